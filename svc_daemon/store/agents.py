@@ -1,4 +1,4 @@
-"""Agents: one row each, including the default agent, which is created with the team."""
+"""Agents, one row each. The default agent is created with its team."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent
 
 
 def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
-    """Return the agent. Raises NotFound if it has no row, unless it is the default agent.
+    """Return the agent. Raises NotFound.
 
-    If the default agent has no row, an agent that retrieves nothing is returned.
+    A default agent without a row is replaced by one that retrieves nothing.
     """
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
@@ -41,7 +41,7 @@ def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
 
 
 def list_agents(connection: Connection, team_id: str) -> list[TeamAgent]:
-    """List the team's agents ordered by id, always including the default agent."""
+    """List the team's agents ordered by id, always with the default agent."""
     rows = connection.execute("SELECT * FROM agents WHERE team_id = :team_id", {"team_id": team_id}).fetchall()
     found = [_from_row(row) for row in rows]
     if all(agent.id != DEFAULT_AGENT for agent in found):
@@ -60,7 +60,7 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
 def put_agent(connection: Connection, agent: TeamAgent) -> None:
     """Update the agent, or create it if its row is missing.
 
-    If `agent.policy_fault` is set, the policy in the row is invalid, and is not changed.
+    The stored policy isn't changed if `agent.policy_fault` is set, which means that it is invalid.
     """
     connection.execute(
         f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"
@@ -89,7 +89,7 @@ def _values(agent: TeamAgent) -> dict[str, Any]:
 
 
 def _from_row(row: Row) -> TeamAgent:
-    """Convert a row to an agent. If its policy is invalid, the agent retrieves nothing, and `policy_fault` says why."""
+    """Convert a row to an agent. An agent with an invalid policy retrieves nothing and has a `policy_fault`."""
     values = dict(row)
     try:
         values["policy"] = read_policy(values["policy"])

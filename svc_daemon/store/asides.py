@@ -1,8 +1,7 @@
-"""Moves stored files to a separate folder if no row of the state database names them, and finds them there again.
+"""Moves stored files that no database row names to a separate folder, and finds them there again.
 
-The files are not deleted, because they may be the only copy of their content if the database was restored from an
-older copy. A file is moved to a path such as `aside/2026-11-22/src_01k2…`, in a folder named after the day of the move.
-`operations.setting_aside` decides which files are moved.
+The files are kept because they may be the only copy of their content, such as after an older database was restored.
+Each is stored under the day of its move, as in `aside/2026-11-22/src_01k2…`.
 """
 
 import re
@@ -22,25 +21,22 @@ _SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")
 
 
 class Asides:
-    """The folder of files that were moved aside. All methods are blocking."""
+    """The folder of files that were moved aside. All methods block."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        #: The number of files in the folder when they were last counted.
+        #: The last count of the files in the folder.
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:
-        """Map the name of each file to its path; if several have the same name, the one moved last is used."""
+        """Map the name of each file to its path. Of several with one name, the one moved last counts."""
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
 
     def list_names(self) -> Collection[str]:
         return self.find_all()
 
     def put(self, path: Path, today: str) -> bool:
-        """Move the file to the folder of this day. Returns False, and doesn't move it, if that isn't safe.
-
-        It isn't safe if the file, its folder or the target folder is a symbolic link, or if the target exists.
-        """
+        """Move the file to this day's folder. Returns False if a symbolic link is on the way or the target exists."""
         place = self.folder / today / path.name
         is_led_away = any(folder.is_symlink() for folder in (path.parent, self.folder, place.parent))
         if is_led_away or not _is_plain(path) or place.exists():
@@ -71,10 +67,7 @@ class Asides:
 
 @dataclass(frozen=True, slots=True)
 class DataFolders(ByteStores):
-    """The folders of a data directory that contain blobs, upload parts and files moved aside.
-
-    Startup, checks and repairs use it to work on the files directly.
-    """
+    """The folders of a data directory for blobs, upload parts and files moved aside."""
 
     blobs: Blobs
     parts: Parts
@@ -85,7 +78,7 @@ def _remove(paths: Collection[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
     for folder in {path.parent for path in paths}:
-        # Removing the folder fails, as intended, if it still contains other files.
+        # This fails, as intended, if the folder still contains other files.
         with suppress(OSError):
             folder.rmdir()
 

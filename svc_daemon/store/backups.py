@@ -1,11 +1,11 @@
 """Backups: complete copies of a data directory, in a folder that may be on another disk.
 
-Each backup is a folder named after its time. It has the layout of a data directory, and the file `backup.json`, which
-is written last. If the previous backup has the same file, the new one has a hard link to it, which takes no extra
-space. A backup never has hard links to files of the data directory: damage to one of them would also damage the backup.
+Each backup is a folder named after its time, with the layout of a data directory and a `backup.json`. Files that the
+previous backup has too are hard links to it. A backup never links to the data directory, because damage there would
+reach the backup.
 
-A backup is made in the folder `backup.partial`, and renamed when it is complete and durable. If it is interrupted, the
-previous backups are unchanged, and the next run continues in that folder.
+A backup is made in `backup.partial` and renamed once it is complete and durable. After an interruption, the next run
+continues in that folder.
 """
 
 import fcntl
@@ -24,33 +24,33 @@ from svc_daemon.store.copies import Syncer
 from svc_daemon.store.removals import BackupRunning
 
 PARTIAL, REMOVING, RECORD = "backup.partial", "backup.removing", "backup.json"
-#: The version of the layout of backups. Backups of a later version are refused.
+#: Version of the layout of backups. Later versions are refused.
 LAYOUT = 1
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(?:-\d+)?")
 
 
 class BackupRefused(DirectoryRefused):
-    """The folder can't be used for backups, or contains no backup that can be used."""
+    """The folder can't be used for backups, or contains no usable backup."""
 
     code = "svc_backup_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupRecord:
-    """The content of `backup.json`, which describes a backup."""
+    """The content of `backup.json`."""
 
     v: int = LAYOUT
-    #: Number of the backup within its folder, which gives the order even if the clock was set back between two backups.
+    #: Gives the order of the backups, even if the clock was set back.
     number: int
     installation_id: str
     #: Version of the program that made the backup.
     version: str
-    #: When the backup began. The backup has every change that a client got an answer for before this time.
+    #: When the backup began. It has every change that a client got an answer for before this time.
     started_at: str
     finished_at: str
     sources: int
-    #: For each search index, by file name: the inode, size and modification time of its files. If they are still the
-    #: same at the next backup, that backup gets a hard link to this backup's copy of the index.
+    #: Inode, size and modification time of each search index, by file name. If they are unchanged, the next backup
+    #: links to this copy.
     indexes: Mapping[str, Sequence[int]]
 
 
@@ -64,21 +64,21 @@ class Backup:
         return DataFiles(self.path)
 
     def refuse_inside(self, place: Path) -> None:
-        """Raise BackupRefused if `place`, a data directory, is in this backup or in a folder that only has backups."""
+        """Raise BackupRefused if the data directory `place` is in this backup or among the backups."""
         hint = "Set SVC_DATA_DIR to another folder."
         path, place = self.path.resolve(), place.resolve()
         if place.is_relative_to(path):
-            # When the backup is removed, the data directory would be removed too.
+            # Removing the backup would remove the data directory.
             raise BackupRefused(f"{place} is inside of the backup.", hint)
         if place.is_relative_to(path.parent) and all(
             _is_own(each) or place.is_relative_to(each) for each in path.parent.iterdir()
         ):
-            # The next backup into this folder would be refused, because the folder would also have other files.
+            # The next backup would be refused, because the folder would also have other files.
             raise BackupRefused(f"{place} is among the backups.", hint)
 
 
 class BackupFolder:
-    """The folder with the backups of one installation."""
+    """The folder with an installation's backups."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -91,15 +91,14 @@ class BackupFolder:
     def locked(self) -> Iterator[None]:
         """Create the folder and lock it while the block runs.
 
-        Raises BackupRefused if the folder contains other files, BackupRunning if another process has locked it, or
-        OSError.
+        Raises BackupRefused if it contains other files, BackupRunning if another process has locked it, or OSError.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if others := sorted(path.name for path in self.root.iterdir() if not _is_own(path)):
             raise BackupRefused(
                 f"{self.root} has files that are not backups, such as {others[0]}.", "Choose an empty or new folder."
             )
-        # Backups contain the installation's secret, so only the owner may read them.
+        # Backups contain the installation's secret.
         self.root.chmod(0o700)
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with ExitStack() as stack:
@@ -111,15 +110,12 @@ class BackupFolder:
             yield
 
     def list_backups(self) -> list[Backup]:
-        """List the complete backups, oldest first. Raises BackupRefused if one was made by a later release."""
+        """List the complete backups, oldest first. Raises BackupRefused for one made by a later release."""
         names = [path for path in self.root.iterdir() if _NAME.fullmatch(path.name)]
         return sorted(map(read_backup, names), key=lambda backup: backup.record.number)
 
     def begin(self) -> None:
-        """Prepare the folder for a new, partial backup.
-
-        If it has the files of an interrupted backup, only the blobs are kept, because blobs never change.
-        """
+        """Prepare the folder for a new backup. Blobs of an interrupted one are kept, because blobs never change."""
         self._remove_rest()
         self.partial.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self.partial.root.iterdir():
@@ -129,7 +125,7 @@ class BackupFolder:
                 path.unlink()
 
     def finish(self, record: BackupRecord, syncer: Syncer) -> Backup:
-        """Sync the partial backup's files to disk, then mark it as complete by renaming its folder. Raises OSError."""
+        """Sync the partial backup to disk, then complete it by renaming its folder. Raises OSError."""
         path = self.partial.root / RECORD
         path.write_text(json.dumps(asdict(record), indent=1) + "\n", "utf-8")
         syncer.sync()
@@ -142,11 +138,10 @@ class BackupFolder:
         return Backup(place, record)
 
     def keep_last(self, count: int) -> int:
-        """Remove all backups but the newest `count`, and return how many were removed."""
+        """Remove all but the newest `count` backups, and return how many were removed."""
         old = self.list_backups()[:-count]
         for backup in old:
-            # Rename the backup before its files are deleted. If the deletion is interrupted, `list_backups` doesn't
-            # list what is left of it, because the name doesn't match.
+            # Rename first, so that `list_backups` doesn't list a half-deleted backup.
             backup.path.rename(self.root / REMOVING)
             self._remove_rest()
         return len(old)
@@ -157,7 +152,7 @@ class BackupFolder:
 
 
 def read_backup(path: Path) -> Backup:
-    """Read `backup.json` of a backup; raises BackupRefused if the backup is incomplete or from a later release."""
+    """Read a backup's `backup.json`. Raises BackupRefused if it is unreadable or from a later release."""
     try:
         fields = json.loads((path / RECORD).read_text("utf-8"))
         if fields["v"] > LAYOUT:
@@ -168,7 +163,7 @@ def read_backup(path: Path) -> Backup:
 
 
 def find_backup(folder: Path) -> Backup:
-    """Return the backup in this folder, or the newest if it contains several. Raises BackupRefused if it has none."""
+    """Return the backup in this folder, or the newest of several. Raises BackupRefused if there is none."""
     if (folder / RECORD).exists():
         return read_backup(folder)
     backups = BackupFolder(folder).list_backups() if folder.is_dir() else []

@@ -17,7 +17,7 @@ class BatchRow:
     team_id: str
     bucket_ids: tuple[str, ...]
     expires_at: str
-    #: When the last of its files was ready, failed, canceled, expired or deleted; None until then.
+    #: When the batch's last file was ready or failed, or was canceled, expired or deleted. None until then.
     ended_at: str | None = None
     created_at: str
 
@@ -30,23 +30,23 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchMember:
-    """One file of a batch: its upload session, and the state of the source created from it."""
+    """One file of a batch: its upload session and the state of its source."""
 
     upload_id: str
     client_file_id: str
     bucket_ids: tuple[str, ...]
-    #: Status of the upload session, as in `store.uploads`.
+    #: Status of the upload session (see `store.uploads`).
     upload_status: str
-    #: When the session expires, unless it ends earlier.
+    #: When the session expires.
     expires_at: str
     upload_error: str | None
     source_id: str | None
     task_id: str | None
-    #: Status of the source; None if the source doesn't exist yet, or was deleted.
+    #: None if the source doesn't exist yet, or was deleted.
     source_status: str | None
     source_error: str | None
     source_warnings: tuple[str, ...]
-    #: The source's buckets, as pairs of bucket id and sync status (the column `places` of `source_views`).
+    #: The source's buckets and their sync statuses, as in `source_views.places`.
     places: str | None
     in_maintenance: bool
 
@@ -76,7 +76,7 @@ def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
-    """Extend the lifetime of an expired batch, because the client has repeated the request that created it."""
+    """Give an expired batch more time, because the client has repeated its request."""
     connection.execute(
         "UPDATE batches SET expires_at = :expires_at, ended_at = NULL WHERE id = :id",
         {"id": batch_id, "expires_at": expires_at},
@@ -84,7 +84,7 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 
 
 def may_have_ended(connection: Connection, batch_id: str) -> bool:
-    """Whether the batch has no end time yet, although all files were received, and none is queued or being indexed."""
+    """Whether the batch has no end time yet, but no file is still being uploaded or indexed."""
     row = connection.execute(
         "SELECT 1 FROM batches b WHERE b.id = :id AND b.ended_at IS NULL AND NOT EXISTS ("
         "   SELECT 1 FROM uploads u LEFT JOIN sources s ON s.id = u.source_id"
@@ -95,14 +95,14 @@ def may_have_ended(connection: Connection, batch_id: str) -> bool:
 
 
 def end_batch(connection: Connection, batch_id: str, ended_at: str | None) -> None:
-    """Record when the batch ended. None removes the time, because one of the files is being indexed again."""
+    """Record when the batch ended. None removes the time, because a file is being indexed again."""
     connection.execute("UPDATE batches SET ended_at = :ended_at WHERE id = :id", {"id": batch_id, "ended_at": ended_at})
 
 
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
-    """List the batch's files in the order of its manifest, each with the current state of its source.
+    """List the batch's files in the client's order, each with the current state of its source.
 
-    This takes two statements: in a join, SQLite would compute the view `source_views` for the sources of all batches.
+    These are two statements: in a join, SQLite would compute the view `source_views` for all sources.
     """
     sources = connection.execute(
         "SELECT id, task_id, status AS source_status, error AS source_error, warnings, places FROM source_views"

@@ -1,12 +1,10 @@
 """Blobs: the stored bytes of each source, in a file named after the source's id or, after a refresh, a new blob id.
 
-A blob is stored before its row, so that there is never a row without its blob:
+A blob is stored before its row, so that no row is ever without its blob:
 
-1. Bytes are received into a staging file in the data directory (`store.staging`).
-2. `StagedBlob.keep` writes the bytes that are still buffered, renames the file, and syncs the file and then the folder.
-3. The caller commits the row. If the process is killed before that, the next start moves the blob aside.
-
-Folder syncs are shared: one sync serves all callers that were waiting while the previous one ran.
+1. Bytes are received into a staging file (`store.staging`).
+2. `StagedBlob.keep` renames the file, then syncs it and its folder.
+3. The caller commits the row. After a crash before that, the next start moves the blob aside.
 """
 
 import asyncio
@@ -31,15 +29,15 @@ from svc_daemon.store.contract import BlobFacts
 from svc_daemon.store.removals import Removals
 from svc_daemon.store.staging import StagedFile, Staging
 
-#: Number of bytes to read at a time when a blob is streamed.
+#: Number of bytes per read of a stream.
 READ_BYTES = 256 * 1024
 
 
 class FolderSync:
-    """Syncs a folder, with one fsync for all callers that asked before it began.
+    """Syncs a folder. One fsync serves all callers that were waiting for it.
 
-    A failed fsync is not retried: the kernel may have dropped what it could not write, and would then report
-    success although renames are lost. All later calls raise the error until the process is restarted.
+    After a failed fsync, all calls raise its error until a restart. A retry could report success although the kernel
+    has dropped the changes.
     """
 
     def __init__(self, folder: Path, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
@@ -52,7 +50,7 @@ class FolderSync:
         self._failure: OSError | None = None
 
     def sync(self) -> None:
-        """Wait until all renames in the folder that were done before this call are durable; raises OSError."""
+        """Wait until all earlier renames in the folder are durable. Raises OSError."""
         with self._count_lock:
             self._asked += 1
             ticket = self._asked
@@ -62,7 +60,7 @@ class FolderSync:
             if self._failure is not None:
                 raise OSError(*self._failure.args) from self._failure
             covered = self._asked
-            # Errors of `open`, such as too many open files, are not recorded: a later call may succeed.
+            # An error of `open`, such as too many open files, isn't recorded: a later call may succeed.
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
@@ -76,7 +74,7 @@ class FolderSync:
 
 
 class Blobs(Staging):
-    """The folder of blobs. Blocking work runs in `executor`, so that fsyncs overlap."""
+    """The folder of blobs. Blocking work runs in `executor`."""
 
     def __init__(
         self,
@@ -85,7 +83,7 @@ class Blobs(Staging):
         random_name: Callable[[], str],
         on_broken: Callable[[OSError], None] = lambda _: None,
     ) -> None:
-        """`on_broken` is called if an fsync of the folder fails: no blob can be stored until a restart."""
+        """`on_broken` is called when an fsync of the folder fails. No blob can then be stored until a restart."""
         super().__init__(files.staging, executor, random_name)
         self._blobs = files.blobs
         self._damaged = files.damaged
@@ -93,7 +91,7 @@ class Blobs(Staging):
         self.removals = Removals(files.held)
 
     def stage(self) -> "StagedBlob":
-        """Create a staged file; nothing is written to the disk yet."""
+        """Create a staged file. Nothing is written yet."""
         return StagedBlob(self)
 
     def path(self, name: str) -> Path:
@@ -107,11 +105,11 @@ class Blobs(Staging):
         return await self.run(lambda: self._delete(names))
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Delete blobs that belong to no row. Disk errors are logged, not raised."""
+        """Delete blobs that have no row. Disk errors are logged, not raised."""
         self.removals.clear_away([self.path(name) for name in names])
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return the ids of those sources that have a stored blob, even if the database has no row for them."""
+        """Return which of the sources have a stored blob, whether or not they have a row."""
         names = await asyncio.to_thread(self.list_ids)
         return {source_id for name in names if (source_id := ids.source_of(name)) in source_ids and source_id}
 
@@ -122,10 +120,9 @@ class Blobs(Staging):
         await self.run(lambda: self._move_damaged(name))
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether the free disk space exceeds the reserve.
+        """Whether the free disk space exceeds the reserve. Always true if `reserve_bytes` is 0.
 
-        The reserve is 2 % of the disk (but at most 1 GB) or `reserve_bytes`, whichever is more. If `reserve_bytes` is
-        0, this always returns True.
+        The reserve is the larger of `reserve_bytes` and 2 % of the disk, of which at most 1 GB counts.
         """
         if not reserve_bytes:
             return True
@@ -133,7 +130,7 @@ class Blobs(Staging):
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 
     def sync_folder(self) -> None:
-        """Sync the folder, so that the names of all existing blobs are durable. Blocking; raises OSError."""
+        """Make the names of all existing blobs durable. Blocking; raises OSError."""
         self._folder_sync.sync()
 
     def _move_damaged(self, name: str) -> None:
@@ -143,13 +140,13 @@ class Blobs(Staging):
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
         errors = self.removals.remove([self.path(name) for name in names])
-        # Make the deletion durable before the caller deletes the tombstones, which are the records of what to delete.
+        # Make the deletion durable before the caller deletes the record of what to delete.
         self.sync_folder()
         return dict(errors)
 
 
 class StagedBlob(StagedFile):
-    """The bytes of an upload, which become a blob when their staging file is renamed."""
+    """The bytes of an upload, kept as a blob by renaming their staging file."""
 
     def __init__(self, blobs: Blobs) -> None:
         super().__init__(blobs)
@@ -164,7 +161,7 @@ class StagedBlob(StagedFile):
             raise
 
     def _keep(self, name: str) -> None:
-        """Rename the file before syncing it, which is safe because no row refers to it yet."""
+        """Rename the file, then sync it. This is safe because no row names it yet."""
         file = self._spill()
         self._path.rename(self._blobs.path(name))
         os.fsync(file.fileno())
@@ -175,10 +172,7 @@ class StagedBlob(StagedFile):
 
 @dataclass(frozen=True, slots=True)
 class BlobFile:
-    """A blob in the data directory.
-
-    If its file is a symbolic link, the blob counts as lost, because the service never creates such links.
-    """
+    """A blob in the data directory. A symbolic link counts as a lost blob."""
 
     path: Path
 
@@ -192,7 +186,7 @@ class BlobFile:
         return BlobFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        # Read on the calling thread, because switching to another one takes longer than a small read.
+        # On this thread, because switching takes longer than a small read.
         descriptor = self._open()
         try:
             return os.pread(descriptor, most_bytes, offset_bytes)
@@ -217,7 +211,7 @@ class BlobFile:
             os.close(descriptor)
 
     def _open(self) -> int:
-        # Check the type before opening the file, because opening a named pipe would wait for a writer.
+        # Check the type first, because opening a named pipe would wait for a writer.
         if not stat.S_ISREG(os.lstat(self.path).st_mode):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path.name)
         return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -1,8 +1,7 @@
-"""Buckets: named collections, their counts, and a revision that grows with each change of their members.
+"""Buckets: named collections of sources, with counts and a revision that grows with each change of their members.
 
-Each node counts its changes in a row of its own, and the revision is the sum of these rows. So two nodes that change
-the same bucket don't wait for each other. Only `take_census` and `list_revisions` read the sum: a transaction that
-reads it and then writes would conflict with all others that change the bucket.
+The revision is the sum of one row per node, so that nodes that change the same bucket don't wait for each other. A
+transaction that reads the sum and then writes would conflict with all others that change the bucket.
 """
 
 import json
@@ -38,7 +37,7 @@ class BucketRow:
     @classmethod
     def from_row(cls, row: Row) -> "BucketRow":
         values = dict(row)
-        # Leave this column out: it is only one part of the revision, and `list_revisions` computes the whole.
+        # The column `revision` is only part of the revision (see `list_revisions`).
         del values["revision"]
         values["metadata"] = json.loads(row["metadata"])
         values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
@@ -47,29 +46,29 @@ class BucketRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """Counts of the sources in one bucket (its members), all from the same snapshot of the database."""
+    """Counts of a bucket's members (its sources), all at one moment."""
 
-    #: The bucket's revision, which grows with each change of its members.
+    #: Grows with each change of the members.
     revision: int = 1
-    #: Ids of the active members, oldest first; empty if they were not requested.
+    #: Ids of the active members, oldest first; empty if not requested.
     active_ids: tuple[str, ...]
     #: Number of members by source type.
     types: dict[str, int]
-    #: Number of members that a search of the bucket can find.
+    #: Number of members that searches of the bucket can find.
     retrievable: int
-    #: Number of members whose indexing and sync are complete.
+    #: Number of members that are completely indexed and synced.
     indexed: int
     #: Number of members that are being indexed or synced.
     pending: int
-    #: Number of members whose document could not be indexed.
+    #: Number of members whose indexing failed.
     failed: int
     #: Number of members whose sync failed and will be retried.
     failed_syncs: int
-    #: Whether the team's search index is being rebuilt.
+    #: Whether the team's index is being rebuilt.
     in_maintenance: bool = False
-    #: Number of members whose text must still be split again, because the chunk sizes have changed.
+    #: Number of members to be split again because the chunk sizes have changed.
     rechunking: int = 0
-    #: Total size of the members' stored files in bytes.
+    #: Total size of the members' files.
     size_bytes: int = 0
 
     @property
@@ -148,7 +147,7 @@ def update_bucket(connection: Connection, bucket: BucketRow) -> None:
 
 
 def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) -> None:
-    """Mark the bucket as being deleted, which hides the bucket and the sources that are in no other bucket."""
+    """Mark the bucket as being deleted. This hides it, and its sources that are in no other bucket."""
     connection.execute(
         "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, updated_at = :updated_at"
         " WHERE team_id = :team_id AND id = :id",
@@ -158,7 +157,7 @@ def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) ->
 
 
 def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_at: str) -> None:
-    """Make the bucket active again after its deletion failed, and record the reason."""
+    """Make the bucket active again and record why its deletion failed."""
     connection.execute(
         "UPDATE buckets SET status = 'active', last_delete_error = :reason, updated_at = :updated_at"
         " WHERE id = :id AND status = 'deleting'",
@@ -168,7 +167,7 @@ def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_
 
 
 def delete_bucket(connection: Connection, bucket_id: str) -> None:
-    """Delete the bucket's row as the last step of its deletion, which frees the slug. Its memberships must be gone."""
+    """Delete the row of a bucket without members, which frees the slug."""
     connection.execute(
         "DELETE FROM bucket_changes WHERE bucket_id IN (SELECT id FROM buckets WHERE id = :id AND status = 'deleting')",
         {"id": bucket_id},
@@ -177,12 +176,12 @@ def delete_bucket(connection: Connection, bucket_id: str) -> None:
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
-    """Increment the bucket's revision, because its members, or their fields that lists show, have changed."""
+    """Increment the bucket's revision after a change that its list of sources shows."""
     _touch(connection, "id = :id", {"id": bucket_id})
 
 
 def touch_buckets(connection: Connection, bucket_ids: Iterable[str]) -> None:
-    """Increment the revision of each of these buckets by one, even if several of its members have changed."""
+    """Increment the revision of each of these buckets once."""
     for bucket_id in sorted(set(bucket_ids)):
         touch_bucket(connection, bucket_id)
 
@@ -193,17 +192,17 @@ def raise_revisions(connection: Connection, least: int) -> None:
 
 
 def touch_buckets_of(connection: Connection, source_id: str) -> None:
-    """Increment the revision of every bucket that contains the source."""
+    """Increment the revision of every bucket of the source."""
     _touch(connection, "id IN (SELECT bucket_id FROM memberships WHERE source_id = :id)", {"id": source_id})
 
 
 def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
-    """Increment the revision of all the team's buckets, because the readiness of their sources has changed."""
+    """Increment the revision of all the team's buckets, because their sources became ready or unready."""
     _touch(connection, "team_id = :id", {"id": team_id})
 
 
 def _touch(connection: Connection, condition: str, parameters: Parameters) -> None:
-    """Count a change of the buckets that the condition selects, in rows that only this process writes."""
+    """Count a change of the selected buckets, in rows that only this process writes."""
     connection.execute(
         "INSERT INTO bucket_changes (bucket_id, writer, changes)"  # noqa: S608 - one of three conditions of ours
         f" SELECT id, writer_number(), 1 FROM buckets WHERE {condition}"
@@ -213,7 +212,7 @@ def _touch(connection: Connection, condition: str, parameters: Parameters) -> No
 
 
 def list_revisions(connection: Connection, bucket_ids: Collection[str]) -> dict[str, int]:
-    """Return the revisions of the given buckets by id, leaving out buckets that don't exist."""
+    """Map the bucket ids to their revisions. Buckets that don't exist are left out."""
     rows = connection.execute(
         "SELECT b.id, b.revision + COALESCE("
         "   (SELECT SUM(c.changes) FROM bucket_changes c WHERE c.bucket_id = b.id), 0) AS revision"
@@ -224,7 +223,7 @@ def list_revisions(connection: Connection, bucket_ids: Collection[str]) -> dict[
 
 
 def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
-    """Count the bucket's members. If `members` is true, also list the ids of the active ones."""
+    """Count the bucket's members. With `members`, also list the ids of the active ones."""
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"
         " SUM(s.size_bytes) AS size_bytes FROM memberships m"

@@ -1,9 +1,7 @@
-"""Finds the sources that match the ids, tags and filters of a search, fast even in a bucket of 100,000 sources.
+"""Finds the sources that match the ids, tags and filters of a search, fast even among 100,000.
 
-Filters have the same meaning as in `core.search.filters`. If SQLite would evaluate a comparison differently from
-Python, such as for a number beyond 2^53 or a key with a quotation mark, the filter is evaluated in Python, row by row.
-
-SQL statements contain only text from this module: all values from a request, even JSON paths, are bound as parameters.
+Where SQLite and Python would compare differently, such as numbers beyond 2^53, the filter is evaluated in Python. All
+values from a request are bound as parameters.
 """
 
 import json
@@ -18,32 +16,32 @@ from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
 
-#: Attributes that have a column of their own. The column is used even if the metadata has a key of the same name.
+#: Attributes with a column of their own, which wins over a metadata key of the same name.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-#: Comparisons that are evaluated as the negation of another one.
+#: Comparisons that negate another one.
 _OPPOSITES = {"ne": "eq", "nin": "in"}
-#: Keys that need no escaping in a quoted JSON path.
+#: Keys that need no escaping in a JSON path.
 _PLAIN_KEY = re.compile(r"[\w.:/@ -]{1,200}", re.ASCII)
-#: Integers with a smaller absolute value are represented exactly as floats.
+#: Smaller integers are exact as floats.
 _EXACT = 2**53
-#: Maximum number of comparisons in a statement; with more, its expression may be too deep for SQLite.
+#: With more comparisons, a statement may be too deep for SQLite.
 _MOST_COMPARISONS = 100
 
 
 class NotInSql(Exception):
-    """Raised for a filter that SQLite can't evaluate, or would evaluate differently from Python."""
+    """Raised for a filter that SQLite can't evaluate as Python does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The conditions that a source must meet to be searched; None means no condition."""
+    """The conditions that a source must meet to be searched; None means any."""
 
-    #: The source must be indexed and an active member of one of these buckets. If None, being indexed is enough.
+    #: Search sources synced to one of these buckets. None searches every indexed source.
     bucket_ids: Sequence[str] | None
     source_ids: Sequence[str] | None = None
     tags: Sequence[str] | None = None
-    #: A filter that was validated by `core.search.filters.check_filter`.
+    #: A filter that `core.search.filters.check_filter` accepted.
     filters: dict[str, Any] | None = None
 
 
@@ -63,7 +61,7 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
-    # The ids are returned as one JSON text, because fetching a row for each would take longer than the comparisons.
+    # One JSON text, because fetching a row per id would take longer than the comparisons.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(json.loads(listed)))
@@ -80,13 +78,13 @@ def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str
 
 
 class Values:
-    """Collects the values to bind to an SQL statement, and names their placeholders `v0`, `v1` and so on."""
+    """Collects the values to bind to a statement, under the names `v0`, `v1` and so on."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
 
     def add(self, value: Any) -> str:
-        """Add a value to the statement, and return its placeholder."""
+        """Add a value and return its placeholder."""
         name = f"v{len(self.named)}"
         self.named[name] = value
         return f":{name}"
@@ -96,7 +94,7 @@ class Values:
 
 
 def _condition(node: Filter, values: Values) -> str:
-    """Convert the filter to an SQL condition that evaluates to true or false, never NULL; raises NotInSql."""
+    """Convert the filter to an SQL condition that is never NULL. Raises NotInSql."""
     if len(values.named) > _MOST_COMPARISONS:
         raise NotInSql
     if node["type"] in ("and", "or"):
@@ -108,15 +106,14 @@ def _condition(node: Filter, values: Values) -> str:
 
 
 def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
-    """Convert a comparison to SQL; it may evaluate to NULL if the source doesn't have the attribute."""
+    """Convert a comparison to SQL. It may be NULL if the source lacks the attribute."""
     if kind == "in":
         if len(value) > _MOST_COMPARISONS:
             raise NotInSql
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or 'FALSE'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # These columns contain text, so a number or boolean never matches. SQLite must not do this comparison: it would
-        # convert the number to text.
+        # These columns contain text, so a number never matches. SQLite would convert it to text.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "FALSE"
     if not _PLAIN_KEY.fullmatch(key):
         raise NotInSql
@@ -127,18 +124,18 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
     extracted = f"json_extract(s.metadata, {path})"
     if isinstance(value, str):
         return f"({found} = 'text' AND {extracted} {_OPERATORS[kind]} {bound})"
-    # With AND, PostgreSQL might evaluate the cast even if the text is not a number, and fail. With CASE, it doesn't.
+    # With AND instead of CASE, PostgreSQL might cast a text that isn't a number, and fail.
     number = f"CAST({extracted} AS DOUBLE PRECISION)"
     return f"CASE WHEN {found} IN ('integer', 'real') THEN {number} {_OPERATORS[kind]} {bound} END"
 
 
 def _plain(value: Any) -> Any:
-    """Return the value if SQLite and Python compare it in the same way; otherwise raise NotInSql.
+    """Return the value. Raises NotInSql if SQLite and Python may compare it differently.
 
-    Fractions are refused, because SQLite and Python may differ in the last digit when they parse one.
+    Fractions are refused, because their last digit may be parsed differently.
     """
     if isinstance(value, str):
-        # JSON can represent lone surrogates, but SQLite can't.
+        # SQLite can't represent lone surrogates, but JSON can.
         if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value):
             raise NotInSql
     elif not abs(value) < _EXACT or value != int(value):
@@ -148,7 +145,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSource:
-    """The fields of an indexed source that are shown with a search hit, or decide whether the hit is valid."""
+    """The fields of an indexed source that are shown with a search hit or decide whether it is valid."""
 
     id: str
     title: str
@@ -156,9 +153,9 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
-    #: Numbers of the extractions of the source's current bytes. Search hits with any other number are outdated.
+    #: Numbers of the valid extractions. Search hits from any other are outdated.
     generations: range
-    #: Maps the id of each bucket of the source to the sync status of that membership; oldest bucket first.
+    #: Maps the ids of the source's buckets to their sync statuses, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -176,7 +173,7 @@ class FoundSource:
 
 
 def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, FoundSource]:
-    """Return the fields of the given sources by id, leaving out sources that are not indexed."""
+    """Map the ids of these sources to their fields. Sources that aren't indexed are left out."""
     rows = connection.execute(
         "SELECT id, title, filename, tags, metadata, source_url, valid_from, generation, places FROM source_views"
         " WHERE team_id = :team_id AND status = 'active' AND id IN (SELECT value FROM json_each(:ids))",

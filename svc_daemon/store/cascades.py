@@ -1,4 +1,4 @@
-"""Cascades: the progress of bucket deletions, which also delete the sources that are in no other bucket."""
+"""Cascades: the progress of bucket deletions. A deletion includes the sources that are in no other bucket."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,17 @@ class Cascade:
     task_id: str
     team_id: str
     bucket_id: str
-    #: All sources with ids up to this one have been processed; empty at the beginning.
+    #: Sources with ids up to this one have been processed.
     after_id: str = ""
-    #: Number of the bucket's sources when the deletion was requested.
+    #: Number of the bucket's sources when its deletion was requested.
     total: int
-    #: Number of sources that were deleted, because they were in no other bucket.
+    #: Number of sources deleted, because they were in no other bucket.
     deleted: int = 0
-    #: Number of sources that were only detached, because they are in another bucket.
+    #: Number of sources only detached, because they are in another bucket.
     detached: int = 0
     #: Number of sources that could not be deleted.
     failed: int = 0
-    #: The reason for the most recent failure, as a sentence.
+    #: The last failure, as a sentence.
     reason: str | None = None
 
     @classmethod
@@ -60,7 +60,7 @@ def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | No
 
 
 def update_cascade(connection: Connection, task: TaskRow, cascade: Cascade) -> None:
-    """Store the progress, but only if no other worker has claimed `task` since this worker claimed it."""
+    """Store the progress, but only while the worker still holds `task`."""
     held = {"id": task.id, "token": task.token}
     connection.execute(
         "UPDATE cascades SET after_id = :after_id, deleted = :deleted, detached = :detached, failed = :failed,"

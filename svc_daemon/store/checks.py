@@ -1,7 +1,4 @@
-"""Invariants of the rows in the state database. Each check is an SQL statement that selects the rows that violate it.
-
-The checks change nothing, and each sees one snapshot. They cover all teams.
-"""
+"""Checks of the rows in the state database, for all teams. Each is an SQL statement that selects the faulty rows."""
 
 import json
 import sqlite3
@@ -25,7 +22,7 @@ class RowCheck:
     """A check that all rows satisfy an invariant."""
 
     invariant: str
-    #: Selects the rows that violate the invariant; its columns fill the placeholders of the message.
+    #: Selects the faulty rows. Its columns fill the placeholders of the message.
     statement: str
     message: str
     repair: Repair | None = None
@@ -135,7 +132,7 @@ ROW_CHECKS = (
         "   AND d.event = CASE s.status WHEN 'failed' THEN 'source.failed' ELSE 'source.ready' END)"
         " AND (s.status = 'failed' OR s.status = 'active'"
         "   AND EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)"
-        # Skip sources in a bucket that is being deleted: the deletion records their event when it detaches them.
+        # When a bucket is deleted, the deletion records its sources' events.
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
@@ -173,7 +170,7 @@ STATES = {
 
 
 def check_file(connection: Connection) -> list[Problem]:
-    """Run SQLite's own integrity check. If it finds problems, the other checks can't be run."""
+    """Run SQLite's own integrity check. If it finds problems, the others can't be run."""
     try:
         messages = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     except sqlite3.DatabaseError as error:
@@ -182,10 +179,9 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Check that columns have valid values. A flipped bit on the disk can make a value invalid.
+    """Check that columns have valid values. A flipped bit on the disk can make one invalid.
 
-    SQLite can't detect a flipped bit itself, because its pages have no checksums, and it ignores CHECK constraints in
-    a database that is open read-only.
+    SQLite doesn't detect this: its pages have no checksums, and it ignores CHECK constraints in a read-only database.
     """
     wrong = []
     for table, columns in JSON_COLUMNS.items():
@@ -218,12 +214,12 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
 
 
 def check_agents(connection: Connection) -> Iterator[Problem]:
-    """Find agents that retrieve nothing because their policy is invalid or their row is missing."""
+    """Find agents whose policy is invalid or whose row is missing. They retrieve nothing."""
     for team_id in list_team_ids(connection):
         try:
             agents = list_agents(connection, team_id)
         except sqlite3.OperationalError as error:
-            # An agent's row can't be read if, for example, a text isn't UTF-8.
+            # A text may not be valid UTF-8, for example.
             yield Problem("I15", f"the agents of {team_id} can't be read: {error}", about={"team_id": team_id})
             continue
         for agent in agents:
@@ -234,7 +230,7 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
 
 
 class BlobRow(NamedTuple):
-    """The fields of a source's row that describe its stored bytes."""
+    """The columns of a source that describe its stored bytes."""
 
     source_id: str
     team_id: str
@@ -246,10 +242,7 @@ class BlobRow(NamedTuple):
 
 
 def list_blob_rows(connection: Connection, after_id: str, limit: int) -> list[BlobRow]:
-    """List the fields of all teams' sources that describe their stored bytes, ordered by id.
-
-    This is much faster than reading whole sources.
-    """
+    """List the stored bytes of all teams' sources, ordered by source id. Faster than reading whole sources."""
     rows = connection.execute(
         "SELECT id, team_id, COALESCE(blob, id), size_bytes, sha256, CASE status WHEN 'failed' THEN error END"
         " FROM sources WHERE id > :after ORDER BY id LIMIT :limit",
@@ -261,7 +254,7 @@ def list_blob_rows(connection: Connection, after_id: str, limit: int) -> list[Bl
 def list_every_source(
     connection: Connection, team_id: str | None = None, *, after_id: str = "", limit: int = MOST_ROWS
 ) -> list[SourceRow]:
-    """List the sources of the team, or of all teams if `team_id` is None, ordered by id, with ids after `after_id`."""
+    """List the sources of the team, or of all teams if None, ordered by id, after `after_id`."""
     of_team = "" if team_id is None else "AND team_id = :team_id"
     rows = connection.execute(
         f"SELECT * FROM source_views WHERE id > :after {of_team} ORDER BY id LIMIT :limit",  # noqa: S608
@@ -276,7 +269,7 @@ def count_every_source(connection: Connection) -> int:
 
 
 def list_uncleaned(connection: Connection) -> dict[str, str]:
-    """Map the ids of deleted sources whose bytes haven't been deleted yet to the names of their blobs."""
+    """Map the ids of deleted sources whose bytes remain to the names of their blobs."""
     rows = connection.execute(
         "SELECT source_id, COALESCE(blob, source_id) AS name FROM tombstones WHERE cleaned_at IS NULL"
     )
@@ -284,7 +277,7 @@ def list_uncleaned(connection: Connection) -> dict[str, str]:
 
 
 def list_awaiting_index(connection: Connection) -> set[str]:
-    """List the ids of sources whose current title and buckets aren't in the index yet."""
+    """List the ids of sources whose title or buckets are not up to date in the index."""
     return {row["source_id"] for row in connection.execute("SELECT source_id FROM detachments")}
 
 

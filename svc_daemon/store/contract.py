@@ -1,9 +1,7 @@
 """The interface of the byte stores: blobs are the bytes of sources, parts are the bytes of open upload sessions.
 
-`store.blobs`, `store.parts` and `store.packs` implement it with files in the data directory, `store.objects` with
-objects of an S3 store. Callers don't know where the bytes are: they read a range, read a stream, or open a local file.
-
-Methods that aren't coroutines and say "blocking" may wait for a disk or the network; call them in a thread.
+`store.blobs`, `store.parts` and `store.packs` implement it with files, `store.objects` with S3. Methods marked
+"blocking" may wait for a disk or the network; call them in a thread.
 """
 
 import asyncio
@@ -18,26 +16,26 @@ from svc_daemon.core.uploads.packs import PackItem
 
 T = TypeVar("T")
 
-#: Number of coroutines that `gather` runs at the same time.
+#: Number of coroutines that `gather` runs at once.
 CALLS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class BlobFacts:
-    """The size and date of a blob, which are known without reading its bytes."""
+    """Size and date of a blob."""
 
     size_bytes: int
     modified_at: datetime
 
 
 class StoredBlob(Protocol):
-    """The stored bytes of one source. All methods except `find` raise FileNotFoundError if the bytes are lost."""
+    """The bytes of one source. All methods but `find` raise FileNotFoundError if they are lost."""
 
     async def find(self) -> BlobFacts | None:
         """Return the size and date of the bytes; None if they are lost."""
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read a small range: up to `most_bytes` from the offset."""
+        """Read up to `most_bytes` from the offset."""
 
     def stream(self) -> AsyncIterator[bytes]:
         """Read all bytes, in order."""
@@ -46,11 +44,11 @@ class StoredBlob(Protocol):
         """Read all bytes and return their SHA-256, in hexadecimal."""
 
     def open_file(self) -> AbstractAsyncContextManager[int]:
-        """Open a local file with the bytes, and return its descriptor at offset 0; it is closed when the block ends."""
+        """Yield the descriptor of a local file with the bytes, at offset 0."""
 
 
 class StagedBytes(Protocol):
-    """The bytes of an upload: counted and hashed as they arrive, then kept as a source's blob or discarded."""
+    """The bytes of an upload, hashed as they arrive, then kept as a blob or discarded."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -63,100 +61,96 @@ class StagedBytes(Protocol):
     def sha256(self) -> str: ...
 
     async def append(self, data: bytes) -> None:
-        """Append the next bytes; raises StorageError if they can't be written."""
+        """Append bytes. Raises StorageError."""
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read up to `most_bytes` of the received bytes, starting at the offset; raises StorageError."""
+        """Read up to `most_bytes` received bytes from the offset. Raises StorageError."""
 
     async def keep(self, name: str) -> None:
-        """Make the bytes durable as the blob of this name. If this fails or is cancelled, don't store a row for it."""
+        """Make the bytes durable as the blob of this name. Unless this succeeds, store no row for it."""
 
     async def discard(self) -> None:
-        """Discard the bytes, unless they were kept. Idempotent; errors are not raised."""
+        """Discard the bytes if they weren't kept. Idempotent; never raises."""
 
 
 class BlobStore(Protocol):
-    """The blobs of all sources, each under a name that is never used twice."""
+    """The blobs of all sources. No name is used twice."""
 
     def stage(self) -> StagedBytes:
         """Create a place for the bytes of an upload. Nothing is written yet."""
 
     def blob(self, name: str) -> StoredBlob:
-        """Return the blob of this name, without checking that it exists."""
+        """Return the blob of this name, which may not exist."""
 
     async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
         """Delete blobs durably. Idempotent. Returns the error of each blob that could not be deleted."""
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Delete blobs that belong to no row. Errors are logged, not raised: the blobs are cleaned up later."""
+        """Delete blobs that have no row. Errors are logged, not raised; a later clean-up tries again."""
 
     async def move_damaged(self, name: str) -> None:
-        """Move the bytes to a place where nothing reads them, instead of deleting them. Idempotent."""
+        """Move the bytes to where nothing reads them. Idempotent."""
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return the ids of those sources that have a stored blob, even if the database has no row for them."""
+        """Return which of the sources have a stored blob, whether or not they have a row."""
 
     def list_ids(self) -> Collection[str]:
         """List the names of all blobs. Blocking."""
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether there is more free space than the reserve, which is kept free so that deletions always work."""
+        """Whether free space exceeds the reserve, which lets deletions always work."""
 
     def try_room(self, size_bytes: int) -> None:
-        """Check that this many bytes can be received and stored; raises OSError if not. Blocking."""
+        """Check that there is room to receive this many bytes. Raises OSError; blocking."""
 
 
 class PartWriter(Protocol):
-    """Splits one stream of bytes among the upload sessions of a batch: fills one session after the other.
-
-    The bytes are durable once `sync` has returned.
-    """
+    """Writes one stream of bytes to the upload sessions of a batch, one after the other."""
 
     async def append(self, data: bytes) -> None:
-        """Append the next bytes; raises StorageError."""
+        """Append bytes. Raises StorageError."""
 
     async def sync(self) -> None:
-        """Make all appended bytes durable; raises StorageError."""
+        """Make all appended bytes durable. Raises StorageError."""
 
     async def drop(self) -> None:
-        """Discard the appended bytes, which were never acknowledged; raises StorageError."""
+        """Discard the appended bytes. Raises StorageError."""
 
     def close(self) -> None: ...
 
 
 class PartStore(Protocol):
-    """The bytes of open upload sessions. What was acknowledged stays stored until the session ends."""
+    """The bytes of open upload sessions. Acknowledged bytes stay until the session ends."""
 
     async def measure(self, *session_ids: str) -> list[int]:
-        """Return the number of stored bytes of each session, counted from its first byte up to the first gap."""
+        """Return each session's number of stored bytes, up to the first gap."""
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Make the stored bytes durable, so that they can be acknowledged. Returns each session's number of bytes."""
+        """Make the stored bytes durable, and return each session's number of them."""
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hexadecimal SHA-256 of the session's first `size_bytes` bytes, as counted by `settle`."""
+        """Return the hexadecimal SHA-256 of the session's first `size_bytes` bytes."""
 
     async def head(self, session_id: str) -> bytes:
         """Return the first bytes, from which the media type is guessed."""
 
     def stream(self, session_id: str) -> AsyncIterator[bytes]:
-        """Read the stored bytes, in order. Raises FileNotFoundError or StorageError if the session has ended."""
+        """Read the stored bytes. Raises FileNotFoundError or StorageError if the session has ended."""
 
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
-        """Copy or link the bytes of complete sessions to durable blobs; `sources` maps session ids to blob names.
+        """Store the bytes of complete sessions as durable blobs, and return the first bytes of each by session id.
 
-        `hashes` maps session ids to the results of `hash`. Returns the first bytes of each session, by id. Raises
-        StorageError if that fails or if the bytes no longer match their hash; the caller must then store no row that
-        refers to these blobs.
+        `sources` maps session ids to blob names, `hashes` to the results of `hash`. Raises StorageError if bytes don't
+        match their hash or can't be stored. The caller must then store no row for these blobs.
         """
 
     async def delete(self, *session_ids: str) -> None:
         """Delete the bytes. Idempotent."""
 
     def writer(self, items: Sequence[PackItem], first: int, end: int) -> PartWriter:
-        """Return a writer for the bytes from offset `first` up to `end` (exclusive) of the concatenated files.
+        """Return a writer for the concatenated files' bytes from `first` up to `end` (exclusive).
 
-        `settle` must have been called for all these files before.
+        Call `settle` for these files before.
         """
 
     def list_ids(self) -> Collection[str]:
@@ -165,21 +159,20 @@ class PartStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The number of files that were moved aside, because no row of the database names them."""
+    """Number of files that were moved aside because no row names them."""
 
     files: int = 0
-    #: How many of these files a search index still lists in at least one bucket.
+    #: How many of these files a search index still lists in a bucket.
     known: int = 0
 
 
 class AsideStore(Protocol):
     """Stored files that were moved aside because no row names them.
 
-    They are kept for a while: if the database was restored from an older copy, a newer copy with their rows may be
-    restored later.
+    They are kept for a while, because a newer copy of the database may be restored.
     """
 
-    #: The number of files moved aside, when they were last counted.
+    #: The last count of the files.
     tally: Tally
 
     def list_names(self) -> Collection[str]:
@@ -189,12 +182,12 @@ class AsideStore(Protocol):
         """Delete all files with these names. Blocking."""
 
     def remove_before(self, day: str) -> int:
-        """Delete the files that were moved aside before this day, and return how many there were. Blocking."""
+        """Delete the files moved aside before this day, and return how many. Blocking."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteStores:
-    """The byte stores of one installation: its blobs, its upload parts, and the files that were moved aside."""
+    """The byte stores of one installation."""
 
     blobs: BlobStore
     parts: PartStore
@@ -203,36 +196,33 @@ class ByteStores:
 
 @dataclass(frozen=True, slots=True)
 class SweptObject:
-    """An object of a byte store, with the ids by which to find its row in the database."""
+    """An object of a byte store, with the ids that find its row."""
 
     key: str
-    #: The name of the blob; None if the object is not a blob.
+    #: None if the object is not a blob.
     blob: str | None
-    #: The id of the upload session; None if the object is not a part of an upload.
+    #: None if the object is not part of an upload.
     session_id: str | None
     modified_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class SweptStores(ByteStores, ABC):
-    """Byte stores that several nodes share.
-
-    An object that no row names is not moved aside; it is deleted once it is old.
-    """
+    """Byte stores that several nodes share. Old objects without a row are deleted, not moved aside."""
 
     @abstractmethod
     async def list_page(self, after: str) -> Sequence[SweptObject]:
-        """List the next 1,000 objects or so, ordered by key; `after` is the last key of the previous page, or empty."""
+        """List about 1,000 objects, ordered by key, after the key `after`."""
 
     @abstractmethod
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects by their keys. Idempotent; raises StorageError."""
+        """Delete objects. Idempotent; raises StorageError."""
 
 
 async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run the coroutines, a limited number at a time, and return their results.
 
-    If one raises an error, it is raised here after all others have ended.
+    An error is raised only after all have ended.
     """
     slots = asyncio.Semaphore(CALLS_AT_ONCE)
 

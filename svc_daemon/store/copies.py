@@ -18,14 +18,14 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store import file_systems
 from svc_daemon.store.asides import Asides
 
-#: Number of bytes that are read at a time.
+#: Number of bytes per read.
 READ_BYTES = 1024 * 1024
-#: A function that is called with the number of copied files and the number of all files.
+#: Called with the number of copied files and of all files.
 Report = Callable[[int, int], None]
 
 
 class StoredFacts(NamedTuple):
-    """The size and hash that the database has for a stored file."""
+    """Size and hash of a stored file, from the database."""
 
     size_bytes: int
     sha256: str
@@ -33,7 +33,7 @@ class StoredFacts(NamedTuple):
 
 @dataclass(slots=True)
 class CopyCounts:
-    """How many files were copied, and how many were already in the target or in the previous backup."""
+    """How many files were copied, and how many the target or the previous backup had already."""
 
     copied: int = 0
     linked: int = 0
@@ -41,16 +41,15 @@ class CopyCounts:
 
 
 class Syncer:
-    """Syncs all files of a folder to disk: with a single `syncfs`, or where that isn't safe, with an fsync of each."""
+    """Syncs all files of a folder: with one `syncfs` where that is safe, otherwise with an fsync each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Open the descriptor before the first file is written, because a descriptor that is opened later doesn't
-        # report earlier write errors.
+        # Opened before the first write, because a later descriptor doesn't report earlier errors.
         self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def sync(self) -> None:
-        """Sync the files; raises OSError if any of them could not be written."""
+        """Sync the files. Raises OSError."""
         if file_systems.is_syncable(self.folder):
             file_systems.sync(self._descriptor)
             return
@@ -66,16 +65,12 @@ class Syncer:
 
 
 class DirectoryCopy:
-    """Copies all files of a data directory, except the databases, to another one."""
+    """Copies a data directory, except its databases, to another one."""
 
     def __init__(
         self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
     ) -> None:
-        """Prepare to copy from `source` to `target`.
-
-        Files that `previous` also has are not copied: they become hard links to the files of `previous`. With
-        `read_data`, the blobs of `previous` are read first, to check that they are undamaged.
-        """
+        """Files that `previous` also has become hard links to it. `read_data` checks the hashes of its blobs first."""
         self.counts = CopyCounts()
         self._reads_data = read_data
         self._source = source
@@ -83,14 +78,12 @@ class DirectoryCopy:
         self._previous = previous
 
     def copy_blobs(self, stored: Mapping[str, StoredFacts], report: Report) -> None:
-        """Copy the blobs with these names.
+        """Copy these blobs, and delete all others in the target.
 
-        Files that are missing or don't match their hash are left out; a later check reports them.
-
-        Files of the target that have none of these names are deleted.
+        Blobs that are missing or don't match their hash are left out; a later check reports them.
         """
         self._target.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Plain strings instead of paths, because this loop runs for each source and paths are slower.
+        # Strings are faster than paths, and this loop runs for each source.
         place, previous = str(self._target.blobs), str(self._previous.blobs) if self._previous else None
         there = {entry.name for entry in os.scandir(place)}
         for name in there - stored.keys():
@@ -99,7 +92,7 @@ class DirectoryCopy:
             report(done, len(stored))
             if not ids.BLOB_NAME.fullmatch(name):
                 continue
-            # Names are never reused, so a file with the same name and size has the same content.
+            # Names are never reused, so name and size identify the content.
             origin = f"{previous}/{name}" if previous else None
             if origin is not None and not self._is_whole(origin, facts):
                 origin = None
@@ -119,12 +112,12 @@ class DirectoryCopy:
                     break
 
     def copy_rest(self) -> None:
-        """Copy the secret, the admin key, the embedding model, and the files that were moved aside."""
+        """Copy the secret, the admin key, the embedding model and the files moved aside."""
         for path in (self._source.secret, self._source.admin_key):
             self._put(path, path.name)
         for folder in (self._source.models, self._source.aside):
             for parent, folders, names in os.walk(folder):
-                # Skip names that begin with a dot: these files and folders are still being written.
+                # Names with a dot are still being written.
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 for path in (Path(parent, name) for name in names if not name.startswith(".")):
                     self._put(path, str(path.relative_to(self._source.root)))
@@ -138,7 +131,7 @@ class DirectoryCopy:
         return is_sized and (not self._reads_data or hash_file(origin).hexdigest() == facts.sha256)
 
     def _is_kept(self, place: str, origin: str | None, facts: StoredFacts) -> bool:
-        """Whether an interrupted earlier run has already copied or linked this file completely."""
+        """Whether an interrupted run has already copied or linked this file."""
         is_linked = origin is not None and Path(origin).samefile(place)
         if not is_linked and hash_file(place).hexdigest() != facts.sha256:
             return False
@@ -155,17 +148,16 @@ class DirectoryCopy:
         Path(place).unlink(missing_ok=True)
 
     def _places_of(self, name: str) -> Iterator[str | Path]:
-        """Iterate over the paths at which to look for the blob, which another process may be moving between them."""
+        """Yield where the blob may be. Another process may be moving it meanwhile."""
         yield f"{self._source.blobs}/{name}"
         yield f"{self._source.held}/{name}"
         if (aside := Asides(self._source.aside).find_all().get(name)) is not None:
             yield aside
-        # Look at the first path again: a starting daemon moves files that have a row from the folder `aside` back to
-        # this path.
+        # Again: a starting daemon moves files back from `aside` to here.
         yield f"{self._source.blobs}/{name}"
 
     def _put(self, path: Path, relative: str) -> bool:
-        """Copy or link a file. Returns False if it doesn't exist."""
+        """Copy or link a file. Returns False if it is missing."""
         place, origin = self._target.root / relative, self._previous_path(relative)
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -181,7 +173,7 @@ class DirectoryCopy:
         return True
 
     def link_same(self, relative: str) -> bool:
-        """Create a hard link to the same file in the previous backup, if it is there. Returns whether that worked."""
+        """Hard-link the previous backup's file of this name. Returns False if that isn't possible."""
         origin, place = self._previous_path(relative), self._target.root / relative
         return origin is not None and self._link(origin, place)
 
@@ -197,25 +189,25 @@ class DirectoryCopy:
         try:
             os.link(origin, place)
         except OSError:
-            # The file system doesn't support hard links, or the file has the maximum number of links.
+            # The file system has no hard links, or this file has too many.
             return False
         self.counts.linked += 1
         return True
 
 
 def list_stored(connection: Connection) -> dict[str, StoredFacts]:
-    """Map the blob name of every source to the size and hash that the database has for it."""
+    """Map the blob name of every source to its size and hash."""
     rows = connection.execute("SELECT COALESCE(blob, id) AS name, size_bytes, sha256 FROM sources ORDER BY id")
     return {row["name"]: StoredFacts(row["size_bytes"], row["sha256"]) for row in rows}
 
 
 def _copy(path: str | Path, place: str | Path) -> StoredFacts | None:
-    """Copy a file with its date, and return its size and hash; None if it doesn't exist or is no regular file.
+    """Copy a file with its date, and return its size and hash. None if it isn't a regular file.
 
-    Raises StorageError if the file can't be read, and OSError if the copy can't be written.
+    Raises StorageError if it can't be read, OSError if the copy can't be written.
     """
     try:
-        # Open without blocking, because opening a named pipe would wait for a writer.
+        # Don't block: opening a named pipe would wait for a writer.
         source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):

@@ -1,7 +1,6 @@
-"""Deliveries: a delivery is a webhook call that reports an event, with all attempts to make it.
+"""Deliveries: webhook calls that report an event, each with all its attempts.
 
-A source has at most one delivery of each kind of event (`source.ready`, `source.failed`), even if it becomes ready
-several times. A pending delivery has a time at which the next attempt is due.
+A source has at most one delivery per kind of event (`source.ready`, `source.failed`), however often it becomes ready.
 """
 
 import json
@@ -17,37 +16,37 @@ from svc_daemon.wire.webhook_calls import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRow:
-    """A webhook call that reports an event to a URL, and its current status."""
+    """A webhook call that reports an event to a URL."""
 
-    #: The id of the event, which is the same in every attempt.
+    #: Id of the event, the same in every attempt.
     id: str
     team_id: str
     source_id: str
     #: `source.ready` or `source.failed`.
     event: str
     url: str
-    #: The JSON text, exactly as it is signed and sent.
+    #: The JSON text as it is signed and sent.
     body: str
     #: `pending`, `delivered` or `failed`.
     status: str = webhook_calls.PENDING
     tries_left: int = webhook_calls.TRIES
-    #: When the next attempt is due; None if no more attempts will be made.
+    #: When the next attempt is due; None if there is none.
     due_at: str | None
     created_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt to make a webhook call, and its result."""
+    """One attempt to make a webhook call."""
 
     delivery_id: str
     started_at: str
     duration_ms: int
-    #: HTTP status of the response; None if there was no response.
+    #: Status of the response; None without one.
     http_status: int | None
-    #: The error of an attempt without a response: `code`, `message` and `reason`.
+    #: `code`, `message` and `reason`, if there was no response.
     error: dict[str, Any] | None
-    #: Number of the attempt, from 1; assigned when it is stored.
+    #: The first attempt is 1. Assigned when stored.
     attempt: int = 0
 
     @classmethod
@@ -63,16 +62,15 @@ class DeliveryFilter:
 
     status: str | None = None
     source_id: str | None = None
-    #: Only deliveries about sources in these buckets.
+    #: Only about sources in these buckets.
     bucket_ids: tuple[str, ...] | None = None
-    #: Only deliveries whose id is greater than this.
+    #: Only with greater ids.
     after: str = ""
-    #: Maximum number of deliveries.
     limit: int = MOST_ROWS
 
 
 def create_delivery(connection: Connection, delivery: DeliveryRow) -> None:
-    """Create the delivery; does nothing if the source already has one for this event."""
+    """Create the delivery, unless the source has one for this event."""
     connection.execute(
         "INSERT INTO deliveries (id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at)"
         " VALUES (:id, :team_id, :source_id, :event, :url, :body, :status, :tries_left, :due_at, :created_at)"
@@ -137,10 +135,9 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 
 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """List deliveries that are due, except those in `busy`: the ids of deliveries that are being attempted now.
+    """List due deliveries, except the ids in `busy`, which are being attempted.
 
-    The teams take turns: first comes the longest overdue delivery of each team, then the second of each team, and so
-    on.
+    Teams take turns: first each team's longest overdue delivery, then each team's second.
     """
     rows = connection.execute(
         "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
@@ -153,7 +150,7 @@ def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> l
 
 
 def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
-    """Return the earliest due time of the deliveries whose ids are not in `busy`, or None if there is none."""
+    """Return when the next delivery is due, ignoring the ids in `busy`; None if there is none."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM deliveries"
         " WHERE due_at IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:busy))",
@@ -164,13 +161,13 @@ def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
 
 
 def has_deliveries_after(connection: Connection, latest: str) -> bool:
-    """Whether any delivery has its next attempt scheduled after `latest`."""
+    """Whether any delivery is scheduled after `latest`."""
     row = connection.execute("SELECT 1 FROM deliveries WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 
 
 def recall_deliveries(connection: Connection, now: str, latest: str) -> int:
-    """Make the deliveries scheduled after `latest` due now, because the clock was set back; return how many."""
+    """Make deliveries scheduled after `latest` due now, because the clock was set back. Returns their number."""
     cursor = connection.execute(
         "UPDATE deliveries SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )
@@ -193,7 +190,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
 
 
 def is_unchanged(connection: Connection, delivery: DeliveryRow) -> bool:
-    """Whether the delivery still has the due time that was read; if so, no other process has changed it."""
+    """Whether no other process has changed the delivery since it was read."""
     row = connection.execute(
         "SELECT 1 FROM deliveries WHERE id = :id AND due_at = :due_at", {"id": delivery.id, "due_at": delivery.due_at}
     ).fetchone()
@@ -201,7 +198,7 @@ def is_unchanged(connection: Connection, delivery: DeliveryRow) -> bool:
 
 
 def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
-    """Store the result of an attempt; does nothing if the delivery's due time has changed since it was read."""
+    """Store the result of an attempt, unless the delivery has changed since it was read."""
     connection.execute(
         "UPDATE deliveries SET status = :status, tries_left = :tries_left, due_at = :due_at"
         " WHERE id = :id AND due_at = :was_due_at",
@@ -225,9 +222,9 @@ def resend_delivery(connection: Connection, delivery_id: str, due_at: str) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretGeneration:
-    #: Number of times that the team has rotated its webhook secret.
+    #: How often the team has rotated its webhook secret.
     generation: int = 0
-    #: When the secret was last rotated; None if it never was.
+    #: When the secret was last rotated; None if never.
     rotated_at: str | None = None
 
 

@@ -1,13 +1,9 @@
 """The event log of each team, which clients read to follow changes.
 
-An event is written in the same transaction as the change it reports, and read in commit order. Events are ordered by
-`turn`, then by `seq`. Ids don't give the order: they contain the time of a clock that can be set back. SQLite has one
-writer at a time, so `seq` alone is the commit order. In PostgreSQL many transactions write at a time, and a lower `seq`
-may be committed after a higher one. There, `turn` is the number of the transaction, and an event is shown only when no
-transaction with a lower number is still running. So a client that has read an event has seen all events before it.
-
-The functions `this_turn` and `unsettled_turn` differ between the engines: see `databases.sqlite` and
-`databases.postgres.functions`.
+An event is written in the transaction of its change, and read in commit order: by `turn`, then by `seq`. Ids contain
+the time, which can be set back, so they don't give the order. In SQLite, which has one writer at a time, `seq` alone is
+the commit order. In PostgreSQL, a lower `seq` may be committed later. There, `turn` is the number of the transaction,
+and an event is shown only once no transaction with a lower number is running. So no client skips an event.
 """
 
 import json
@@ -20,13 +16,13 @@ from svc_daemon.databases.contract import Connection, Row
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A position in a team's event log: the `turn` and `seq` of the last event that was read."""
+    """A place in a team's event log: `turn` and `seq` of the last event read."""
 
     turn: int = -1
     seq: int = -1
 
 
-#: The position before the first event of any log.
+#: Before the first event of any log.
 START = Position()
 
 
@@ -43,34 +39,33 @@ class EventFilter:
 class EventSpan:
     """The result of reading a part of the event log."""
 
-    #: The events that match the filter, oldest first, as rows of the table.
+    #: The matching events, oldest first, as rows of the table.
     rows: list[Row]
-    #: Id of the last event that was read, even if the filter excludes it; None if there was none.
+    #: Id of the last event read, even if the filter excludes it; None if there was none.
     last_id: str | None
     position: Position
-    #: Whether the read stopped at its limit; if so, the log may have more events.
+    #: Whether the read stopped at its limit, so that the log may have more.
     is_full: bool
 
 
 class NewEvent(NamedTuple):
-    """An event to be added to the log."""
+    """An event to add to the log."""
 
     type: str
-    #: Ids of the buckets that the event is about, at the time of the event, separated by spaces; None if it is about
-    #: the whole team.
+    #: Ids of the event's buckets, separated by spaces; None if it is about the whole team.
     bucket_ids: str | None
-    #: Details of the state after the event, as a JSON text.
+    #: The state after the event, as a JSON text.
     data: str
     source_id: str | None = None
     batch_id: str | None = None
-    #: The API key whose request caused the event; None if the service caused it.
+    #: The API key whose request caused the event; None if the service did.
     key_id: str | None = None
 
 
 def create_events(
     connection: Connection, team_id: str, created_at: str, event_ids: Sequence[str], events: Sequence[NewEvent]
 ) -> None:
-    """Append the events of a team to the log, with these ids, in this order."""
+    """Append a team's events to the log, in this order."""
     connection.executemany(
         "INSERT INTO events (turn, id, team_id, created_at, type, bucket_ids, data, source_id, batch_id, key_id)"
         " VALUES (this_turn(), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -81,8 +76,8 @@ def create_events(
 def read_events(connection: Connection, team_id: str, chosen: EventFilter, after: Position, limit: int) -> EventSpan:
     """Read at most `limit` of the team's events after a position.
 
-    An event is left out as long as a transaction is running that may still add an earlier one. Events that the filter
-    excludes count towards the limit, so that a read never takes long.
+    Events that the filter excludes count towards the limit, so that no read takes long. An event is held back while a
+    running transaction may still add an earlier one.
     """
     rows = connection.execute(
         "SELECT turn, seq, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at FROM events"
@@ -102,7 +97,7 @@ def read_events(connection: Connection, team_id: str, chosen: EventFilter, after
 
 
 def find_position(connection: Connection, team_id: str, event_id: str) -> Position | None:
-    """Return the position of an event; None if the log doesn't contain it, or no longer does."""
+    """Return the position of an event; None if the log doesn't have it."""
     row = connection.execute(
         "SELECT turn, seq FROM events WHERE id = :id AND team_id = :team_id", {"id": event_id, "team_id": team_id}
     ).fetchone()
@@ -110,7 +105,7 @@ def find_position(connection: Connection, team_id: str, event_id: str) -> Positi
 
 
 def find_latest(connection: Connection, team_id: str) -> tuple[str, Position] | None:
-    """Return id and position of the latest event that `read_events` would return to the team; None if there is none."""
+    """Return id and position of the last event that `read_events` would return; None if there is none."""
     row = connection.execute(
         "SELECT id, turn, seq FROM events WHERE team_id = :team_id AND turn < unsettled_turn()"
         " ORDER BY turn DESC, seq DESC LIMIT 1",
@@ -120,7 +115,7 @@ def find_latest(connection: Connection, team_id: str) -> tuple[str, Position] | 
 
 
 def has_old_events(connection: Connection, team_id: str, oldest: str) -> bool:
-    """Whether the team's first event is older than `oldest` and isn't its only event."""
+    """Whether the team's first event is older than `oldest` and not its only one."""
     rows = connection.execute(
         "SELECT created_at FROM events WHERE team_id = :team_id ORDER BY turn, seq LIMIT 2", {"team_id": team_id}
     ).fetchall()
@@ -128,9 +123,9 @@ def has_old_events(connection: Connection, team_id: str, oldest: str) -> bool:
 
 
 def delete_old_events(connection: Connection, team_id: str, oldest: str, limit: int) -> int:
-    """Delete up to `limit` of the team's events that are older than `oldest`, the oldest first; return how many.
+    """Delete up to `limit` of the team's events from before `oldest`, oldest first. Returns their number.
 
-    The latest event is kept even if it is old, because clients that have read everything continue after its id.
+    The last event is always kept, because clients that have read everything continue after its id.
     """
     rows = connection.execute(
         "SELECT id, created_at FROM events WHERE team_id = :team_id ORDER BY turn, seq LIMIT :limit",

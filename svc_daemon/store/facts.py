@@ -1,4 +1,4 @@
-"""Facts about the installation, such as its id: a table of names and values."""
+"""A table of names and values about the installation, such as its id."""
 
 from svc_daemon.databases.contract import Connection
 
@@ -13,7 +13,7 @@ def list_facts(connection: Connection) -> dict[str, str]:
 
 
 def put_fact(connection: Connection, name: str, value: str) -> None:
-    """Store the fact, replacing its previous value."""
+    """Store the value under the name, replacing any other."""
     connection.execute(
         "INSERT INTO facts (name, value) VALUES (:name, :value)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -26,7 +26,7 @@ def delete_fact(connection: Connection, name: str) -> None:
 
 
 def keep_fact(connection: Connection, name: str, value: str) -> str:
-    """Store the fact, unless one with this name is stored already. Returns the stored value."""
+    """Store the value, unless the name has one already. Returns the stored value."""
     connection.execute(
         "INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING",
         {"name": name, "value": value},

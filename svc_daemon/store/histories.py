@@ -1,7 +1,7 @@
 """Finds and deletes the rows of upload sessions, batches, tasks and deliveries that ended long ago.
 
-As long as a source exists, its latest task and its deliveries are kept. The deliveries prevent a second webhook call
-for the same event.
+A source's latest task and its deliveries are kept while it exists. The deliveries prevent a second webhook call for the
+same event.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from svc_daemon.databases.contract import Connection
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """SQL statements that find and delete the old rows of one kind, such as tasks."""
+    """SQL that finds and deletes the old rows of one kind."""
 
-    #: A statement that selects the ids of old rows, sorted. It reads all rows of the kind.
+    #: Selects the ids of old rows, sorted.
     listing: str
-    #: Statements that delete one old row; rows that depend on it are deleted first.
+    #: Delete one old row, dependent rows first.
     deletions: Sequence[str]
 
 
@@ -41,7 +41,7 @@ _KINDS = {
         " (SELECT 1 FROM sources s WHERE s.id = t.source_id AND s.task_id = t.id) ORDER BY t.id LIMIT :limit",
         ["DELETE FROM cascades WHERE task_id = :id", "DELETE FROM tasks WHERE id = :id"],
     ),
-    # A delivery that was scheduled again after it was listed has a due time, so it is kept.
+    # A due time means that the delivery was scheduled again.
     "deliveries": _Kind(
         "SELECT d.id FROM deliveries d WHERE d.due_at IS NULL AND d.created_at < :oldest AND d.id > :after"
         " AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.id = d.source_id) ORDER BY d.id LIMIT :limit",
@@ -55,12 +55,12 @@ KINDS = tuple(_KINDS)
 
 
 def list_ended(connection: Connection, kind: str, oldest: str, *, after: str, limit: int) -> list[str]:
-    """List ids greater than `after` of rows that ended before `oldest`, in all teams; `kind` is one of `KINDS`."""
+    """List ids above `after` of rows that ended before `oldest`, in all teams. `kind` is one of `KINDS`."""
     rows = connection.execute(_KINDS[kind].listing, {"oldest": oldest, "after": after, "limit": limit})
     return [row["id"] for row in rows]
 
 
 def delete_ended(connection: Connection, kind: str, ids: Sequence[str]) -> None:
-    """Delete rows whose ids `list_ended` returned."""
+    """Delete rows that `list_ended` returned."""
     for statement in _KINDS[kind].deletions:
         connection.executemany(statement, [{"id": each} for each in ids])

@@ -1,7 +1,4 @@
-"""Idempotency keys with the responses to their requests.
-
-There is one row per API key and idempotency key. If a client repeats a request, the stored response is sent again.
-"""
+"""Idempotency keys with the responses to their requests. A repeated request gets the stored response again."""
 
 import json
 from dataclasses import dataclass
@@ -13,15 +10,15 @@ from svc_daemon.databases.contract import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """A finished request with an idempotency key: what identifies it, and its response."""
+    """A finished request with an idempotency key, and its response."""
 
     claim: Claim
-    #: The JSON body, without `request_id` and without secrets.
+    #: The JSON body, without `request_id` and secrets.
     body: dict[str, Any]
 
 
 def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> StoredAnswer | None:
-    """Return the response stored for the idempotency key; None if there is none, or if it is from before `oldest`."""
+    """Return the stored response; None if there is none from `oldest` or later."""
     row = connection.execute(
         "SELECT route, fingerprint, answer FROM idempotency"
         " WHERE key_id = :key_id AND key = :key AND created_at >= :oldest",
@@ -35,7 +32,7 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
 def create_answer(
     connection: Connection, key_id: str, key: str, answer: StoredAnswer, *, created_at: str, oldest: str
 ) -> bool:
-    """Store the response, replacing one that is older than `oldest`. Returns False if there is a newer one."""
+    """Store the response. Returns False if there is one from `oldest` or later."""
     cursor = connection.execute(
         "INSERT INTO idempotency (key_id, key, route, fingerprint, answer, created_at)"
         " VALUES (:key_id, :key, :route, :fingerprint, :answer, :created_at)"

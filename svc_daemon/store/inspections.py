@@ -1,4 +1,4 @@
-"""Lists the contents of byte stores and computes their hashes, without changing anything."""
+"""Lists and hashes the contents of byte stores, without changing anything."""
 
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -12,47 +12,44 @@ from svc_daemon.store.asides import DataFolders
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
-    """The stored bytes of a blob, or of an upload session."""
+    """The stored bytes of a blob or an upload session."""
 
-    #: The name of the blob, or the id of the session.
+    #: Name of the blob, or id of the session.
     name: str
-    #: The path of the file, or the key of the object.
+    #: Path of the file, or key of the object.
     place: str
     size_bytes: int
-    #: False for symbolic links and anything else that isn't a regular file; such blobs count as lost.
+    #: False for symbolic links and other special files, which count as lost.
     is_plain: bool = True
-    #: True if bytes without a row are normal in this store, because they are only deleted once they are old.
+    #: Whether this store normally has bytes without a row, until they are old.
     may_wait: bool = False
 
 
 class BytesInspector(Protocol):
-    """Inspects the byte stores of an installation. All methods are blocking, and raise OSError or StorageError."""
+    """Inspects an installation's byte stores. All methods block, and raise OSError or StorageError."""
 
-    #: How many blobs can be hashed at the same time.
+    #: How many blobs can be hashed at once.
     readers: int
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        """Return all blobs by name.
-
-        Files that were moved aside are included, unless there is a blob of the same name.
-        """
+        """Map blob names to their bytes, including files moved aside that have no blob of that name."""
         ...
 
     def list_parts(self) -> Mapping[str, StoredBytes]:
-        """Return the bytes of each upload session by session id."""
+        """Map the ids of upload sessions to their bytes."""
         ...
 
     def list_staged(self) -> list[str]:
-        """List staging files left over from uploads that were interrupted and can't be continued."""
+        """List staging files left by interrupted uploads."""
         ...
 
     def hash(self, name: str, stored: StoredBytes) -> str:
-        """Read the bytes of a blob, and return their SHA-256, in hexadecimal."""
+        """Return the hexadecimal SHA-256 of a blob's bytes."""
         ...
 
 
 class FolderInspector:
-    """Inspects the files of a data directory while no process uses the directory."""
+    """Inspects the files of a data directory that no process uses."""
 
     readers = 1
 
@@ -82,7 +79,7 @@ def _describe(path: Path, *, may_wait: bool = False) -> StoredBytes:
 
 
 def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
-    """Return the names in a folder; empty if the folder is missing."""
+    """Return the names in a folder, or none if it is missing."""
     try:
         return set(list_names())
     except FileNotFoundError:

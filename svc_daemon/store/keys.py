@@ -11,7 +11,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """A stored API key: the hash of its secret, and what it may do."""
+    """A stored API key: a hash of its secret, and what it may do."""
 
     id: str
     team_id: str
@@ -43,11 +43,11 @@ class KeyRow:
         )
 
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
-        """Return those of the buckets that the key may access. Responses must not mention the others."""
+        """Return which of the buckets the key may access. Responses must not mention the others."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def reaches(self, bucket_ids: Iterable[str]) -> bool:
-        """Whether the key may access something that is in these buckets: access to one of them is enough."""
+        """Whether the key may access at least one of these buckets."""
         return self.buckets is None or bool(set(self.buckets).intersection(bucket_ids))
 
     def is_live(self, now: str) -> bool:
@@ -86,13 +86,13 @@ def get_key(connection: Connection, team_id: str, key_id: str) -> KeyRow:
 
 
 def list_keys(connection: Connection, team_id: str) -> list[KeyRow]:
-    """List all keys of the team, including revoked and expired ones, oldest first."""
+    """List the team's keys, also revoked and expired ones, oldest first."""
     rows = connection.execute("SELECT * FROM keys WHERE team_id = :team_id ORDER BY id", {"team_id": team_id})
     return [KeyRow.from_row(row) for row in rows.fetchall()]
 
 
 def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: str) -> None:
-    """Revoke a key; if it is already revoked, its revocation time isn't changed."""
+    """Revoke a key. An earlier revocation keeps its time."""
     connection.execute(
         "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND id = :id AND revoked_at IS NULL",
         {"team_id": team_id, "id": key_id, "revoked_at": revoked_at},

@@ -1,12 +1,12 @@
 """Memberships: which source is in which bucket, and whether the search index knows it yet (the sync).
 
-queued -> active                     the document was put into the index with all current buckets of the source
-queued -> syncing -> active          the sync worker claimed the membership and wrote the source's buckets to the index
-syncing -> queued                    the lease expired, or the process died
-syncing -> failed -> syncing         the search provider failed; retried after a delay, without limit
+    queued -> active               the document was indexed with all its current buckets
+    queued -> syncing -> active    the sync worker claimed the membership and updated the index
+    syncing -> queued              the lease expired, or the process died
+    syncing -> failed -> syncing   the index failed; retried after a delay, without limit
 
-Until its source is indexed, a membership is `queued` with no due time, so it isn't claimed. While a team's index is
-being rebuilt, the team's syncs wait, because the documents may not be in the index yet.
+The sync worker claims only memberships with a due time. A membership has one once its source is indexed. While a team's
+index is being rebuilt, its syncs wait.
 """
 
 import json
@@ -20,7 +20,7 @@ from svc_daemon.store.buckets import touch_bucket, touch_buckets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncClaim:
-    """A worker's claim on a membership. `attempt` is its fencing token, which every new claim increments."""
+    """A worker's claim on a membership. Every claim increments `attempt`, so an older one becomes invalid."""
 
     source_id: str
     bucket_id: str
@@ -31,7 +31,7 @@ class SyncClaim:
 def create_memberships(
     connection: Connection, claims: Sequence[SyncClaim], created_at: str, due_at: str | None = None
 ) -> bool:
-    """Create the memberships. Returns False if all of the sources are already members."""
+    """Create the memberships. Returns False if all exist already."""
     cursor = connection.executemany(
         "INSERT INTO memberships (source_id, bucket_id, team_id, sync_status, attempt, due_at, created_at)"
         " VALUES (:source_id, :bucket_id, :team_id, 'queued', :attempt, :due_at, :created_at)"
@@ -54,7 +54,7 @@ def create_memberships(
 
 
 def delete_membership(connection: Connection, source_id: str, bucket_id: str) -> str | None:
-    """Delete the membership and return its last sync status, or None if it didn't exist."""
+    """Delete the membership and return its sync status; None if it didn't exist."""
     rows = connection.execute(
         "DELETE FROM memberships WHERE source_id = :source_id AND bucket_id = :bucket_id RETURNING sync_status",
         {"source_id": source_id, "bucket_id": bucket_id},
@@ -67,7 +67,7 @@ def delete_membership(connection: Connection, source_id: str, bucket_id: str) ->
 
 
 def delete_memberships(connection: Connection, source_id: str) -> None:
-    """Delete all memberships of the source, including those in buckets that are being deleted."""
+    """Delete all memberships of the source."""
     rows = connection.execute(
         "DELETE FROM memberships WHERE source_id = :source_id RETURNING bucket_id", {"source_id": source_id}
     ).fetchall()
@@ -76,7 +76,7 @@ def delete_memberships(connection: Connection, source_id: str) -> None:
 
 
 def list_unplaced(connection: Connection, team_id: str, source_ids: list[str]) -> set[str]:
-    """Return the given sources that are in no bucket, not even in one that is being deleted."""
+    """Return which of the sources are in no bucket, not even one being deleted."""
     rows = connection.execute(
         "SELECT s.id FROM sources s WHERE s.team_id = :team_id AND s.id IN (SELECT value FROM json_each(:ids))"
         " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)",
@@ -93,7 +93,7 @@ def count_members(connection: Connection, bucket_id: str) -> int:
 
 
 def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[str]:
-    """List the ids of the bucket's sources in any state, ordered by id and greater than `after_id`."""
+    """List the ids of the bucket's sources in any state, sorted, after `after_id`."""
     rows = connection.execute(
         "SELECT source_id FROM memberships WHERE bucket_id = :bucket_id AND source_id > :after_id"
         " ORDER BY source_id LIMIT :limit",
@@ -103,10 +103,9 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
 
 
 def list_searched_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
-    """Map the id of each of the team's sources to the sorted ids of the buckets that the search index must have for it.
+    """Map the team's source ids to the sorted bucket ids that the search index must have for them.
 
-    The value is None while one of these buckets isn't synced. Q&A sources are left out, because searches of buckets
-    don't find them (see `SourceRow.searched_places`).
+    The value is None while a bucket isn't synced. Q&A sources are left out, because bucket searches don't find them.
     """
     rows = connection.execute(
         "SELECT m.source_id, m.bucket_id, m.sync_status FROM memberships m JOIN sources s ON s.id = m.source_id"
@@ -121,7 +120,7 @@ def list_searched_places(connection: Connection, team_id: str) -> dict[str, tupl
 
 
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
-    """Make the syncs of all memberships of the source due, because the source has just been indexed."""
+    """Make the source's syncs due, because it has just been indexed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', due_at = :due_at, lease_until_s = NULL"
         " WHERE source_id = :source_id",
@@ -130,7 +129,7 @@ def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
 
 
 def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: int) -> list[SyncClaim]:
-    """Claim memberships that must be synced to the search index, the longest overdue first."""
+    """Claim memberships that are due to be synced, the longest overdue first."""
     rows = connection.execute(
         "UPDATE memberships SET sync_status = 'syncing', attempt = attempt + 1, due_at = NULL,"
         " lease_until_s = :lease_until_s WHERE (source_id, bucket_id) IN ("
@@ -144,7 +143,7 @@ def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: i
 
 
 def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
-    """Set the membership to `active`. Returns False if it was deleted or claimed again since this claim."""
+    """Set the membership to `active`. Returns False if this claim is no longer the latest."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -163,7 +162,7 @@ def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> N
 
 
 def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Record that the search provider failed, and schedule another sync of the membership at `due_at`."""
+    """Record that the sync failed, and schedule another at `due_at`."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'failed', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -172,7 +171,7 @@ def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> No
 
 
 def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Schedule another sync of the membership at `due_at`, without recording a failure."""
+    """Schedule another sync at `due_at`, without recording a failure."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -181,7 +180,7 @@ def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None
 
 
 def suspend_syncs(connection: Connection, source_id: str) -> None:
-    """Suspend the source's syncs while it is indexed again. Workers' claims on its memberships become invalid."""
+    """Stop the source's syncs while it is indexed again. Workers lose their claims."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = NULL, attempt = attempt + 1"
         " WHERE source_id = :source_id",
@@ -190,7 +189,7 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
 
 
 def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
-    """After a bucket's deletion failed, sync its indexed sources again, because the index may lack some of them."""
+    """Sync the bucket's indexed sources again, because a failed deletion may have removed some from the index."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE bucket_id = :bucket_id AND source_id IN (SELECT id FROM sources WHERE status = 'active')",
@@ -216,7 +215,7 @@ def has_expired_syncs(connection: Connection, now_s: float) -> bool:
 
 
 def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
-    """Release claims on memberships whose lease has expired, or all claims if `now_s` is infinite, as at startup."""
+    """Release expired claims on memberships, or all if `now_s` is infinite."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :now"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
@@ -226,13 +225,13 @@ def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int
 
 
 def has_syncs_after(connection: Connection, latest: str) -> bool:
-    """Whether any membership has its next sync scheduled after `latest`."""
+    """Whether any sync is scheduled after `latest`."""
     row = connection.execute("SELECT 1 FROM memberships WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 
 
 def recall_syncs(connection: Connection, now: str, latest: str) -> int:
-    """Make the syncs scheduled after `latest` due now, because the clock was set back; return how many."""
+    """Make syncs scheduled after `latest` due now, because the clock was set back. Returns their number."""
     cursor = connection.execute(
         "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )
@@ -240,10 +239,7 @@ def recall_syncs(connection: Connection, now: str, latest: str) -> int:
 
 
 def next_sync_due(connection: Connection) -> str | None:
-    """Return when the next sync becomes due; None if none is waiting.
-
-    Teams whose index is being rebuilt are ignored.
-    """
+    """Return when the next sync is due; None if none is. Teams whose index is being rebuilt don't count."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"

@@ -4,14 +4,11 @@ Theory of operation of an upgrade:
 
     older release -> copied -> one migration after another -> up to date
 
-The database is copied to a file next to it, `state.db.before-<last migration>`, which gets this name when it is
-complete and synced. Each migration is committed together with the record that it was applied. So a crash undoes at most
-the migration that was running: the next start keeps the copy and runs the missing migrations. After the new release has
-run and was stopped cleanly, its next start removes the copy (`installations.serving_installation`). On a database
-server, all migrations are one transaction, and there is no copy.
-
-A database with migrations that this release doesn't know was made by a newer release, and is refused before anything
-is written.
+- Copied: the database is copied to `state.db.before-<last migration>`, which gets this name once it is synced.
+- Each migration is committed together with its record. After a crash, the next start keeps the copy and continues.
+- `installations.serving_installation` removes the copy after the new release has run and stopped cleanly.
+- On a database server, all migrations are one transaction, and there is no copy.
+- A database with an unknown migration is from a newer release, and is refused before anything is written.
 """
 
 import os
@@ -30,8 +27,7 @@ from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.codes import ErrorCode
 
-#: Names of the migrations before the first release. A new database records them as applied, although `make_schema` runs
-#: in their place.
+#: Migrations from before the first release. A new database records them as applied; `make_schema` replaces them.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",
@@ -40,7 +36,7 @@ FORMER = (
     "m005_rebuilds",
     "m006_agents",
 )
-#: The table that records migrations, exactly as `sqlite_utils` creates it.
+#: The table of applied migrations, exactly as `sqlite_utils` creates it.
 _RECORDS = """\
 CREATE TABLE IF NOT EXISTS "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
@@ -53,7 +49,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
     ON "_sqlite_migrations" ("migration_set", "name")"""
 _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
-#: Key of the PostgreSQL advisory lock that each node of a cluster holds, in shared mode, while it may write.
+#: Key of the advisory lock that each node holds, shared, while it may write.
 SERVING = 0x7376635F73727667
 NO_INSTALLATION = "There is no installation in the database that SVC_STATE_URL names."
 _OLDER = "The database was made by an older release; start the service once to upgrade it."
@@ -120,7 +116,7 @@ def add_vector_offers(connection: Connection) -> None:
         connection.execute(statement)
 
 
-#: The migrations by name, oldest first. A release that changes the schema appends its migration.
+#: The migrations by name, oldest first. New ones are appended.
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
     "m008_lanes": add_lanes,
@@ -133,19 +129,18 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Upgrade the schema to this release; raises StorageError if this release can't migrate the database."""
+    """Upgrade the schema to this release. Raises StorageError if that isn't possible."""
     applied = _applied(connection)
     pending = [name for name in MIGRATIONS if name not in applied]
     if not pending:
         return
     if not applied:
-        # A new database is empty and needs no backup. Run all migrations in one transaction, and without
-        # `sqlite_utils`, which is slow to import.
+        # A new database needs no copy, and not `sqlite_utils`, which is slow to import.
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement in _RECORDS.split(";\n\n"):
                 connection.execute(statement)
-            # Record the former migrations too, so that older releases don't run them.
+            # Otherwise, older releases would run the former migrations.
             connection.executemany(_RECORD, [(name,) for name in (*FORMER, *MIGRATIONS)])
             for change in MIGRATIONS.values():
                 change(connection)
@@ -169,10 +164,10 @@ class PendingMigration:
 
 
 def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigration]:
-    """List the migrations that the database in this file still needs, oldest first. The file is not changed.
+    """List the migrations that this file still needs, oldest first, without changing it.
 
-    `is_in_use` must be true if another process may have the file open. Raises StorageError if the file can't be read,
-    or if this release can't upgrade it.
+    `is_in_use` must be true if another process may have it open. Raises StorageError if the file can't be read or
+    upgraded.
     """
     try:
         with open_beside(path) if is_in_use else open_unchanging(path) as connection:
@@ -182,9 +177,9 @@ def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigratio
 
 
 def list_pending_shared(connection: Connection) -> list[PendingMigration]:
-    """List the migrations that the database of a server still needs.
+    """List the migrations that a server's database still needs, without changing it.
 
-    Changes nothing. Raises NotFound if the database has no schema, or StorageError if this release can't upgrade it.
+    Raises NotFound if it has no schema, StorageError if it can't be upgraded.
     """
     return _describe(_find_applied_to_shared(connection))
 
@@ -195,17 +190,15 @@ def _describe(applied: Collection[str]) -> list[PendingMigration]:
 
 
 def migrate_shared(connection: Connection) -> None:
-    """Upgrade the schema on a database server, within the caller's transaction, which must exclude other nodes.
+    """Upgrade a server's schema within the caller's transaction, which must exclude other nodes.
 
-    Raises StorageError if the schema was made by a newer release, or if it must change while nodes of an older release
-    use it: they would write rows that this release can't read. In PostgreSQL, a view only has the columns that its
-    tables had when it was created, so a migration that adds a column to `sources` must create `source_views` again.
+    Raises StorageError if the schema is from a newer release, or if nodes of an older release use it: they would write
+    rows that this release can't read.
     """
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     applied = _applied_to_shared(connection)
     pending = [name for name in MIGRATIONS if name not in applied]
-    # This lock is held until the transaction ends. A node that connects in the meantime waits for it, and then finds
-    # the new schema.
+    # Held until the transaction ends, so that a connecting node waits for the new schema.
     alone = "SELECT pg_try_advisory_xact_lock(CAST(:lock AS BIGINT)) AS is_alone"
     if applied and pending and not connection.execute(alone, {"lock": SERVING}).fetchone()["is_alone"]:
         raise StorageError(
@@ -223,9 +216,9 @@ def migrate_shared(connection: Connection) -> None:
 
 
 def _adopt_events(connection: Connection) -> None:
-    """Change `turn` of events copied from another database, so that events that this server writes come after them.
+    """Make events copied from another database older than those that this server will write.
 
-    The transaction numbers in their `turn` column have no meaning on this server (see `store.events`).
+    Their transaction numbers (`turn`) mean nothing on this server.
     """
     connection.execute(
         "UPDATE events SET turn = 0 WHERE turn > 0 AND EXISTS (SELECT 1 FROM events WHERE turn >= next_turn())"
@@ -239,17 +232,14 @@ def _adopt_events(connection: Connection) -> None:
 def join_shared(connection: Connection) -> None:
     """Take a lock so that newer releases can't change the schema while this connection is open.
 
-    Raises StorageError if a newer release has changed it already.
+    Raises StorageError if one already has.
     """
     connection.execute("SELECT pg_advisory_lock_shared(CAST(:lock AS BIGINT))", {"lock": SERVING})
     _applied_to_shared(connection)
 
 
 def _applied_to_shared(connection: Connection) -> set[str]:
-    """Return the names of the migrations that were applied to a server's database.
-
-    Raises StorageError if this release doesn't know one of them.
-    """
+    """Return the migrations applied to a server's database. Raises StorageError if one is unknown."""
     applied = {str(row["name"]) for row in connection.execute("SELECT name FROM migrations")}
     if unknown := sorted(applied.difference(MIGRATIONS)):
         raise StorageError(_NEWER.format(unknown[-1]))
@@ -257,10 +247,7 @@ def _applied_to_shared(connection: Connection) -> set[str]:
 
 
 def check_shared_current(connection: Connection) -> None:
-    """Check that the schema of a database server is up to date; raises StorageError if it isn't.
-
-    Raises NotFound if the database has no schema. Nothing is changed.
-    """
+    """Raise StorageError if a server's schema is not up to date, or NotFound if it has none."""
     if list_pending_shared(connection):
         raise StorageError(_OLDER)
 
@@ -275,10 +262,7 @@ def _find_applied_to_shared(connection: Connection) -> set[str]:
 
 
 def list_tables() -> list[Table]:
-    """List the tables of the database's schema. Tables come before those that refer to them.
-
-    Tables that an engine uses only for its own administration are left out.
-    """
+    """List the schema's tables. A table comes before those that refer to it."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
         for change in MIGRATIONS.values():
@@ -307,16 +291,13 @@ def _read_table(connection: sqlite3.Connection, name: str) -> Table:
 
 
 def check_current(connection: Connection) -> None:
-    """Check that the schema is up to date, without changing anything; raises StorageError if it isn't."""
+    """Raise StorageError if the schema is not up to date."""
     if not set(MIGRATIONS) <= set(_applied(connection)):
         raise StorageError(_OLDER)
 
 
 def _applied(connection: Connection) -> list[str]:
-    """List the migrations that were applied, oldest first.
-
-    Raises StorageError if this release can't upgrade the database.
-    """
+    """List the applied migrations, oldest first. Raises StorageError if the database can't be upgraded."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
         return []
     query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"
@@ -329,20 +310,19 @@ def _applied(connection: Connection) -> list[str]:
 
 
 def copy_place(path: Path) -> Path:
-    """Return the path for the copy of the database that is made before its upgrade to this release."""
+    """Return the path for the copy made before this upgrade."""
     return path.with_name(f"{path.name}.before-{list(MIGRATIONS)[-1]}")
 
 
 def list_copies(path: Path) -> list[Path]:
-    """List the copies of the database that were made before upgrades, including unfinished ones after a crash."""
+    """List the copies made before upgrades, also unfinished ones."""
     return sorted(path.parent.glob(f"{path.name}.before-m*"))
 
 
 def _copy(connection: sqlite3.Connection, place: Path) -> None:
     """Copy the database to this path and sync the copy, so that a failed upgrade loses nothing.
 
-    If there already is a copy, and it has fewer migrations than the database, it is kept: an interrupted upgrade made
-    it before it ran its first migration.
+    A copy with fewer migrations is kept: an interrupted upgrade made it.
     """
     if place.exists():
         with open_unchanging(place) as copied:

@@ -1,4 +1,4 @@
-"""Marks of an installation that is moved to another place, stored as facts: one at the old place, one at the new."""
+"""Marks of an installation that is being moved: one at the old place, one at the new."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.facts import delete_fact, find_fact, put_fact
 
-#: Names of the facts. The last one is kept for good: it contains the id of the move that brought the installation here.
+#: `moved_here` is kept for good: the id of the move that brought the installation here.
 _DEPARTURE, _ARRIVAL, _ARRIVED = MARKS = ("moved_to", "moving_here", "moved_here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """Marks an installation that is being moved away or was moved. A daemon refuses to serve it."""
+    """Marks an installation that is being moved away or was moved. No daemon serves it."""
 
     move_id: str
-    #: The place to which it is moved, as it is shown in messages.
+    #: The new place, as shown in messages.
     to: str
     began_at: str
     is_done: bool = False
@@ -23,11 +23,11 @@ class Departure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """Marks a database to which an installation is being moved, and records how far the copying of rows has got."""
+    """Marks a database to which an installation is being moved, with the progress of the copy."""
 
     move_id: str
     installation_id: str
-    #: The table that is being copied and the key of the last copied row; empty before the first row.
+    #: The table being copied, and the key of its last copied row.
     table: str = ""
     after: tuple[str | int | float | None, ...] = ()
 
@@ -58,11 +58,11 @@ def put_arrival(connection: Connection, arrival: Arrival) -> None:
 
 
 def finish_arrival(connection: Connection, arrival: Arrival) -> None:
-    """Replace the mark of a running move with the record that the move is complete."""
+    """Replace the mark of a running move with that of a completed one."""
     delete_fact(connection, _ARRIVAL)
     put_fact(connection, _ARRIVED, arrival.move_id)
 
 
 def find_arrived(connection: Connection) -> str | None:
-    """Return the id of the last move to this database that was completed; None if there was none."""
+    """Return the id of the last completed move to this database, or None."""
     return find_fact(connection, _ARRIVED)

@@ -1,4 +1,4 @@
-"""Finds out which stored objects have a row in the database, for the sweeper, which deletes old ones without a row."""
+"""Finds out which stored objects have a row in the database. The sweeper deletes old ones without."""
 
 import json
 from collections.abc import Collection
@@ -8,7 +8,7 @@ from svc_daemon.databases.contract import Connection
 
 
 def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return those blob names that belong to a source, or have no source id in them and so can't be looked up."""
+    """Return those blob names that belong to a source, or contain no source id."""
     source_ids = {name: ids.source_of(name) for name in names}
     rows = connection.execute(
         "SELECT COALESCE(blob, id) AS name FROM sources WHERE id IN (SELECT value FROM json_each(:ids))",
@@ -18,7 +18,7 @@ def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]
 
 
 def list_open_sessions(connection: Connection, session_ids: Collection[str]) -> set[str]:
-    """Return those of the upload sessions that are open."""
+    """Return which of the upload sessions are open."""
     rows = connection.execute(
         "SELECT id FROM uploads WHERE status = 'open' AND id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(sorted(session_ids))},

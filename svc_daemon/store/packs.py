@@ -1,11 +1,7 @@
-"""Packs: a client sends all files of a batch as one stream, and a writer splits it into the parts of the files.
+"""Packs: the files of a batch, sent as one stream. A writer splits it into parts, the files of the upload sessions.
 
-A part is the file with the bytes of one upload session (see `parts`). A file that is sent alone is written like a pack
-of one file.
-
-The parts are written and closed one after another; then a single `syncfs` makes them all durable. If that isn't safe
-(see `file_systems`), or if there are only a few parts, each part is fsynced before it is closed, and the folder is
-fsynced at the end if a part is new. In both cases, `Parts` records the new sizes and hashes only after the sync.
+The parts are written and closed one after another. Then one `syncfs` makes them all durable. Where that isn't safe, or
+for few parts, each is fsynced instead. `Parts` records new sizes only after the sync.
 """
 
 import os
@@ -23,18 +19,18 @@ if TYPE_CHECKING:
 
     from svc_daemon.store.parts import Parts
 
-#: With fewer files than this, each is fsynced separately: a `syncfs` also waits for data that other programs wrote.
+#: Fewer files are fsynced one by one, because `syncfs` also waits for other programs' data.
 FEW_FILES = 8
-#: Number of bytes to buffer before they are written.
+#: How much to buffer before writing.
 WRITE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PackMember:
-    """The columns of an upload session that are needed to receive a pack."""
+    """The columns of an upload session that receiving a pack needs."""
 
     id: str
-    #: The status of the session; one of those in `store.uploads`.
+    #: As in `store.uploads`.
     status: str
     generation: int
     size_bytes: int
@@ -42,7 +38,7 @@ class PackMember:
 
 
 def list_members(connection: Connection, batch_id: str) -> list[PackMember]:
-    """List the upload sessions of a batch in the order in which the client listed its files."""
+    """List the upload sessions of a batch in the client's order."""
     rows = connection.execute(
         "SELECT id, status, generation, size_bytes, expires_at FROM uploads WHERE batch_id = :batch_id"
         " ORDER BY position",
@@ -53,17 +49,17 @@ def list_members(connection: Connection, batch_id: str) -> list[PackMember]:
 
 @dataclass(slots=True)
 class _OpenPart:
-    """The file of an upload session to which bytes are being appended."""
+    """The file of an upload session that is being appended to."""
 
     session_id: str
     descriptor: int
     end_bytes: int
-    #: The hash of all bytes so far; None if the hash of the bytes that were stored earlier isn't known.
+    #: Hash of all bytes so far; None if that of earlier bytes is unknown.
     hash: "_Hash | None"
 
     def append(self, data: memoryview) -> None:
         while data:
-            # A write may write only some of the bytes, because the file isn't buffered.
+            # A write may be partial, because the file isn't buffered.
             written = data[: os.write(self.descriptor, data)]
             self.end_bytes += len(written)
             if self.hash is not None:
@@ -72,30 +68,28 @@ class _OpenPart:
 
 
 class PackWriter:
-    """Writes one stream of bytes to the parts of several files, one after the other.
+    """Writes one stream of bytes to the parts of several files. The bytes are durable after `sync`.
 
-    The bytes are durable once `sync` has returned. They are buffered, then written and hashed by a thread, so that a
-    small pack needs only one switch to that thread.
+    A thread writes and hashes them. They are buffered, so that a small pack takes one switch to that thread.
     """
 
     def __init__(self, parts: "Parts", items: Sequence[PackItem], first: int, end: int) -> None:
-        """Prepare to write the bytes from offset `first` up to `end` (exclusive) of the concatenated files.
+        """Prepare to write the concatenated files' bytes from `first` up to `end` (exclusive).
 
-        `Parts.settle` must have been called for all parts before.
+        Call `Parts.settle` for all parts before.
         """
         self._parts = parts
         self._items = items
         self._next = first
         lacking = [each for each in items if each.offset_bytes < end and each.offset_bytes + each.size_bytes > first]
         self._syncs_whole = len(lacking) >= FEW_FILES and file_systems.is_syncable(parts.folder)
-        #: Descriptor of the folder for `syncfs`, opened before the first write. None before that, and if each file is
-        #: fsynced separately.
+        #: The folder, opened before the first write if one `syncfs` will sync all parts.
         self._folder: int | None = None
         self._buffer = bytearray()
         self._open: _OpenPart | None = None
-        #: Parts that were written and closed. They are recorded as durable after the sync.
+        #: Closed parts, to be recorded as durable after the sync.
         self._closed: list[_OpenPart] = []
-        #: The size of each part before this stream wrote to it; `drop` truncates the part to this size.
+        #: Size of each part before this stream. `drop` truncates parts to it.
         self._starts: dict[str, int] = {}
 
     async def append(self, data: bytes) -> None:
@@ -113,7 +107,7 @@ class PackWriter:
                 with self._parts.discarding(*self._starts):
                     file_systems.sync(self._folder)
             elif 0 in self._starts.values():
-                # At least one part is new. Without this sync, its folder entry could be lost in a power failure.
+                # A new part's folder entry could be lost in a power failure.
                 self._parts.sync_folder()
             for part in self._closed:
                 self._parts.note_synced(part.session_id, part.end_bytes, part.hash)
@@ -122,7 +116,7 @@ class PackWriter:
             await self._parts.run(work)
 
     async def drop(self) -> None:
-        """Discard the bytes that this stream has appended, which were not acknowledged yet."""
+        """Discard what this stream has appended."""
 
         def work() -> None:
             self._close_part()
@@ -145,8 +139,7 @@ class PackWriter:
     def _write(self) -> None:
         data, self._buffer = self._buffer, bytearray()
         if self._syncs_whole and self._folder is None:
-            # Open the folder before the first write: a descriptor that is opened later would not report earlier write
-            # errors.
+            # Before the first write, because a later descriptor doesn't report earlier errors.
             self._folder = os.open(self._parts.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for item, lacking in rules.split(self._items, self._next, memoryview(data)):
             if self._open is None or self._open.session_id != item.session_id:

@@ -1,9 +1,8 @@
-"""Parts: the bytes of open upload sessions, one file per session. The file's size is the upload offset.
+"""Parts: the bytes of open upload sessions, one file each. The file's size is the upload offset.
 
-Bytes are synced before they are acknowledged. If the process is killed or the disk is full, a file may contain bytes
-that were not synced. So the synced size of each part is kept in memory, and if the file's size differs, the file is
-synced before its size is reported. When an upload is finalized, a hard link makes the part a blob. The part itself is
-deleted only after the source is committed, so that nothing is lost if the process is killed in between.
+Bytes are synced before they are acknowledged. A crash or full disk can leave unsynced bytes. So the synced size is kept
+in memory, and a file of any other size is synced before its size is reported. A finalized part becomes a blob by a hard
+link. It is deleted only after its source is committed, so that a crash loses nothing.
 """
 
 import asyncio
@@ -27,34 +26,33 @@ if TYPE_CHECKING:
 
 
 class Parts:
-    """The folder with the bytes of open upload sessions, one file for each."""
+    """The folder of parts."""
 
     def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
-        """`blobs` receives the finished parts; its threads also run this class's blocking work."""
+        """`blobs` receives finished parts, and its threads run the blocking work."""
         self.folder = folder
         self._blobs = blobs
         self._on_broken = on_broken
         self._folder_sync = FolderSync(folder, on_broken)
-        #: Number of bytes of each part that this process has synced.
+        #: How many bytes of each part this process has synced.
         self._synced: dict[str, int] = {}
-        #: For each part that this process received, the number of hashed bytes and their hash, so that the part needn't
-        #: be read again.
+        #: How many bytes of each part this process has hashed, and their hash.
         self._hashed: dict[str, tuple[int, _Hash]] = {}
 
     def size_bytes(self, session_id: str) -> int:
-        """Return the number of stored bytes, 0 if there is no file yet."""
+        """Return the number of stored bytes, 0 without a file."""
         try:
-            # `Path.lstat` would be slower, and this is called three times for each chunk of an upload.
+            # `Path.lstat` is slower, and each chunk calls this three times.
             return os.lstat(f"{self.folder}/{session_id}").st_size
         except FileNotFoundError:
             return 0
 
     async def measure(self, *session_ids: str) -> list[int]:
-        """Return the number of stored bytes of each part; they may not be durable yet."""
+        """Return each part's number of stored bytes, which may not be durable."""
         return [self.size_bytes(session_id) for session_id in session_ids]
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Make the stored bytes of each part durable, so that they can be acknowledged. Returns each part's size."""
+        """Make the stored bytes of each part durable, and return their sizes."""
         sizes = [self.size_bytes(session_id) for session_id in session_ids]
         found = zip(session_ids, sizes, strict=True)
         unsynced = [(each, size) for each, size in found if size != self._synced.get(each, 0)]
@@ -63,10 +61,7 @@ class Parts:
         return sizes
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hexadecimal SHA-256 of the stored bytes.
-
-        Reads the file only if this process hasn't yet hashed it.
-        """
+        """Return the hexadecimal SHA-256 of the stored bytes. Reads the file only if needed."""
         known = self.hash_at(session_id, size_bytes)
         if known is None:
             known = await self._blobs.run(lambda: hash_file(self.path(session_id)))
@@ -81,10 +76,9 @@ class Parts:
         return BlobFile(self.path(session_id)).stream()
 
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:  # noqa: ARG002
-        """Turn parts into blobs by durable hard links; `sources` maps session ids to source ids.
+        """Turn parts into blobs by durable hard links, and return the first bytes of each by session id.
 
-        Returns the first bytes of each part by session id, from which the media type is guessed. If this fails or is
-        cancelled, the blobs are deleted.
+        `sources` maps session ids to source ids. On failure or cancellation, the blobs are deleted.
         """
         await self.settle(*sources)
         try:
@@ -94,7 +88,7 @@ class Parts:
             raise
 
     async def delete(self, *session_ids: str) -> None:
-        """Delete the stored bytes. If a file can't be removed, the next start of the daemon removes it."""
+        """Delete the stored bytes. Files that can't be deleted are deleted at the next start."""
 
         def work() -> None:
             for session_id in session_ids:
@@ -111,15 +105,14 @@ class Parts:
         return list_own(self.folder, ids.PART_NAME)
 
     async def run(self, work: Callable[[], object]) -> None:
-        """Run blocking work on parts in a thread; raises StorageError if a file operation fails."""
+        """Run blocking work in a thread. Raises StorageError for OSError."""
         await self._blobs.run(work)
 
     @contextmanager
     def discarding(self, *session_ids: str) -> Iterator[None]:
-        """If the sync in the `with` block fails, discard the bytes of these parts that were not acknowledged.
+        """If the sync in the block fails, truncate these parts to their acknowledged bytes and call `on_broken`.
 
-        A failed sync is not retried: the kernel may have dropped the dirty pages, and would then report success. The
-        files are truncated to their acknowledged bytes, and `on_broken` is called.
+        There is no second sync: it could report success although the kernel has dropped the bytes.
         """
         try:
             yield
@@ -131,21 +124,21 @@ class Parts:
             raise
 
     def sync_folder(self) -> None:
-        """Sync the folder, so that the names of all parts are durable. Blocking; raises OSError."""
+        """Make the names of all parts durable. Blocking; raises OSError."""
         self._folder_sync.sync()
 
     def note_synced(self, session_id: str, size_bytes: int, known: "_Hash | None") -> None:
-        """Record that the part's first bytes are durable, with their hash if it is known."""
+        """Record that the part's first bytes are durable, with their hash if known."""
         self._synced[session_id] = size_bytes
         if known is not None:
             self.remember(session_id, size_bytes, known)
 
     def remember(self, session_id: str, size_bytes: int, known: "_Hash") -> None:
-        """Remember the hash of the part's first `size_bytes` bytes, which never change."""
+        """Remember the hash of the part's first `size_bytes` bytes."""
         self._hashed[session_id] = size_bytes, known
 
     def hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
-        """Return the hash of the first `size_bytes` bytes, as a copy that the caller may update; None if unknown."""
+        """Return a copy of the hash of the first `size_bytes` bytes, or None if unknown."""
         if size_bytes == 0:
             return hashlib.sha256()
         hashed_bytes, known = self._hashed.get(session_id, (0, None))
@@ -160,7 +153,7 @@ class Parts:
             finally:
                 os.close(descriptor)
             if session_id not in self._synced:
-                # Without this sync, the part's folder entry could be lost in a power failure.
+                # The part's folder entry could be lost in a power failure.
                 self.sync_folder()
             self._synced[session_id] = size_bytes
 
@@ -177,7 +170,7 @@ class Parts:
         return self.folder / session_id
 
     def open_file(self, session_id: str) -> int:
-        """Open the part's file for appending and return its descriptor. Blocking; raises OSError."""
+        """Open the part for appending, and return its descriptor. Blocking; raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(self.path(session_id), flags, 0o600)
 

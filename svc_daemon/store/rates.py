@@ -1,7 +1,6 @@
-"""How much of its rate limits each team has used, shared by all nodes.
+"""How much of its rate limits each team has used, shared by all nodes. PostgreSQL only.
 
-Only PostgreSQL has this table. The table is unlogged: a crash of the database server empties it, and counting starts at
-zero, as it does when a daemon without PostgreSQL restarts.
+The table is unlogged: a crash of the database server resets the counts to zero.
 """
 
 import json
@@ -21,31 +20,28 @@ CREATE UNLOGGED TABLE IF NOT EXISTS rates (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRow:
-    """How much of its rate limits a team has used: its token bucket, and its uploads in the last minute.
-
-    Times are in seconds of the server's clock.
-    """
+    """A team's use of its rate limits. Times are in seconds of the server's clock."""
 
     team_id: str
     tokens: float = 0.0
-    #: The time at which `tokens` was computed. 0 means that the token bucket is full.
+    #: When `tokens` was computed; 0 means that the token bucket is full.
     updated_s: float = 0.0
-    #: Times and sizes of the uploads in the last minute, oldest first.
+    #: Times and sizes of uploads in the last minute, oldest first.
     charges: tuple[tuple[float, int], ...] = ()
 
 
 def create_rates(connection: Connection, team_ids: Collection[str]) -> None:
-    """Create rows for those of the teams that have none."""
+    """Create rows for teams that have none."""
     connection.execute(
         "INSERT INTO rates (team_id, tokens, updated_s, charges)"
-        # Sort the ids, so that two transactions that create the same rows can't deadlock.
+        # Sorted, so that two transactions can't deadlock.
         " SELECT value, 0, 0, '[]' FROM json_each(:team_ids) ORDER BY value ON CONFLICT (team_id) DO NOTHING",
         {"team_ids": json.dumps(sorted(team_ids))},
     )
 
 
 def lock_rates(connection: Connection, team_ids: Collection[str]) -> dict[str, RateRow]:
-    """Return the teams' rows, and lock them until the end of the transaction."""
+    """Return the teams' rows, locked until the transaction ends."""
     rows = connection.execute(
         "SELECT * FROM rates WHERE team_id IN (SELECT value FROM json_each(:team_ids)) ORDER BY team_id FOR UPDATE",
         {"team_ids": json.dumps(sorted(team_ids))},
@@ -74,7 +70,7 @@ def update_rates(connection: Connection, rates: Iterable[RateRow]) -> None:
 
 
 def read_clock(connection: Connection) -> float:
-    """Return the time of the server's clock, in seconds since 1970."""
+    """Return the server's time, in seconds since 1970."""
     row = connection.execute(
         "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION) AS now_s"
     ).fetchone()

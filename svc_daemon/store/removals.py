@@ -1,9 +1,11 @@
 """Removes stored files. While a backup copies the data directory, moves them to a folder instead.
 
-A backup copies the state database before the files, so every file that the copied database names must exist until the
-backup has ended. The backup holds an exclusive lock on the folder `held`, and each removal holds a shared one. A
-removal that doesn't get its lock moves the file into `held`, where the backup finds it. The backup empties the folder
-when it ends. If it is killed, the kernel releases its lock, and the sweeper or the next start empties the folder.
+A backup copies the database before the files, so every file that the database names must exist until the backup ends:
+
+- The backup holds an exclusive lock on the folder `held`, and each removal a shared one.
+- A removal that doesn't get its lock moves the file into `held`, where the backup finds it.
+- The backup empties `held` when it ends. If it is killed, the kernel releases its lock, and the sweeper or the next
+  start empties the folder.
 """
 
 import fcntl
@@ -18,13 +20,13 @@ from svc_daemon.data_directory import DirectoryRefused, sync_folder
 
 log = logging.getLogger(__name__)
 
-#: How long a starting backup waits for removals that are still running, in seconds. Each takes milliseconds.
+#: How long a backup waits for running removals, in seconds. Each takes milliseconds.
 PATIENCE_S = 10.0
 PAUSE_S = 0.01
 
 
 class BackupRunning(DirectoryRefused):
-    """Another process is making a backup of the same data directory, or in the same folder."""
+    """Another backup of this data directory or into this folder is running."""
 
     code = "svc_backup_running"
     retryable = True
@@ -34,21 +36,18 @@ class BackupRunning(DirectoryRefused):
 
 
 class Removals:
-    """Removes files of one data directory. Blocking and thread-safe."""
+    """Removes files of a data directory. Blocking and thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def remove(self, paths: Sequence[Path]) -> dict[str, OSError]:
-        """Remove the files that exist, or move them to the folder `held` during a backup.
-
-        Returns the errors by file name.
-        """
+        """Remove the files, or move them to `held` during a backup. Returns the errors by file name."""
         errors: dict[str, OSError] = {}
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # If `held` already has a file of this name, the backup needs that file and not this one.
+                    # A file of this name in `held` is the one that the backup needs.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:
@@ -62,21 +61,18 @@ class Removals:
         return errors
 
     def clear_away(self, paths: Sequence[Path]) -> None:
-        """Remove files that belong to no row. Errors are logged, not raised; the next start tries again."""
+        """Remove files that have no row. Errors are logged, not raised; the next start tries again."""
         for name, error in self.remove(paths).items():
             log.warning("%s could not be removed: %s", name, error.strerror)
 
     def clear_held(self) -> int:
-        """Delete the files that were held for a backup, and return how many. Does nothing while a backup is running."""
+        """Delete the files held for a backup, and return how many. Does nothing during a backup."""
         with self._sharing() as is_free:
             return self._clear() if is_free else 0
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Within the block, `remove` moves files to the folder `held` instead of deleting them.
-
-        Raises BackupRunning if there is another backup, and OSError if the folder can't be used.
-        """
+        """Within the block, `remove` moves files to `held`. Raises BackupRunning or OSError."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         deadline_s = time.monotonic() + PATIENCE_S
         while (descriptor := _lock(self.folder, fcntl.LOCK_EX)) is None:
@@ -84,7 +80,7 @@ class Removals:
                 raise BackupRunning(self.folder.parent)
             time.sleep(PAUSE_S)
         try:
-            # Files that an earlier, killed backup left here are not part of the state that is copied next.
+            # A killed backup left these files; the next one doesn't need them.
             self._clear()
             yield
             self._clear()
@@ -93,11 +89,11 @@ class Removals:
 
     @contextmanager
     def _sharing(self) -> Iterator[bool]:
-        """Prevent backups from starting while the block runs; yields False if a backup is already running."""
+        """Prevent backups from starting within the block. Yields False if one is running."""
         try:
             descriptor = _lock(self.folder, fcntl.LOCK_SH)
         except FileNotFoundError:
-            # The folder is missing, so no backup is running, because a backup creates the folder.
+            # A running backup would have created the folder.
             yield True
             return
         try:
@@ -114,7 +110,7 @@ class Removals:
 
 
 def _lock(folder: Path, kind: int) -> int | None:
-    """Lock the folder until the returned descriptor is closed; None if another process holds a conflicting lock."""
+    """Lock the folder until the returned descriptor is closed; None if it is locked already."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -1,10 +1,7 @@
-"""The tables of the state database, as the first release creates them.
+"""The tables of the state database, as the first release creates them. Later releases add migrations."""
 
-Released statements are never edited: a later release changes the schema by adding a migration.
-"""
-
-#: The last part of the schema. A migration that adds a column to `sources` must create this view again: in PostgreSQL,
-#: a view only has the columns that its tables had when it was created.
+#: A migration that adds a column to `sources` must create this view again, because PostgreSQL's views have fixed
+#: columns.
 SOURCE_VIEWS = """\
 CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
@@ -13,10 +10,9 @@ SELECT s.*, t.type AS task_type, t.status AS task_status,
   EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 
-#: A team has at most one unfinished rebuild task; until it ends, none of the team's sources is ready. The column
-#: `places` of the view `source_views` doesn't include buckets that are being deleted. `valid_from` of a source is the
-#: oldest extraction whose search hits are valid: while a document is split again, the index has either its old or its
-#: new chunks, and both are valid.
+#: Invariant: a team has at most one unfinished rebuild task. The column `places` leaves out buckets that are being
+#: deleted. `valid_from` is the oldest extraction whose search hits are valid: while a document is split again, the
+#: index has its old or its new chunks.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,
@@ -279,7 +275,7 @@ CREATE TABLE usage (
 CREATE VIEW teams_in_maintenance AS
 SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL"""
 
-#: Tables and columns for the event log (see `store.events`), and for reporting the end of a batch.
+#: The event log (see `store.events`), and columns for the end of a batch.
 EVENTS = """\
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,

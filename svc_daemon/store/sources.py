@@ -1,4 +1,4 @@
-"""Sources: one row for each file, page or question, with its buckets, their sync state and its latest task."""
+"""Sources: one row for each file, page or question, with its buckets and its latest task."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """A stored source, joined with its buckets and its latest task."""
+    """A stored source with its buckets and its latest task."""
 
     id: str
     team_id: str
@@ -24,12 +24,11 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Number of the current extraction; incremented each time the source is indexed. The search index keeps only the
-    #: newest one.
+    #: Number of the current extraction. Each indexing increments it, and the index keeps only the newest.
     generation: int = 1
-    #: Number of the first extraction from the current bytes. None means the same as `generation`.
+    #: Number of the first extraction from the current bytes; None means `generation`.
     valid_from: int | None = None
-    #: Whether the document must still be split again, because the chunk sizes of its bucket have changed.
+    #: Whether the document must be split again, because its bucket's chunk sizes have changed.
     rechunk: bool = False
     title: str
     filename: str
@@ -39,36 +38,36 @@ class SourceRow:
     sha256: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: The name of the mapping (a folder that `svc sync` keeps in a bucket) that created the source, if any.
+    #: Name of the synced folder (`svc sync`) that created the source.
     mapping: str | None = None
     source_url: str | None = None
-    #: The normalized URL, which is the same for equivalent spellings; unique within a team.
+    #: The normalized URL, unique within a team.
     url_key: str | None = None
-    #: Results of the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
+    #: The last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
     fetched: dict[str, Any] | None = None
-    #: `question`, `answer` and `alternate_questions`, for a source of type `qa`.
+    #: `question`, `answer` and `alternate_questions`, for type `qa`.
     qa: dict[str, Any] | None = None
-    #: `url` and `metadata` of the webhook to call when the source becomes ready or fails.
+    #: `url` and `metadata` of the webhook to call when the source is ready or failed.
     webhook: dict[str, Any] | None = None
-    #: Name of the source's blob; None if it is the source's id. A refresh stores the new bytes under a new name.
+    #: Name of the source's blob; None means the source's id. A refresh stores new bytes under a new name.
     blob: str | None = None
-    #: Id of the source that this one will replace when it becomes ready.
+    #: Id of the source that this one replaces when it is ready.
     replaces: str | None = None
     #: Id of the batch in which the source was uploaded.
     batch_id: str | None = None
     task_id: str | None = None
-    #: `code`, `message` and `retryable` of the failure; None unless indexing failed.
+    #: `code`, `message` and `retryable`, if indexing failed.
     error: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    #: Statistics about the extraction; None until the source is indexed.
+    #: Statistics; None until the source is indexed.
     extraction: dict[str, Any] | None = None
     created_at: str
     updated_at: str
     task_type: str | None = None
     task_status: str | None = None
-    #: Maps the id of each bucket of the source to the sync status of that membership; oldest bucket first.
+    #: Maps the ids of the source's buckets to their sync statuses, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
-    #: Whether the team's search index is being rebuilt.
+    #: Whether the team's index is being rebuilt.
     in_maintenance: bool = False
 
     @classmethod
@@ -88,12 +87,12 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Return the numbers of the extractions from the current bytes; several if the document was split again."""
+        """Return the numbers of the extractions from the current bytes. Splitting again adds one."""
         return generations_of(self.valid_from, self.generation)
 
     @property
     def searched_places(self) -> list[str]:
-        """Return ids of the buckets whose searches can find the source; none for a Q&A source."""
+        """Return ids of the buckets whose searches find the source. None do for a Q&A source."""
         return [] if self.type == readiness.QA else list(self.places)
 
     @property
@@ -102,7 +101,7 @@ class SourceRow:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the source is indexed and synced. It is then ready, unless the team's index is being rebuilt."""
+        """Whether the source is indexed and synced. It is ready unless the team's index is being rebuilt."""
         return readiness.is_ready(self.status, self.places.values())
 
     @property
@@ -114,18 +113,17 @@ class SourceRow:
 class SourceFilter:
     """Which of a bucket's sources to list; None means any."""
 
-    #: `ready` (found by searches of this bucket), `all`, or an indexing status.
+    #: `ready` (searches of this bucket find it), `all`, or an indexing status.
     status: str = "ready"
     type: str | None = None
     tag: str | None = None
-    #: Substring of the title or file name, matched case-insensitively.
+    #: Part of the title or file name, in any case.
     q: str | None = None
     title: str | None = None
     sha256: str | None = None
     mapping: str | None = None
-    #: Only sources whose id is greater than this.
+    #: Only with greater ids.
     after: str = ""
-    #: Maximum number of sources.
     limit: int = MOST_ROWS
 
 
@@ -176,7 +174,7 @@ def find_source(connection: Connection, team_id: str, source_id: str) -> SourceR
 
 
 def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, SourceRow]:
-    """Return the rows of the given sources by source id, leaving out sources that don't exist."""
+    """Map the ids to their sources. Missing ones are left out."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
         {"ids": json.dumps(source_ids), "team_id": team_id},
@@ -185,7 +183,7 @@ def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]
 
 
 def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """Return the titles of the given sources by source id, leaving out sources that don't exist."""
+    """Map the ids to the sources' titles. Missing ones are left out."""
     rows = connection.execute(
         "SELECT id, title FROM sources WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
         {"ids": json.dumps(source_ids), "team_id": team_id},
@@ -194,7 +192,7 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Return the source. Raises NotFound; if another source replaced this one, the error contains that source's id."""
+    """Return the source. Raises NotFound, with the id of its replacement if there is one."""
     source = find_source(connection, team_id, source_id)
     if source is None:
         successor = find_successor(connection, team_id, source_id)
@@ -207,12 +205,12 @@ def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRo
 
 
 def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
-    """List the sources of the bucket that match the filter, oldest first."""
+    """List the bucket's sources that match the filter, oldest first."""
     # Escape the wildcards of LIKE.
     words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
-        # The condition is repeated for `s.id`, so that PostgreSQL skips earlier pages in both tables.
+        # Both ids are compared, so that PostgreSQL skips earlier pages in both tables.
         " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after AND s.id > :after"
         " AND (:status = 'all' OR s.status = :status"
         "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
@@ -242,7 +240,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
 
 
 def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[SourceRow]:
-    """List the sources that will replace `replaced_id` when they become ready."""
+    """List the sources that will replace this one when they are ready."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE team_id = :team_id AND replaces = :replaces",
         {"team_id": team_id, "replaces": replaced_id},
@@ -251,7 +249,7 @@ def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> li
 
 
 def update_description(connection: Connection, source: SourceRow) -> None:
-    """Update the fields that a client can change with a `PATCH` request."""
+    """Update the fields that a `PATCH` request can change."""
     connection.execute(
         "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
         " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
@@ -268,7 +266,7 @@ def update_description(connection: Connection, source: SourceRow) -> None:
 
 
 def update_state(connection: Connection, source: SourceRow) -> None:
-    """Update the columns that indexing changes, such as the status, the generation and the extraction."""
+    """Update the columns that indexing changes."""
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
         " task_id = :task_id, content_type = :content_type, error = :error, warnings = :warnings, replaces = :replaces,"
@@ -294,7 +292,7 @@ def update_state(connection: Connection, source: SourceRow) -> None:
 def update_statuses(
     connection: Connection, team_id: str, source_ids: Sequence[str], status: str, updated_at: str
 ) -> None:
-    """Set the status of these sources, and clear their errors."""
+    """Set the status of these sources and clear their errors."""
     connection.execute(
         "UPDATE sources SET status = :status, error = NULL, updated_at = :updated_at"
         " WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
@@ -303,7 +301,7 @@ def update_statuses(
 
 
 def update_content(connection: Connection, source: SourceRow) -> None:
-    """Update the fields that describe the stored bytes and the last fetch, because the source was fetched again."""
+    """Update the fields that another fetch of the source changes."""
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
@@ -329,7 +327,7 @@ def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
 
 
 def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
-    """Delete the source's row; its memberships must have been deleted first."""
+    """Delete the source's row. Its memberships must be gone."""
     where = {"id": source_id, "team_id": team_id}
     connection.execute("DELETE FROM sources WHERE id = :id AND team_id = :team_id", where)
 
@@ -340,7 +338,7 @@ def has_active(connection: Connection, team_id: str) -> bool:
 
 
 def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
-    """Map the ids of the team's indexed sources to the numbers of the extractions that are valid in the index."""
+    """Map the team's indexed sources to the numbers of their valid extractions."""
     rows = connection.execute(
         "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
         {"team_id": team_id},
@@ -349,7 +347,7 @@ def list_active_generations(connection: Connection, team_id: str) -> dict[str, r
 
 
 def list_all_ids(connection: Connection) -> set[str]:
-    """List the source ids of all teams, for the sweeper, which compares them with the index."""
+    """List the source ids of all teams."""
     return {row["id"] for row in connection.execute("SELECT id FROM sources").fetchall()}
 
 
@@ -360,7 +358,7 @@ def list_all_blobs(connection: Connection) -> dict[str, int]:
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:
-    """Compute, from two columns of a source's row, the numbers of the extractions from the current bytes."""
+    """Return the numbers of the extractions from the current bytes."""
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 
@@ -369,13 +367,13 @@ def _json(value: dict[str, Any] | None) -> str | None:
 
 
 def places_of(text: str | None) -> dict[str, str]:
-    """Parse the column `places` of `source_views` to a map of bucket id to sync status, oldest bucket first."""
+    """Parse `source_views.places` to a map of bucket id to sync status, oldest bucket first."""
     pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
     return {bucket_id: status for bucket_id, _, status in pairs}
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark sources to be split again: those that this bucket sets the chunk sizes for, because it is their oldest."""
+    """Mark the sources whose oldest bucket is this one to be split again: it sets their chunk sizes."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"
@@ -387,9 +385,9 @@ def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
 
 
 def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
-    """Return the team id and source id of the next indexed source after `after_id` that must be split again.
+    """Return team id and source id of the next indexed source after `after_id` to be split again, or None.
 
-    Sources of teams whose index is being rebuilt are skipped. Returns None if there are no more.
+    Teams whose index is being rebuilt are skipped.
     """
     row = connection.execute(
         "SELECT team_id, id FROM sources WHERE rechunk = 1 AND id > :after_id AND status = 'active'"

@@ -1,8 +1,4 @@
-"""Staging: the bytes of uploads that are being received, in memory and then in staging files of this machine.
-
-The first `SPILL_BYTES` are buffered in memory; if there are more bytes, all are written to a staging file. The
-subclasses of `StagedFile` decide where the complete bytes are kept as a blob.
-"""
+"""Staging: the bytes of uploads that are being received, first in memory, then in files of this machine."""
 
 import asyncio
 import hashlib
@@ -22,20 +18,16 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Files smaller than this are kept in memory until they have been received and checked; larger ones are written to a
-#: staging file as they arrive.
+#: From this size on, an upload is written to a staging file as it arrives.
 SPILL_BYTES = 1024 * 1024
-#: Pattern of the names of staging files.
+#: The names of staging files.
 STAGED_NAME = re.compile("[0-9a-f]{32}")
-#: Number of bytes at the beginning that are kept for guessing the media type.
+#: Number of first bytes kept for guessing the media type.
 HEAD_BYTES = 8192
 
 
 def clear_away(path: Path) -> None:
-    """Delete a file that belongs to no row of the database. An error is logged, not raised.
-
-    If the file can't be deleted, the next start of the daemon deletes it.
-    """
+    """Delete a file that has no row. An error is logged; the next start tries again."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -43,7 +35,7 @@ def clear_away(path: Path) -> None:
 
 
 class Staging:
-    """The folder of staging files. Work that blocks runs in `executor`."""
+    """The folder of staging files. Blocking work runs in `executor`."""
 
     def __init__(self, folder: Path, executor: Executor, random_name: Callable[[], str]) -> None:
         self.folder = folder
@@ -51,27 +43,27 @@ class Staging:
         self._random_name = random_name
 
     def new_path(self) -> Path:
-        """Choose the path of a new staging file; nothing is written yet."""
+        """Choose the path of a new staging file."""
         return self.folder / self._random_name()
 
     def list_staged(self) -> list[str]:
-        """List the names of staging files. If no upload is running, all of them are leftovers."""
+        """List the names of staging files. Without running uploads, all are leftovers."""
         return list_own(self.folder, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
-        """Delete a staging file, or the link itself if it is a symbolic link. Does nothing if it is missing."""
+        """Delete a staging file, or a link of its name. A missing one is ignored."""
         if not self.folder.is_symlink():
             (self.folder / name).unlink(missing_ok=True)
 
     def clear_staging(self) -> int:
-        """Delete the staging files that a killed process left behind; return how many. Call it only at startup."""
+        """Delete the staging files of a killed process, at startup. Returns their number."""
         leftovers = [] if self.folder.is_symlink() else self.list_staged()
         for leftover in leftovers:
             self.delete_staged(leftover)
         return len(leftovers)
 
     def try_room(self, size_bytes: int) -> None:
-        """Check that the disk has room for this many bytes by writing a temporary file; raises OSError."""
+        """Check that the disk has this much room by writing a temporary file. Raises OSError."""
         path = self.new_path()
         try:
             with path.open("xb", buffering=0) as file:
@@ -80,10 +72,9 @@ class Staging:
             path.unlink(missing_ok=True)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run work on the disk in a thread; raises StorageError if the work raises OSError.
+        """Run disk work in a thread. Raises StorageError for OSError.
 
-        If the caller is cancelled, this still waits until the work has ended, so that no file is deleted while a
-        thread writes it.
+        A cancelled call still waits for the work, so that no file is deleted while it is written.
         """
         running = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
@@ -96,7 +87,7 @@ class Staging:
 
 
 class StagedFile(ABC):
-    """The bytes of an upload: counted and hashed as they arrive, then kept as a source's blob or discarded."""
+    """The bytes of an upload, hashed as they arrive, then kept as a blob or discarded."""
 
     def __init__(self, staging: Staging) -> None:
         self.size_bytes = 0
@@ -112,7 +103,7 @@ class StagedFile(ABC):
         return self._hash.hexdigest()
 
     async def append(self, data: bytes) -> None:
-        """Append the next bytes; raises StorageError if they can't be written."""
+        """Append bytes. Raises StorageError."""
         if len(self.head) < HEAD_BYTES:
             self.head += data[: HEAD_BYTES - len(self.head)]
         self.size_bytes += len(data)
@@ -122,19 +113,18 @@ class StagedFile(ABC):
             await self._staging.run(self._spill)
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read up to `most_bytes` of the received bytes, starting at the offset; raises StorageError."""
+        """Read up to `most_bytes` received bytes from the offset. Raises StorageError."""
         if self._file is None:
             return bytes(self._buffer[offset_bytes : offset_bytes + most_bytes])
         return await self._staging.run(lambda: self._read(offset_bytes, most_bytes))
 
     @abstractmethod
     async def keep(self, name: str) -> None:
-        """Make the bytes durable as the blob of this name; if this fails or is cancelled, they are deleted."""
+        """Make the bytes durable as the blob of this name. On failure, they are deleted."""
 
     async def discard(self) -> None:
-        """Discard the bytes and delete the staging file. Idempotent; disk errors are not raised."""
-        # Replace the buffer instead of clearing it. It can't be resized while the traceback of a failed write still
-        # refers to a view of it.
+        """Discard the bytes and the staging file. Idempotent; disk errors are not raised."""
+        # A new buffer, because the traceback of a failed write may prevent resizing the old one.
         self._buffer = bytearray()
         if self._file is not None:
             with suppress(OSError):
@@ -143,7 +133,7 @@ class StagedFile(ABC):
             clear_away(self._path)
 
     def _spill(self) -> BinaryIO:
-        """Write the buffered bytes to the staging file, which is created if necessary, and return the file."""
+        """Write the buffered bytes to the staging file, and return it."""
         if self._file is None:
             self._file = self._path.open("xb", buffering=0)
         _write_all(self._file, self._buffer)
@@ -158,7 +148,7 @@ class StagedFile(ABC):
 
 
 def _write_all(file: BinaryIO, data: bytearray) -> None:
-    """Write all of the bytes. A single write may write only some of them, because the file isn't buffered."""
+    """Write all bytes. One write may be partial, because the file isn't buffered."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

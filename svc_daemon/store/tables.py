@@ -1,20 +1,17 @@
-"""Describes the tables of the state database, for work on all rows of all tables, such as checks and moves.
-
-The descriptions are read from the database schema (`migrations.list_tables`), so that new tables are included.
-"""
+"""Describes the tables of the state database, for work on all of them, such as checks and moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection
 
-#: The values of a row, in the order of the table's columns.
+#: A row's values, in the order of the columns.
 Values = Sequence[str | int | float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A column whose values refer to a column of another table, like a foreign key. NULL refers to nothing."""
+    """A column that refers to another table's column, like a foreign key."""
 
     column: str
     parent: str
@@ -27,7 +24,7 @@ class Table:
 
     name: str
     columns: tuple[str, ...]
-    #: The columns of the primary key, in order.
+    #: The primary key's columns, in order.
     key: tuple[str, ...]
     references: tuple[TableReference, ...]
 
@@ -47,7 +44,7 @@ def count_rows(connection: Connection, table: Table) -> int:
 
 
 def list_rows(connection: Connection, table: Table, after: Values, limit: int) -> list[Values]:
-    """List the next rows ordered by primary key; `after` is the key of the previous row, or empty at the beginning."""
+    """List the next rows, ordered by primary key, after the key `after`."""
     order = ", ".join(table.key)
     names = ", ".join(f":k{place}" for place in range(len(table.key)))
     condition = f"WHERE ({order}) > ({names})" if after else ""
@@ -73,13 +70,10 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Values]) ->
 def delete_team_rows(
     connection: Connection, table: Table, team_id: str, limit: int, *, except_for: str = "1 = 0"
 ) -> int:
-    """Delete at most `limit` rows of the team, and return how many; 0 if the table's rows don't belong to teams.
-
-    Rows that the condition `except_for` selects are left out.
-    """
+    """Delete at most `limit` rows of the team, and return how many. Rows that match `except_for` are kept."""
     of_team = "team_id = :team_id"
     if "team_id" not in table.columns:
-        # These rows have no team id of their own; they belong to the team of the row that they refer to.
+        # Rows without a team id belong to the team of the row they refer to.
         owners = [
             f"{each.column} IN (SELECT {each.parent_column} FROM {each.parent} WHERE {of_team})"  # noqa: S608
             for each in table.references

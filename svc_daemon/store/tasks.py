@@ -1,7 +1,6 @@
-"""Tasks: the queue of background work. A worker claims a task: the task gets a lease and a new fencing token.
+"""Tasks: the queue of background work. A worker claims a task and gets a lease and a new fencing token.
 
-Claims don't lock rows. If several nodes share the database, only one of them claims tasks at a time (see `InTurn`), so
-that each claim sees which tasks the previous one took.
+Claims don't lock rows. Only one of several nodes claims at a time (see `InTurn`).
 """
 
 import json
@@ -25,12 +24,12 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Number of attempts so far. An attempt that ended with `park_task` doesn't count.
+    #: Attempts so far. Those that ended with `park_task` don't count.
     attempt: int = 0
-    #: Fencing token, which each claim increments. A worker may only write while this is still the token of its claim.
+    #: Fencing token. Each claim increments it, and only the latest claim may write.
     token: int = 0
     max_attempts: int
-    #: When the worker's lease of the task expires, in seconds of the clock that all nodes share (`Clock.lease_s`).
+    #: When the worker's lease expires, in seconds of the nodes' shared clock (`Clock.lease_s`).
     lease_until_s: float | None = None
     stage: str | None = None
     chunks_done: int = 0
@@ -40,9 +39,9 @@ class TaskRow:
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
-    #: The lane in which the task's document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
+    #: How the task's document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
     lane: str = lanes.SINGLE
-    #: The W3C `traceparent` of the request that queued the task; None if tracing is off.
+    #: The W3C `traceparent` of the request that queued the task, if tracing is on.
     trace: str | None = None
 
     @classmethod
@@ -87,7 +86,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """Return the id of the team's oldest due task of this type in the lane `single`, or None (see `core.lanes`)."""
+    """Return the id of the team's oldest due task of this type in the lane `single`, or None."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = 'single'"
         " AND team_id = :team_id AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
@@ -97,9 +96,9 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[str]) -> dict[str, list[str]]:
-    """For each lane in `among`, list the teams that have queued tasks of this type, even if none of them is due yet.
+    """Map each lane in `among` to the teams with queued tasks of this type, due or not.
 
-    The query skips from team to team in the database index, so it doesn't read the row of every task.
+    The query skips from team to team, so it doesn't read every task.
     """
     rows = connection.execute(
         "WITH RECURSIVE line (lane, team_id) AS ("
@@ -118,7 +117,7 @@ def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQueue:
-    """A queue of tasks: those of one type, one team and one lane (the way in which the document is read)."""
+    """The tasks of one type, one team and one lane (how the document is read)."""
 
     type: str
     lane: str
@@ -126,7 +125,7 @@ class TaskQueue:
 
 
 def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int) -> list[tuple[str, int]]:
-    """List the queue's oldest due tasks: the id of each task, and the size of its source in bytes."""
+    """List the queue's oldest due tasks: each task's id and its source's size in bytes."""
     rows = connection.execute(
         "SELECT t.id, COALESCE(s.size_bytes, 0) AS size_bytes FROM tasks t LEFT JOIN sources s ON s.id = t.source_id"
         " WHERE t.finished_at IS NULL AND t.type = :type AND t.status = 'queued' AND t.lane = :lane"
@@ -140,7 +139,7 @@ def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int)
 def claim_tasks(
     connection: Connection, task_ids: Sequence[str], now: str, lease_until_s: float, stage: str = "extract"
 ) -> list[TaskRow]:
-    """Claim the tasks that are still queued: count an attempt and take a lease. Returns them ordered by id."""
+    """Claim the tasks that are still queued, which counts an attempt. Returns them ordered by id."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -161,14 +160,14 @@ def claim_task(
 def claim_again(
     connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str
 ) -> TaskRow | None:
-    """Claim a task at the stage that an earlier attempt reached, or at `first_stage` if there was none."""
+    """Claim a task at the stage that an earlier attempt reached, or at `first_stage`."""
     row = connection.execute("SELECT stage FROM tasks WHERE id = :id", {"id": task_id}).fetchone()
     stage = (row["stage"] if row else None) or first_stage
     return claim_task(connection, task_id, now, lease_until_s, stage)
 
 
 def is_held(connection: Connection, task: TaskRow) -> bool:
-    """Whether the worker still holds the task: it wasn't canceled, released or claimed again since the claim."""
+    """Whether the worker's claim on the task is still valid."""
     row = connection.execute(
         "SELECT 1 FROM tasks WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token},
@@ -184,10 +183,7 @@ def extend_lease(connection: Connection, task: TaskRow, lease_until_s: float) ->
 
 
 def succeed_task(connection: Connection, task: TaskRow, stage: str, chunks: int, finished_at: str) -> bool:
-    """End a task as `succeeded`, with its final progress.
-
-    Returns False if the worker has lost its claim on the task.
-    """
+    """End a task as `succeeded`. Returns False if the worker has lost its claim."""
     cursor = connection.execute(
         "UPDATE tasks SET status = 'succeeded', finished_at = :finished_at, error = NULL, lease_until_s = NULL,"
         " stage = :stage, chunks_done = :chunks, chunks_total = :chunks"
@@ -206,7 +202,7 @@ def update_progress(connection: Connection, task: TaskRow, stage: str, done: int
 
 
 def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
-    """Add `count` to the task's finished chunks; does nothing if the worker has lost its claim on the task."""
+    """Add `count` to the task's finished chunks, unless the worker has lost its claim."""
     connection.execute(
         "UPDATE tasks SET chunks_done = chunks_done + :count WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token, "count": count},
@@ -216,7 +212,7 @@ def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
 def finish_task(
     connection: Connection, task: TaskRow, status: str, finished_at: str, error: dict[str, Any] | None = None
 ) -> None:
-    """End a task as `succeeded`, `failed` or `canceled`; does nothing if the worker has lost its claim on the task."""
+    """End a task as `succeeded`, `failed` or `canceled`, unless the worker has lost its claim."""
     connection.execute(
         "UPDATE tasks SET status = :status, finished_at = :finished_at, error = :error, lease_until_s = NULL"
         " WHERE id = :id AND token = :token AND status = 'running'",
@@ -233,10 +229,9 @@ def finish_task(
 def retry_task(
     connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
-    """Queue a task for another attempt; does nothing if the worker has lost its claim on the task.
+    """Queue a task for another attempt, unless the worker has lost its claim.
 
-    A task in the lane `suspect` stays there; any other task moves to the lane `single`. With `is_endless`, the attempts
-    never reach `max_attempts`, so that the task is retried without limit.
+    A `suspect` task stays in its lane; others move to `single`. With `is_endless`, attempts never reach `max_attempts`.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
@@ -256,10 +251,9 @@ def retry_task(
 def park_task(
     connection: Connection, task: TaskRow, next_attempt_at: str | None = None, lane: str | None = None
 ) -> None:
-    """Queue a claimed task again without counting the attempt, in another lane if one is given.
+    """Queue a claimed task again, in another lane if given, without counting the attempt.
 
-    This is for a process that is stopping, a lack of resources such as disk space, or a document that must be read in
-    another lane.
+    For a stopping process, a lack of resources such as disk space, or a document that needs another lane.
     """
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
@@ -270,7 +264,7 @@ def park_task(
 
 
 def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> None:
-    """Cancel the unfinished tasks of a deleted source; workers that hold them lose their claims."""
+    """Cancel a deleted source's unfinished tasks. Workers lose their claims."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE source_id = :source_id AND status IN ('queued', 'running')",
@@ -279,7 +273,7 @@ def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> No
 
 
 def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
-    """Cancel an unfinished task by its id, even if a worker holds it."""
+    """Cancel an unfinished task, even if a worker holds it."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE id = :id AND finished_at IS NULL",
@@ -288,7 +282,7 @@ def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
 
 
 def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
-    """List running tasks whose lease has expired; if `now_s` is infinite (at startup), all running tasks."""
+    """List running tasks with an expired lease, or all if `now_s` is infinite."""
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running' AND lease_until_s <= :now_s",
         {"now_s": now_s},
@@ -297,7 +291,7 @@ def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
 
 
 def list_running(connection: Connection, team_id: str, task_type: str) -> list[TaskRow]:
-    """List the team's running tasks of the type, including those with an expired lease."""
+    """List the team's running tasks of this type, even with an expired lease."""
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'running' AND team_id = :team_id",
         {"team_id": team_id, "type": task_type},
@@ -306,7 +300,7 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
 
 
 def next_attempt_due(connection: Connection, task_type: str, after: str = "") -> str | None:
-    """Return the earliest time later than `after` at which a queued task of this type is due; None if there is none."""
+    """Return when the next queued task of this type is due, later than `after`; None if none is."""
     row = connection.execute(
         "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
         " AND type = :type AND next_attempt_at > :after",
@@ -317,7 +311,7 @@ def next_attempt_due(connection: Connection, task_type: str, after: str = "") ->
 
 
 def has_attempts_after(connection: Connection, latest: str) -> bool:
-    """Whether a queued task has its next attempt scheduled after `latest`."""
+    """Whether any queued task is scheduled after `latest`."""
     row = connection.execute(
         "SELECT 1 FROM tasks WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest LIMIT 1",
         {"latest": latest},
@@ -326,7 +320,7 @@ def has_attempts_after(connection: Connection, latest: str) -> bool:
 
 
 def recall_attempts(connection: Connection, latest: str) -> int:
-    """Make the tasks scheduled after `latest` due now, because the clock was set back; return how many."""
+    """Make tasks scheduled after `latest` due now, because the clock was set back. Returns their number."""
     cursor = connection.execute(
         "UPDATE tasks SET next_attempt_at = NULL"
         " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",
@@ -336,7 +330,7 @@ def recall_attempts(connection: Connection, latest: str) -> int:
 
 
 def count_open(connection: Connection) -> dict[str, int]:
-    """Count the tasks that are `queued` and those that are `running`."""
+    """Count the tasks that are `queued` and `running`."""
     rows = connection.execute(
         "SELECT status, COUNT(*) AS tasks FROM tasks WHERE finished_at IS NULL GROUP BY status"
     ).fetchall()
@@ -344,7 +338,7 @@ def count_open(connection: Connection) -> dict[str, int]:
 
 
 def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]]:
-    """Count the unfinished tasks of each type and status, each with the creation time of the oldest."""
+    """Count the unfinished tasks by type and status, each with the creation time of the oldest."""
     rows = connection.execute(
         "SELECT type, status, COUNT(*) AS tasks, MIN(created_at) AS oldest_at FROM tasks WHERE finished_at IS NULL"
         " GROUP BY type, status ORDER BY type, status"
@@ -353,7 +347,7 @@ def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]
 
 
 def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """Return the team's unfinished index rebuild, or None. While there is one, the team is in maintenance."""
+    """Return the team's unfinished index rebuild, or None. Until it ends, the team is in maintenance."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' AND finished_at IS NULL",
         {"team_id": team_id},
@@ -362,7 +356,7 @@ def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
 
 
 def find_last_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """Return the team's newest task that rebuilds its index, in any state, or None."""
+    """Return the team's newest index rebuild in any state, or None."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' ORDER BY id DESC LIMIT 1",
         {"team_id": team_id},

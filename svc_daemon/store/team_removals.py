@@ -1,4 +1,4 @@
-"""SQL statements for removing a team: they end the team's work, and then delete its rows."""
+"""SQL for removing a team: ends its work, then deletes its rows."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -8,8 +8,7 @@ from svc_daemon.store.tables import Table, delete_team_rows
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: Tables whose rows are deleted in the last transaction, together with the team: a team that lacks these rows counts as
-#: damaged.
+#: Deleted in the last transaction, together with the team: without these rows, a team counts as damaged.
 _LAST = ("usage", "agents", "tasks")
 
 
@@ -39,7 +38,7 @@ def list_open_uploads(connection: Connection, team_id: str, after_id: str, limit
 
 
 def list_uploads_among(connection: Connection, team_id: str, upload_ids: Collection[str]) -> list[str]:
-    """Return those of the upload sessions that belong to the team."""
+    """Return which of the upload sessions belong to the team."""
     rows = connection.execute(
         "SELECT id FROM uploads WHERE team_id = :team_id AND id IN (SELECT value FROM json_each(:ids))",
         {"team_id": team_id, "ids": json.dumps(sorted(upload_ids))},
@@ -48,7 +47,7 @@ def list_uploads_among(connection: Connection, team_id: str, upload_ids: Collect
 
 
 def list_idle_sources(connection: Connection, team_id: str, limit: int) -> list[str]:
-    """List the ids of up to `limit` of the team's sources that no worker is processing."""
+    """List up to `limit` of the team's sources that no worker is processing."""
     rows = connection.execute(
         "SELECT s.id FROM sources s WHERE s.team_id = :team_id"
         " AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.source_id = s.id AND t.status = 'running')"
@@ -59,7 +58,7 @@ def list_idle_sources(connection: Connection, team_id: str, limit: int) -> list[
 
 
 def is_busy(connection: Connection, team_id: str) -> bool:
-    """Whether the team still has sources, open uploads, or an unfinished task other than its removal."""
+    """Whether the team has sources, open uploads, or unfinished tasks other than its removal."""
     (count,) = connection.execute(
         "SELECT (SELECT COUNT(*) FROM sources WHERE team_id = :team_id)"
         " + (SELECT COUNT(*) FROM uploads WHERE status = 'open' AND team_id = :team_id)"
@@ -70,7 +69,7 @@ def is_busy(connection: Connection, team_id: str) -> bool:
 
 
 def has_uncleaned(connection: Connection, team_id: str) -> bool:
-    """Whether the sweeper still has to delete bytes of the team's deleted sources."""
+    """Whether bytes of the team's deleted sources remain."""
     row = connection.execute(
         "SELECT 1 FROM tombstones WHERE cleaned_at IS NULL AND team_id = :team_id LIMIT 1", {"team_id": team_id}
     ).fetchone()
@@ -78,9 +77,9 @@ def has_uncleaned(connection: Connection, team_id: str) -> bool:
 
 
 def delete_most_rows(connection: Connection, tables: Sequence[Table], team_id: str, limit: int) -> int:
-    """Delete at most `limit` rows of the team, and return how many; the rows that `delete_team` deletes are kept.
+    """Delete at most `limit` rows of the team, and return how many. `delete_team` deletes the last ones.
 
-    `tables` are all tables; those that others refer to come first.
+    In `tables`, those that others refer to come first.
     """
     kept = {"tasks": f"type = '{TEAM_REMOVAL}'", "agents": "1 = 1", "usage": "1 = 1"}
     deleted = 0
@@ -94,7 +93,7 @@ def delete_most_rows(connection: Connection, tables: Sequence[Table], team_id: s
 
 
 def delete_team(connection: Connection, team_id: str) -> None:
-    """Delete the team's row and the last rows that depend on it. All its other rows must have been deleted."""
+    """Delete the team and its last rows. All others must be gone."""
     for table in _LAST:
         connection.execute(f"DELETE FROM {table} WHERE team_id = :team_id", {"team_id": team_id})  # noqa: S608
     connection.execute("DELETE FROM teams WHERE id = :team_id", {"team_id": team_id})

@@ -1,4 +1,4 @@
-"""Teams, which own everything else, and their usage per calendar month."""
+"""Teams, which own everything else, and their use per calendar month."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class TeamRow:
     """A stored team. Every bucket, source, agent and API key belongs to a team."""
 
     id: str
-    #: The team's name, which is unique in the installation.
+    #: Unique in the installation.
     name: str
     created_at: str
 
@@ -49,7 +49,7 @@ def list_teams(connection: Connection) -> list[TeamRow]:
 
 
 def measure_sources(connection: Connection, team_id: str) -> tuple[int, int]:
-    """Return the number of the team's sources, and the total size of their stored files in bytes."""
+    """Return the number of the team's sources and the total size of their files in bytes."""
     row = connection.execute(
         "SELECT COUNT(*) AS sources, COALESCE(SUM(size_bytes), 0) AS size_bytes FROM sources WHERE team_id = :team_id",
         {"team_id": team_id},
@@ -62,7 +62,7 @@ def list_team_ids(connection: Connection) -> list[str]:
 
 
 def find_answers(connection: Connection, team_id: str, month: str) -> int:
-    """Return how many answers and searches the team has received in the month, such as `2026-01`."""
+    """Return the team's number of answers and searches in a month such as `2026-01`."""
     row = connection.execute(
         "SELECT answers FROM usage WHERE team_id = :team_id AND month = :month", {"team_id": team_id, "month": month}
     ).fetchone()

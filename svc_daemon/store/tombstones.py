@@ -1,15 +1,10 @@
 """Tombstones: records of deleted sources, kept until their blobs and index rows are removed.
 
-If another source replaced the deleted one (its successor), the tombstone is kept after the clean-up, so that a look-up
-by the old id can find the successor.
-
-If a refresh replaces the bytes of a source, the old blob gets a tombstone too, whose `source_id` is the name of the new
-blob.
-
-A detachment is the record of a source whose buckets or title still have to be updated in the index.
-
-A new title is written to the index first, and then to the state database. In between, the process holds a lease on a
-detachment. If it dies there, the lease ends, and the sweeper writes the old title to the index again.
+- A replaced source keeps its tombstone, so that its id leads to its successor.
+- A refresh that replaces bytes gives the old blob a tombstone, whose `source_id` is the name of the new blob.
+- A detachment records that a source's buckets or title must be updated in the index.
+- A new title is written to the index, then to the database. Meanwhile, the process holds a lease on a detachment. If it
+  dies, the lease ends, and the sweeper restores the old title in the index.
 """
 
 import json
@@ -23,7 +18,7 @@ from svc_daemon.databases.contract import Connection
 class Tombstone:
     source_id: str
     team_id: str
-    #: Name of the blob to delete; None if the name is `source_id`.
+    #: Blob to delete; None means `source_id`.
     blob: str | None = None
 
     @property
@@ -54,7 +49,7 @@ def create_tombstone(
 
 
 def find_successor(connection: Connection, team_id: str, source_id: str) -> str | None:
-    """Follow the chain of replacements from `source_id` to the latest source that exists; None if there is none."""
+    """Return the latest existing source that replaced this one, directly or in steps; None if there is none."""
     rows = connection.execute(
         "WITH RECURSIVE line (id, step) AS ("
         " SELECT replaced_by, 1 FROM tombstones"
@@ -70,13 +65,13 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 
 def find_successors(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """For each of these sources, return the latest source that has replaced it; sources without one are left out."""
+    """Map these sources to the latest that replaced them. Others are left out."""
     found = {source_id: find_successor(connection, team_id, source_id) for source_id in source_ids}
     return {source_id: successor for source_id, successor in found.items() if successor is not None}
 
 
 def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
-    """List up to `limit` tombstones that must still be cleaned up, ordered by source id, with ids above `after`."""
+    """List up to `limit` tombstones still to be cleaned up, ordered by source id, after `after`."""
     rows = connection.execute(
         "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL AND source_id > :after"
         " ORDER BY source_id LIMIT :limit",
@@ -86,13 +81,13 @@ def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> lis
 
 
 def list_deleted_blobs(connection: Connection) -> set[str]:
-    """List the names of the blobs that have a tombstone, because they were deleted on purpose."""
+    """List the names of blobs that were deleted on purpose."""
     rows = connection.execute("SELECT COALESCE(blob, source_id) AS name FROM tombstones").fetchall()
     return {row["name"] for row in rows}
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
-    """Delete the tombstone after the cleanup; if the source was replaced, keep it as a record of the successor."""
+    """Delete the tombstone after the cleanup. One of a replaced source is kept."""
     connection.execute(
         "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
     )
@@ -116,21 +111,19 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s: float, lease_until_s: float) -> None:
-    """Take a lease on the source's detachment, the record of an index update, for a change of the title.
-
-    The detachment is created if there is none."""
+    """Take a lease on the source's detachment (a pending index update) to change its title."""
     connection.execute(
         "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
         " VALUES (:source_id, :team_id, 1, :lease_until_s)"
         " ON CONFLICT (source_id) DO UPDATE SET lease_until_s = excluded.lease_until_s,"
-        # Don't count changes whose lease has expired, because their process may have died.
+        # A process whose lease has expired may have died.
         " retitles = CASE WHEN detachments.lease_until_s > :now_s THEN detachments.retitles + 1 ELSE 1 END",
         {"source_id": source_id, "team_id": team_id, "now_s": now_s, "lease_until_s": lease_until_s},
     )
 
 
 def end_retitle(connection: Connection, source_id: str) -> None:
-    """End the lease of a change of the title, unless another change of this source's title is still running."""
+    """End the lease of a title change, unless another one of this source is running."""
     connection.execute(
         "UPDATE detachments SET retitles = retitles - 1,"
         " lease_until_s = CASE WHEN retitles > 1 THEN lease_until_s ELSE NULL END"
@@ -148,7 +141,7 @@ def has_expired_retitles(connection: Connection, now_s: float) -> bool:
 
 
 def end_retitles(connection: Connection, now_s: float) -> None:
-    """End the expired leases of title changes, or all of them if `now_s` is infinite, as at startup."""
+    """End expired leases of title changes, or all if `now_s` is infinite."""
     connection.execute(
         "UPDATE detachments SET retitles = 0, lease_until_s = NULL"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
@@ -157,7 +150,7 @@ def end_retitles(connection: Connection, now_s: float) -> None:
 
 
 def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
-    """Return those of the sources that have a detachment, a record that the index must still be updated."""
+    """Return which of the sources have a detachment, a pending index update."""
     rows = connection.execute(
         "SELECT source_id FROM detachments WHERE source_id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(source_ids)},
@@ -166,9 +159,9 @@ def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]
 
 
 def list_detachments(connection: Connection, *, now_s: float, after: str = "", limit: int) -> list[Detachment]:
-    """List up to `limit` detachments (index updates still to be made), ordered by source id, with ids above `after`.
+    """List up to `limit` detachments (pending index updates) without a lease, ordered by source id, after `after`.
 
-    Detachments with a lease, and those of teams whose index is being rebuilt, are skipped.
+    Teams whose index is being rebuilt are skipped.
     """
     rows = connection.execute(
         "SELECT source_id, team_id FROM detachments WHERE source_id > :after"
@@ -181,7 +174,7 @@ def list_detachments(connection: Connection, *, now_s: float, after: str = "", l
 
 
 def delete_detachment(connection: Connection, source_id: str, now_s: float) -> None:
-    """Delete the detachment, unless a change of the title has a lease on it."""
+    """Delete the detachment, unless a title change has a lease on it."""
     connection.execute(
         "DELETE FROM detachments WHERE source_id = :source_id AND (lease_until_s IS NULL OR lease_until_s <= :now_s)",
         {"source_id": source_id, "now_s": now_s},

@@ -1,6 +1,6 @@
 """Upload sessions: the fields of the future source, how the session ended, and when it expires.
 
-The number of received bytes isn't stored in the row: it is the size of the file with the bytes (`store.parts`).
+The number of received bytes isn't in the row, but is the size of the file (`store.parts`).
 """
 
 import json
@@ -18,19 +18,18 @@ OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadRow:
-    """A stored upload session: the fields of the future source, and the state of the upload."""
+    """A stored upload session, with the fields of the future source."""
 
     id: str
     team_id: str
-    #: Ids of the buckets that the source will belong to; the first is the one in the request's path.
+    #: Ids of the future source's buckets; the first is that of the request's path.
     bucket_ids: tuple[str, ...]
-    #: `open`, `finalized`, `canceled`, `expired` (its bytes were deleted) or `failed` (finalizing it again would fail
-    #: again).
+    #: `open`, `finalized`, `canceled`, `expired` (its bytes are deleted) or `failed` (for good).
     status: str = OPEN
-    #: A number that is part of the upload token. Incrementing it makes earlier upload URLs invalid.
+    #: Part of the upload token. Incrementing it makes earlier upload URLs invalid.
     generation: int = 1
     filename: str
-    #: The media type that the sender declared; empty if it declared none.
+    #: The media type that the sender declared, or empty.
     content_type: str
     size_bytes: int
     title: str
@@ -38,17 +37,17 @@ class UploadRow:
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
     replaces: str | None = None
-    #: The hexadecimal hash that the sender declared.
+    #: The hash that the sender declared.
     sha256: str | None = None
-    #: Id of the source that was created from the session; None until the session is finalized.
+    #: Id of the created source; None until finalized.
     source_id: str | None = None
-    #: `code`, `message` and `retryable` of the failure; None unless it failed.
+    #: `code`, `message` and `retryable`, if the upload failed.
     error: dict[str, Any] | None = None
     batch_id: str | None = None
     client_file_id: str | None = None
     #: Position of the file in its batch, from 0.
     position: int = 0
-    #: When the session expires; extended with each accepted chunk, but not beyond `ends_at`.
+    #: When the session expires. Each accepted chunk extends this, at most to `ends_at`.
     expires_at: str
     ends_at: str
     created_at: str
@@ -64,7 +63,7 @@ class UploadRow:
 
 @lru_cache
 def read_texts(text: str) -> tuple[str, ...]:
-    """Parse a list of texts. The result is cached, because most files have the same tags and buckets."""
+    """Parse a list of texts. Cached, because most files have the same tags and buckets."""
     return tuple(json.loads(text))
 
 
@@ -104,7 +103,7 @@ def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None
 
 
 def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
-    """Find a session by its id in any team, for requests to an upload URL, which name no team."""
+    """Find a session by its id in any team. Upload URLs name no team."""
     row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
     return UploadRow.from_row(row) if row else None
 
@@ -118,7 +117,7 @@ def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRo
 
 
 def get_uploads(connection: Connection, upload_ids: Sequence[str]) -> list[UploadRow]:
-    """Return the sessions with these ids, in the same order; raises NotFound if one doesn't exist."""
+    """Return the sessions with these ids, in this order. Raises NotFound."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE id IN (SELECT value FROM json_each(:ids))", {"ids": json.dumps(upload_ids)}
     ).fetchall()
@@ -129,7 +128,7 @@ def get_uploads(connection: Connection, upload_ids: Sequence[str]) -> list[Uploa
 
 
 def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
-    """List the upload sessions of a batch in the order in which the client listed its files."""
+    """List the upload sessions of a batch in the client's order."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE batch_id = :batch_id ORDER BY position", {"batch_id": batch_id}
     ).fetchall()
@@ -137,7 +136,7 @@ def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
 
 
 def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
-    """Extend an open session after an accepted chunk, but never beyond `ends_at`."""
+    """Extend an open session after an accepted chunk, at most to `ends_at`."""
     connection.execute(
         "UPDATE uploads SET expires_at = CASE WHEN ends_at < :expires_at THEN ends_at ELSE :expires_at END"
         " WHERE id = :id AND status = 'open'",
@@ -146,7 +145,7 @@ def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> No
 
 
 def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
-    """Extend an open or expired session and change its token. A session with any other status isn't changed."""
+    """Extend an open or expired session and change its token. Others aren't changed."""
     connection.execute(
         "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
         " WHERE id = :id AND status IN ('open', 'expired')",
@@ -161,7 +160,7 @@ def finish_upload(
     source_id: str | None = None,
     error: dict[str, Any] | None = None,
 ) -> bool:
-    """End an open session. Returns False, and changes nothing, if it was ended or renewed since `upload` was read."""
+    """End an open session. Returns False if it has ended or was renewed since `upload` was read."""
     cursor = connection.execute(
         "UPDATE uploads SET status = :status, source_id = :source_id, error = :error"
         " WHERE id = :id AND status = 'open' AND generation = :generation",
@@ -177,7 +176,7 @@ def finish_upload(
 
 
 def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
-    """End an open session as `expired`. Returns False if it is not past its expiry time, or has already ended."""
+    """End an open session as `expired`. Returns False if it hasn't expired or has ended."""
     cursor = connection.execute(
         "UPDATE uploads SET status = 'expired' WHERE id = :id AND status = 'open' AND expires_at <= :now",
         {"id": upload_id, "now": now},
@@ -186,7 +185,7 @@ def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
 
 
 def list_expired_ids(connection: Connection, now: str) -> list[str]:
-    """List the ids of open sessions that are past their expiry time, longest expired first."""
+    """List the ids of open sessions that have expired, longest expired first."""
     rows = connection.execute(
         "SELECT id FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at", {"now": now}
     ).fetchall()
@@ -194,9 +193,9 @@ def list_expired_ids(connection: Connection, now: str) -> list[str]:
 
 
 def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
-    """List the bucket's open sessions with ids greater than `after_id`, ordered by id.
+    """List the bucket's open sessions, ordered by id, after `after_id`.
 
-    The cast in the statement makes SQLite sort the few open sessions instead of scanning all sessions by id.
+    The cast makes SQLite sort the few open sessions instead of scanning all by id.
     """
     rows = connection.execute(
         "SELECT * FROM uploads WHERE status = 'open' AND CAST(id AS TEXT) > :after_id"

@@ -1,9 +1,8 @@
-"""Vectors that an import sends (offers) before the files whose passages they belong to; kept until they are used.
+"""Vectors that an import sends (offers) before the files that they belong to.
 
-An offer names its passage by the SHA-256 of the text that is embedded, so it can be stored before the passage exists.
-If several passages have the same text, the offer is for all of them, and `passages` counts those that don't have their
-vector yet. The embedding worker checks an offer before it uses it, and deletes it after the last passage; offers that
-nobody uses are deleted after a day. Nothing depends on an offer: if it is lost, the worker computes the vector.
+An offer names its passage by the SHA-256 of the embedded text, so it can come before the passage. `passages` counts the
+passages with this text that still lack their vector. The embedding worker checks an offer before use, and deletes it
+after the last passage. Unused offers are deleted after a day. If one is lost, the worker computes the vector.
 """
 
 import json
@@ -33,26 +32,26 @@ CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id)"""
 
 @dataclass(frozen=True, slots=True)
 class VectorOffer:
-    """An offered vector, for all passages with the same text."""
+    """An offered vector, for all passages with one text."""
 
-    #: SHA-256 of the text that is embedded, in hexadecimal.
+    #: Hexadecimal SHA-256 of the embedded text.
     text_sha256: str
     #: In base64.
     vector: str
 
 
 class PassageText(NamedTuple):
-    """The text of one of a source's passages, as it is embedded."""
+    """The text of a source's passage, as it is embedded."""
 
     source_id: str
     generation: int
-    #: SHA-256 of the text, in hexadecimal.
+    #: In hexadecimal.
     text_sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferScope:
-    """The bucket for whose sources vectors are offered, and the model that computed them."""
+    """The bucket whose sources the vectors are for, and the model that computed them."""
 
     team_id: str
     bucket_id: str
@@ -62,9 +61,9 @@ class OfferScope:
 def create_offers(
     connection: Connection, scope: OfferScope, offers: Sequence[VectorOffer], offered_at: str, most: int
 ) -> int:
-    """Store the offers, as long as the team has fewer than `most`. Returns how many were stored.
+    """Store the offers, while the team has fewer than `most`. Returns how many were stored.
 
-    Each offer is for one passage. Another offer for the same text counts one more passage, and replaces the vector.
+    Another offer for the same text counts one more passage and replaces the vector.
     """
     (count,) = connection.execute(
         "SELECT COUNT(*) FROM vector_offers WHERE team_id = :team_id", {"team_id": scope.team_id}
@@ -94,10 +93,9 @@ def create_offers(
 def find_offers(
     connection: Connection, team_id: str, model: str, passages: Sequence[PassageText]
 ) -> dict[PassageText, str]:
-    """Find the vectors of this model that were offered for these passages, leaving out sources in several buckets.
+    """Find this model's vectors offered for these passages. Sources in several buckets are left out.
 
-    An offer is for one bucket. If the passage's source is in other buckets too, the offer could change what is found
-    there, and the key that made it may have no rights to those buckets.
+    An offer is for one bucket: the key that made it may have no rights to the others.
     """
     rows = connection.execute(
         "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"
@@ -120,8 +118,8 @@ def find_offers(
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
     """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
-    An offer is only for sources of its own bucket. A passage isn't counted before its source is active with this
-    generation: if the process is killed earlier, another generation is indexed, which needs the vectors again.
+    A passage counts once its source is active with this generation. Otherwise, a crash would index another generation,
+    which needs the vectors again.
     """
     connection.executemany(
         "UPDATE vector_offers SET passages = passages - 1 WHERE team_id = :team_id AND text_sha256 = :text_sha256"
@@ -137,7 +135,7 @@ def finish_offers(connection: Connection, team_id: str, passages: Sequence[Passa
 
 
 def refuse_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
-    """Delete all offers for the texts of these passages in the buckets that their sources are in."""
+    """Delete all offers for the texts of these passages in their sources' buckets."""
     connection.execute(
         "DELETE FROM vector_offers WHERE team_id = :team_id"
         " AND text_sha256 IN (SELECT value FROM json_each(:hashes)) AND bucket_id IN"
@@ -155,6 +153,6 @@ def delete_offers_of_bucket(connection: Connection, bucket_id: str) -> None:
 
 
 def delete_offers_before(connection: Connection, offered_at: str) -> int:
-    """Delete the offers that were made before this time, and return how many there were."""
+    """Delete the offers made before this time, and return how many."""
     cursor = connection.execute("DELETE FROM vector_offers WHERE offered_at < :offered_at", {"offered_at": offered_at})
     return cursor.rowcount

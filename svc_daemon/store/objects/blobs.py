@@ -1,4 +1,4 @@
-"""Blobs as objects: each is a single object, read by range and never changed."""
+"""Blobs as objects: each is one object that never changes."""
 
 import asyncio
 import hashlib
@@ -22,10 +22,7 @@ FOLDER, DAMAGED = "blobs", "damaged"
 
 
 class ObjectBlobs(Staging):
-    """The blobs of all sources in an object store.
-
-    `staging` is a folder of this node for bytes that are being received.
-    """
+    """The blobs of all sources in an object store. `staging` is this node's folder for bytes being received."""
 
     def __init__(self, client: ObjectClient, staging: Path, executor: Executor, random_name: Callable[[], str]) -> None:
         super().__init__(staging, executor, random_name)
@@ -38,7 +35,7 @@ class ObjectBlobs(Staging):
         return BlobObject(self.client, _key(name), self.folder)
 
     async def put(self, name: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store the bytes as the blob of this name. If this raises StorageError, don't store a row for it."""
+        """Store the bytes as the blob of this name. Unless this succeeds, store no row for it."""
         await self.client.put(_key(name), content)
 
     async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
@@ -53,7 +50,7 @@ class ObjectBlobs(Staging):
             log.warning("%d blobs could not be removed; they are removed when they are old", len(errors))
 
     async def move_damaged(self, name: str) -> None:
-        """Move the object to the folder for damaged objects, which are never deleted."""
+        """Move the object to the folder for damaged ones, which are never deleted."""
         try:
             await self.client.copy(_key(name), f"{DAMAGED}/{name}")
         except FileNotFoundError:
@@ -72,16 +69,13 @@ class ObjectBlobs(Staging):
         return True
 
     def try_room(self, size_bytes: int) -> None:
-        """Check that this node has disk space for receiving the bytes and that the object store answers.
-
-        Raises OSError or StoreUnavailable if not.
-        """
+        """Check that this node has disk space and the object store answers. Raises OSError or StoreUnavailable."""
         super().try_room(size_bytes)
         self.client.probe(f"{FOLDER}/probe")
 
 
 class StagedObject(StagedFile):
-    """The bytes of an upload, which become one object in the store."""
+    """The bytes of an upload, to become one object."""
 
     def __init__(self, blobs: ObjectBlobs) -> None:
         super().__init__(blobs)
@@ -104,7 +98,7 @@ class BlobObject:
 
     client: ObjectClient
     key: str
-    #: The folder for the temporary file of `open_file`.
+    #: For the temporary file of `open_file`.
     folder: Path
 
     async def find(self) -> BlobFacts | None:
@@ -125,7 +119,7 @@ class BlobObject:
 
     @asynccontextmanager
     async def open_file(self) -> AsyncIterator[int]:
-        # The file has no name, so the system frees its space even if this process is killed.
+        # A file without a name takes no space after this process is killed.
         with tempfile.TemporaryFile(dir=self.folder) as file:
             async for chunk in self.client.stream(self.key):
                 await asyncio.to_thread(file.write, chunk)
@@ -134,7 +128,7 @@ class BlobObject:
 
 
 def blob_name(found: ListedObject) -> str | None:
-    """Return the name of the blob that the object contains; None if the object is not a blob."""
+    """Return the name of the blob in this object; None if it isn't one."""
     folder, _, name = found.key.rpartition("/")
     return name if folder.startswith(f"{FOLDER}/") and ids.BLOB_NAME.fullmatch(name) else None
 
@@ -144,7 +138,6 @@ def _key(name: str) -> str:
 
 
 def _folder(source_id: str) -> str:
-    """Return the folder (key prefix) of a source's blobs. During a refresh, it has the old and the new blob."""
-    # Object stores divide their load by the first characters of keys. Ids begin with the time, so use the last two
-    # characters of the id, which are random.
+    """Return the key prefix of a source's blobs. During a refresh, it has two."""
+    # Stores divide their load by the first characters of keys. An id begins with the time and ends randomly.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"

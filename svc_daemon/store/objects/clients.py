@@ -1,7 +1,6 @@
-"""The client of the S3 store, and the only module that uses obstore.
+"""The client of the S3 store. No other module uses obstore.
 
-It converts obstore's errors, and limits time and concurrency. obstore reads the credentials from the usual AWS
-variables, or from the machine or pod on which the process runs. Errors are reported only by their class and HTTP
+obstore reads the credentials from the usual AWS variables or from the machine. Errors show only their class and HTTP
 status, so that no credentials get into messages or logs.
 """
 
@@ -23,20 +22,19 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Size of the parts in which large objects are stored; S3 requires at least 5 MB.
+#: Large objects are stored in parts of this size; S3 requires at least 5 MB.
 CHUNK_BYTES = 8 * 1024 * 1024
-#: Number of parts of one object that are sent at the same time. Each takes `CHUNK_BYTES` of memory.
+#: Parts of one object sent at once. Each takes `CHUNK_BYTES` of memory.
 CHUNKS_AT_ONCE = 2
-#: Number of bytes to read at a time when an object is streamed.
+#: Number of bytes per read of a stream.
 READ_BYTES = 1024 * 1024
-#: Number of objects in a page of a listing; S3 returns no more in one answer.
+#: Objects per page of a listing; the most that S3 returns.
 PAGE_OBJECTS = 1000
-#: How long to wait for a connection, and for the next bytes of an answer, in seconds. `SILENT_S` must be long
-#: enough for sending `CHUNK_BYTES`.
+#: How long to wait for a connection, and for the next bytes, in seconds. Sending `CHUNK_BYTES` must fit in `SILENT_S`.
 CONNECT_S, SILENT_S = 3, 20
-#: How long to retry a failed request, in seconds. After that, the daemon's client gets status 503.
+#: How long to retry a request, in seconds. Then the client gets status 503.
 RETRY_S = 10
-#: Environment variables that can name the endpoint; the first one that is set is used.
+#: Variables that name the endpoint; the first one set counts.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _CONFIGURED = (
     *_ENDPOINTS,
@@ -53,7 +51,7 @@ _MESSAGE = "The object store does not answer or refuses; nothing was stored."
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An entry in a listing of objects."""
+    """An entry of a listing."""
 
     key: str
     size_bytes: int
@@ -61,10 +59,9 @@ class ListedObject:
 
 
 class ObjectClient:
-    """The objects with a common prefix in one S3 bucket. Methods raise StoreUnavailable if the store doesn't answer.
+    """The objects with a common prefix in one S3 bucket. Methods raise StoreUnavailable.
 
-    Once a request was sent, it isn't abandoned: if the caller is cancelled, the method still waits for the answer, so
-    that objects are never stored after the method has returned.
+    A cancelled method still waits for the store's answer, so that nothing is stored after it has returned.
     """
 
     def __init__(self, obstore: Any, store: Any) -> None:
@@ -73,12 +70,12 @@ class ObjectClient:
         self._errors: type[Exception] = obstore.exceptions.BaseError
 
     async def put(self, key: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store an object. The content may be a stream of unknown length."""
+        """Store an object. The length of the content may be unknown."""
         options = {"chunk_size": CHUNK_BYTES, "max_concurrency": CHUNKS_AT_ONCE}
         await self._finish(lambda: self._obstore.put_async(self._store, key, content, **options))
 
     async def copy(self, key: str, new_key: str) -> None:
-        """Copy an object to another key, replacing what is there. Raises FileNotFoundError."""
+        """Copy an object, replacing any at the new key. Raises FileNotFoundError."""
         await self._finish(lambda: self._obstore.copy_async(self._store, key, new_key))
 
     async def find(self, key: str) -> ListedObject | None:
@@ -89,11 +86,11 @@ class ObjectClient:
         return ListedObject(key, found["size"], found["last_modified"])
 
     async def read(self, key: str, first: int, end: int) -> bytes:
-        """Read the bytes from `first` to `end` (exclusive); `end` may exceed the size. Raises FileNotFoundError."""
+        """Read the bytes from `first` up to `end` (exclusive), or fewer. Raises FileNotFoundError."""
         return bytes(await self._finish(lambda: self._obstore.get_range_async(self._store, key, start=first, end=end)))
 
     async def stream(self, key: str, first: int = 0) -> AsyncIterator[bytes]:
-        """Read the bytes from offset `first` to the end. If the object is missing, raises FileNotFoundError at once."""
+        """Read the bytes from offset `first`. Raises FileNotFoundError at once."""
         with self._translated():
             options = {"range": {"offset": first}} if first else None
             found = await self._obstore.get_async(self._store, key, options=options)
@@ -101,11 +98,11 @@ class ObjectClient:
                 yield bytes(chunk)
 
     async def list(self, prefix: str) -> Sequence[ListedObject]:
-        """List all objects in the folder (key prefix)."""
+        """List all objects in the folder."""
         return _listed(await self._finish(lambda: self._obstore.list(self._store, prefix).collect_async()))
 
     async def list_page(self, after: str) -> Sequence[ListedObject]:
-        """List the next objects whose keys are greater than `after`, at most `PAGE_OBJECTS`; empty at the end."""
+        """List at most `PAGE_OBJECTS` objects with keys above `after`."""
 
         async def next_page() -> Any:
             async for page in self._obstore.list(self._store, offset=after or None, chunk_size=PAGE_OBJECTS):
@@ -115,18 +112,18 @@ class ObjectClient:
         return _listed(await self._finish(next_page))
 
     def list_all(self, prefix: str) -> Iterator[ListedObject]:
-        """List all objects in the folder (key prefix). Blocking."""
+        """List all objects in the folder. Blocking."""
         with self._translated():
             for page in self._obstore.list(self._store, prefix):
                 yield from _listed(page)
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects; those that don't exist are ignored."""
+        """Delete objects. Missing ones are ignored."""
         if keys:
             await self._finish(lambda: self._obstore.delete_async(self._store, list(keys)))
 
     def probe(self, key: str) -> None:
-        """Check that the store answers a request for this key, whether or not the object exists. Blocking."""
+        """Check that the store answers a request for this key, which may not exist. Blocking."""
         with self._translated():
             try:
                 self._obstore.head(self._store, key)
@@ -135,14 +132,14 @@ class ObjectClient:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Raise StoreUnavailable instead of obstore's errors, whose texts contain the store's addresses and answers."""
+        """Turn obstore's errors into StoreUnavailable. Their texts contain addresses and answers of the store."""
         try:
             yield
         except self._errors as error:
             status = _STATUS.search(str(error))
             about = f"{type(error).__name__}{f', status {status[1]}' if status else ''}"
             log.warning("the object store does not answer or refuses: %s", about)
-            # With `from error`, the log would contain the text of the original error.
+            # With `from error`, the log would contain the original text.
             raise StoreUnavailable(_MESSAGE) from None
 
     async def _finish(self, request: Callable[[], Awaitable[T]]) -> T:
@@ -155,20 +152,20 @@ class ObjectClient:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             await asyncio.wait([running])
-            # Read the exception, so that asyncio doesn't log that it was never retrieved: the caller was cancelled.
+            # Otherwise, asyncio logs that the exception was never retrieved.
             if not running.cancelled():
                 running.exception()
             raise
 
 
 def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
-    """Create a client for `s3://bucket/prefix`, without sending a request yet.
+    """Create a client for `s3://bucket/prefix`, without sending a request.
 
-    Raises StorageError if the optional dependency isn't installed. Certificates of servers are always checked. If
-    SSL_CERT_FILE is set, the authorities in that file are used.
+    Raises StorageError if the optional dependency is missing. Server certificates are always checked, against the
+    authorities in SSL_CERT_FILE if set.
     """
     try:
-        # Import obstore only here, because it is only installed with an optional extra.
+        # An optional dependency.
         import obstore  # noqa: PLC0415
         from obstore.store import S3Store  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -183,12 +180,11 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
         prefix=address.path.strip("/") or None,
         config=config,
         client_options={
-            # Plain HTTP is only used if the configured endpoint begins with `http:`, as it does in tests.
+            # Plain HTTP only if the endpoint says so, as in tests.
             "allow_http": endpoint.startswith("http://"),
             "connect_timeout": timedelta(seconds=CONNECT_S),
             "read_timeout": timedelta(seconds=SILENT_S),
-            # Storing a large object may take minutes. Requests that make no progress are ended earlier, by
-            # `read_timeout`.
+            # A large object may take minutes. `read_timeout` ends requests that stall.
             "timeout": timedelta(minutes=10),
             **trusted,
         },

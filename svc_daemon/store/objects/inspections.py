@@ -1,4 +1,4 @@
-"""Inspects the objects of an installation, while its nodes may be storing and deleting some of them."""
+"""Inspects the objects of an installation, also while its nodes use them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,11 +10,7 @@ from svc_daemon.store.objects.stores import ObjectStores
 
 
 class ObjectInspector:
-    """Inspects the objects whose keys begin with one prefix.
-
-    Objects without a row are normal, because the sweeper deletes them only once they are old. Staging files are not
-    among the objects: they are in the data directories of the nodes.
-    """
+    """Inspects the objects with one key prefix. Some have no row: the sweeper deletes them once they are old."""
 
     readers = CALLS_AT_ONCE
 

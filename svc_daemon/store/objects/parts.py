@@ -1,8 +1,7 @@
-"""Parts as objects: the bytes of each open upload session are a chain of objects (`core.uploads.chains`).
+"""Parts as objects: the bytes of an open upload session are a chain of objects (`core.uploads.chains`).
 
-A writer stores what it receives in objects of up to `OBJECT_BYTES`, each of which is durable once the store has
-acknowledged it. To finalize a session, this node reads its chain of objects and stores them as one blob. The objects of
-the session are deleted after the source is committed. Those that remain after a failure are deleted once they are old.
+To finalize a session, a node reads its chain and stores it as one blob. The chain is deleted after the source is
+committed, or once it is old.
 """
 
 import asyncio
@@ -29,32 +28,28 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: Number of bytes that a writer collects before it stores them as an object. A finished upload of at most this size is
-#: read into memory to store it as a blob; a larger one is streamed.
+#: The size of objects that a writer stores. Uploads up to this size are finalized in memory; larger ones are streamed.
 OBJECT_BYTES = 8 * 1024 * 1024
-#: Pieces larger than this are hashed in a thread. For smaller ones, switching to a thread takes longer than hashing.
+#: Larger pieces are hashed in a thread. For smaller ones, the switch takes longer.
 SMALL_BYTES = 64 * 1024
-#: If at least this many sessions were created within the same 32 ms, their objects are listed by a single request.
+#: From this many sessions created within 32 ms, one request lists the objects of all.
 MANY_SESSIONS = 4
-#: Maximum number of sessions for which this node remembers the hash of the bytes received so far.
+#: For how many sessions this node remembers a hash.
 MOST_REMEMBERED = 10_000
 
 
 class ObjectParts:
-    """The bytes of all open upload sessions in an object store.
-
-    An instance remembers hashes of bytes, but nothing that another node would need.
-    """
+    """The bytes of all open upload sessions. An instance remembers only hashes, so other nodes don't need it."""
 
     def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
         self.client = blobs.client
         self.random_name = random_name
         self._blobs = blobs
-        #: The last known chain of objects of each session, and the hash of its bytes if this node has computed it.
+        #: Each session's last known chain, and its hash if this node has computed it.
         self._known: OrderedDict[str, tuple[Chain, _Hash | None]] = OrderedDict()
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Return the number of stored bytes of each session; they are already durable."""
+        """Return each session's number of stored bytes. They are already durable."""
         return await self.measure(*session_ids)
 
     async def measure(self, *session_ids: str) -> list[int]:
@@ -64,10 +59,10 @@ class ObjectParts:
         return [chain.size_bytes for chain in chains]
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hash of the session's stored bytes. They are read only if this node doesn't know the hash yet."""
+        """Return the hash of the session's stored bytes. Reads them only if this node doesn't know it."""
         chain, _ = self.known(session_id, size_bytes)
         if chain is None:
-            # This node hasn't seen the objects with these bytes yet, so list them.
+            # This node hasn't seen these objects yet.
             (chain,) = await self._list([session_id])
         if chain.sha256 is not None:
             self.remember(session_id, chain, None)
@@ -103,7 +98,7 @@ class ObjectParts:
         return dict(zip(sources, heads, strict=True))
 
     async def delete(self, *session_ids: str) -> None:
-        """Delete the bytes. Errors are logged, not raised: the objects are deleted when they are old."""
+        """Delete the bytes. Errors are logged, not raised; old objects are deleted later."""
         for session_id in session_ids:
             self.forget(session_id)
         try:
@@ -128,14 +123,14 @@ class ObjectParts:
         self._known.pop(session_id, None)
 
     def known(self, session_id: str, size_bytes: int) -> "tuple[Chain | None, _Hash | None]":
-        """Return the objects with the first `size_bytes` bytes and a copy of their hash; None for what isn't known."""
+        """Return the objects with the first `size_bytes` bytes and a copy of their hash, each None if unknown."""
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None or chain.size_bytes != size_bytes:
             return None, None
         return chain, self.hash_of(session_id, chain)
 
     def hash_of(self, session_id: str, chain: Chain) -> "_Hash | None":
-        """Return the hash of the chain's bytes, as a copy that the caller may update; None if it isn't known."""
+        """Return a copy of the hash of the chain's bytes, or None if unknown."""
         if not chain.links:
             return hashlib.sha256()
         known, hashed = self._known.get(session_id, (None, None))
@@ -149,7 +144,7 @@ class ObjectParts:
         return chains
 
     async def _list_objects(self, session_ids: Sequence[str]) -> dict[str, list[ListedObject]]:
-        """List the objects of each session, with few requests if many sessions belong to one batch."""
+        """List the objects of each session. Sessions of one batch share a request."""
         found: dict[str, list[ListedObject]] = {session_id: [] for session_id in session_ids}
         moments: dict[str, list[str]] = {}
         for session_id in found:
@@ -165,8 +160,8 @@ class ObjectParts:
         return found
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
-        """Join the session's objects to a blob, and return its first bytes."""
-        # Use the same objects that `hash` has read. A new listing may include one that was stored since then.
+        """Join the session's objects to a blob. Returns its first bytes."""
+        # A new listing may have more objects than `hash` has read.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
             (chain,) = await self._list([session_id])
@@ -188,10 +183,7 @@ class ObjectParts:
         return bytes(head)
 
     async def _stream(self, session_id: str, chain: Chain) -> AsyncIterator[bytes]:
-        """Read the bytes of these objects.
-
-        Raises StorageError if an object is missing because the session has ended.
-        """
+        """Read the bytes of these objects. Raises StorageError if the session has ended."""
         try:
             for link in chain.links:
                 async for chunk in self.client.stream(_key(session_id, link.part.name), link.skip_bytes):
@@ -201,10 +193,7 @@ class ObjectParts:
 
 
 class ObjectPartWriter:
-    """Splits a stream into objects and stores them for the upload sessions of a batch.
-
-    After an error, it stores nothing more.
-    """
+    """Stores a stream as objects of a batch's upload sessions. It can't be used after an error."""
 
     def __init__(self, parts: ObjectParts, items: Sequence[PackItem], first: int) -> None:
         self._parts = parts
@@ -212,9 +201,9 @@ class ObjectPartWriter:
         self._next = first
         self._buffer = bytearray()
         self._is_broken = False
-        #: Keys of the objects that were stored so far.
+        #: Keys of the objects stored so far.
         self._keys: list[str] = []
-        #: The sessions that were written to, with the progress of each.
+        #: Progress in each session that was written to.
         self._sending: dict[str, _Sending] = {}
 
     async def append(self, data: bytes) -> None:
@@ -241,8 +230,7 @@ class ObjectPartWriter:
         data, self._buffer = bytes(self._buffer), bytearray()
         pieces = rules.split(self._items, self._next, memoryview(data))
         self._next += len(data)
-        # If storing a piece fails, others may be stored already. That does no harm: their bytes are correct, and the
-        # client resumes its upload after them. But this writer can't be used again.
+        # If one piece fails, others may be stored. The client resumes after those, with another writer.
         self._is_broken = True
         await gather(self._put(item, bytes(piece)) for item, piece in pieces)
         self._is_broken = False
@@ -272,9 +260,9 @@ class ObjectPartWriter:
 class _Sending:
     """A writer's progress in one session."""
 
-    #: Offset in the file at which the next bytes are stored.
+    #: File offset of the next bytes.
     end_bytes: int
-    #: The objects before that offset and the hash of their bytes; None if they aren't known.
+    #: The objects before that offset and their hash; None if unknown.
     chain: Chain | None
     hash: "_Hash | None"
 
@@ -287,9 +275,9 @@ async def _update(hashed: "_Hash", data: bytes) -> None:
 
 
 def _moment(session_id: str) -> str:
-    """Return the folder (key prefix) of sessions that were created in the same 32 ms, such as a small batch."""
-    # The nine digits after the prefix `upl_` are the time in units of 32 ms. They are reversed, because object stores
-    # divide their load by the first characters of keys.
+    """Return the key prefix of sessions created in the same 32 ms."""
+    # Nine digits of the id are the time in units of 32 ms. Reversed, because stores divide their load by first
+    # characters.
     return f"{FOLDER}/{session_id[12:3:-1]}"
 
 
@@ -302,6 +290,6 @@ def _key(session_id: str, name: str) -> str:
 
 
 def session_of(found: ListedObject) -> str | None:
-    """Return the id of the session whose bytes the object contains; None if it isn't a part of an upload."""
+    """Return the id of the session in this object; None if it isn't part of an upload."""
     places = found.key.split("/")
     return places[2] if len(places) == 4 and places[0] == FOLDER and ids.PART_NAME.fullmatch(places[2]) else None

@@ -1,4 +1,4 @@
-"""The byte stores of a cluster, and how to open them."""
+"""Opens the byte stores of a cluster."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -13,10 +13,7 @@ from svc_daemon.store.objects.parts import ObjectParts, session_of
 
 
 class ObjectAsides:
-    """Takes the place of the folder for files moved aside, because objects are never moved aside.
-
-    Objects without a row stay where they are until they are old.
-    """
+    """An empty folder of files moved aside: objects without a row stay in place until they are old."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -49,6 +46,6 @@ class ObjectStores(SweptStores):
 
 
 def open_objects(url: str, environ: Mapping[str, str], staging: Path, executor: Executor) -> ObjectStores:
-    """Open the stores at `s3://bucket/prefix`; `staging` is a folder of this node. No request is sent yet."""
+    """Open the stores at `s3://bucket/prefix`, without sending a request. `staging` is a folder of this node."""
     blobs = ObjectBlobs(open_client(url, environ), staging, executor, lambda: secrets.token_hex(16))
     return ObjectStores(blobs, ObjectParts(blobs, lambda: secrets.token_hex(16)), ObjectAsides())
