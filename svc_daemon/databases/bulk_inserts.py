@@ -1,8 +1,7 @@
-"""Inserts of many rows in few statements.
+"""Inserts many rows with few statements.
 
-For each statement, Python's sqlite3 releases the interpreter's lock and acquires it again, for which it must wait if
-another thread has acquired the lock in between. While many files are uploaded, that takes longer than the insert
-itself. So the rows of an `executemany` are inserted in groups, with one statement for each group.
+For each statement, sqlite3 releases Python's global lock and then waits for it. During uploads, that takes longer than
+the insert. So `executemany` inserts several rows per statement.
 """
 
 import re
@@ -12,18 +11,16 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
-#: Number of rows per statement. Twice as many would save little more time, and each table's statement would take longer
-#: to compile.
+#: Rows per statement. More would save little time and take longer to compile.
 GROUP_ROWS = 16
-#: Matches an insert of one row, in three groups: what precedes the row, the row in its parentheses, and what follows
-#: it.
+#: An insert of one row: what precedes the row, the row in parentheses, and what follows.
 _INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)
-#: A quoted text, or a named parameter.
+#: A quoted text or a named parameter.
 _PARAMETER = re.compile(r"'[^']*'|:(\w+)")
 
 
 class _Inserted(sqlite3.Cursor):
-    """A cursor whose `rowcount` includes the rows of all groups."""
+    """A cursor whose `rowcount` is that of all groups."""
 
     inserted = 0
 
@@ -33,7 +30,7 @@ class _Inserted(sqlite3.Cursor):
 
 
 class GroupingConnection(sqlite3.Connection):
-    """A connection whose `executemany` inserts several rows per statement; otherwise an ordinary one."""
+    """An ordinary connection, but its `executemany` inserts several rows per statement."""
 
     def executemany(self, statement: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
         rows = list(parameters)
@@ -50,20 +47,19 @@ class GroupingConnection(sqlite3.Connection):
         return cursor
 
 
-#: Opens a `GroupingConnection`, with the arguments of `sqlite3.connect`.
+#: Like `sqlite3.connect`, but opens a `GroupingConnection`.
 connect = partial(sqlite3.connect, factory=GroupingConnection)
 
 
 @lru_cache
 def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
-    """Turn an insert of one row into one of `GROUP_ROWS` rows. Returns it and the names of a row's parameters, or None.
+    """Turn an insert of one row into one of `GROUP_ROWS` rows. Returns it and the names of a row's parameters.
 
-    Returns None if the statement isn't an insert of one row, or has parameters after the row. The parameters of the
-    returned statement have no names. If those of the given statement have none either, no names are returned, and the
-    order of the parameters is the same.
+    Returns None if it isn't an insert of one row, or has parameters after the row. The new parameters have no names. If
+    the old ones have none either, their order is kept and no names are returned.
     """
     match = _INSERT.fullmatch(statement)
-    # A parameter after the row would have one value for all rows of a group.
+    # Such a parameter would have one value for the whole group.
     if match is None or "?" in match[3] or any(_PARAMETER.findall(match[3])):
         return None
     head, row, tail = match.groups()

@@ -1,7 +1,7 @@
-"""The interface of a database that operations and the store use, the same for SQLite and PostgreSQL.
+"""The interface of a database, the same for SQLite and PostgreSQL.
 
-All work on a database is a function that takes a connection. Such a function may be run again after its writes were
-rolled back, so it must change nothing but the database. The caller gets the result of the last run.
+All work is a function that takes a connection. It may run again after its writes were rolled back, so it must change
+nothing but the database.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,19 +11,18 @@ from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
-#: The parameters of each run of a statement: by name, or in the order of the statement's `?`.
+#: The parameters of each run: by name, or in the order of the `?`.
 ParameterRows = Iterable[Parameters | Sequence[Any]]
 
-#: The limit for lists that must have all rows.
+#: For lists that must have all rows.
 MOST_ROWS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class InTurn(Generic[T]):
-    """Marks work, such as claiming tasks, that reads what other nodes write when they do the same work.
+    """Marks work that reads what other nodes write when they do the same, such as claiming tasks.
 
-    Nodes that share a database run such work one after another. Otherwise their transactions would conflict again and
-    again.
+    Nodes run such work one after another. Otherwise their transactions would keep conflicting.
     """
 
     work: "Callable[[Connection], T]"
@@ -33,7 +32,7 @@ class InTurn(Generic[T]):
 
 
 class Row(Protocol):
-    """A row of a result. Columns are accessed by name or by position; iterating over a row yields its values."""
+    """A row of a result, with access by name or position. Iteration yields its values."""
 
     def keys(self) -> Iterable[str]: ...
 
@@ -49,7 +48,7 @@ class Cursor(Protocol):
 
     @property
     def rowcount(self) -> int:
-        """The number of rows that the statement changed."""
+        """Number of rows that the statement changed."""
 
     def fetchone(self) -> Any: ...
 
@@ -59,40 +58,40 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """A connection with a running transaction, which the caller of the work function commits or rolls back."""
+    """A connection with a running transaction, which the caller commits or rolls back."""
 
     def execute(self, statement: str, parameters: Parameters = ..., /) -> Cursor:
-        """Run a statement. Its named parameters are written `:name`."""
+        """Run a statement. Its parameters are written `:name`."""
 
     def executemany(self, statement: str, parameters: ParameterRows, /) -> Cursor:
-        """Run a statement for each row of parameters. Rows with parameters in order are faster than rows with names."""
+        """Run a statement for each row of parameters. Parameters in order are faster than named ones."""
 
 
 class Database(Protocol):
-    """Access to one database. Thread-safe."""
+    """A database. Thread-safe."""
 
-    #: Number of pieces of work that were committed so far.
+    #: Pieces of work committed so far.
     operations: int
-    #: Number of commits so far; `operations` divided by `commits` is the average group size.
+    #: Commits so far. `operations / commits` is the average group.
     commits: int
-    #: Seconds that these commits took, which is how long the disk or the server took to make them durable.
+    #: Seconds that the commits took, mostly of the disk or server.
     commits_s: float
 
     @property
     def is_broken(self) -> bool:
-        """Whether writes have stopped because of an I/O error."""
+        """Whether an I/O error has stopped writes."""
 
     def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
-        """Queue `work` for the writer; the future is resolved after the commit that includes it."""
+        """Queue `work` for the writer. The future is resolved after its commit."""
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in the writer's transaction and wait until it is durable."""
+        """Run `work` in the writer's transaction, and wait until it is durable."""
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which must only read, in one snapshot."""
+        """Run `work`, which only reads, in one snapshot."""
 
     def look(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which must execute a single statement that reads, without an explicit transaction."""
+        """Run `work`, a single statement that reads, without a transaction."""
 
     def close(self) -> None:
         """Finish the queued work, then close all connections."""

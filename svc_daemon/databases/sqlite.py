@@ -1,17 +1,17 @@
-"""Access to one SQLite file: its connections, and the single writer that commits in groups.
+"""One SQLite file: its connections, and the single writer that commits in groups.
 
-Theory of operation. A commit costs one fsync, whatever its size. So one thread executes all writes to a file: it takes
-all queued work, runs each piece in its own savepoint, commits once, and only then resolves the futures. During the
-fsync, the next group accumulates in the queue. If a piece of work raises, it is rolled back to its savepoint without
-affecting the others; if the commit fails, the whole group fails with `StorageError`, because none of it is stored.
+Theory of operation. A commit costs one fsync, whatever its size. So one thread does all writes: it takes the queued
+work, runs each piece in a savepoint, commits once, and then resolves the futures. Meanwhile, the next group
+accumulates.
 
-Readers are query-only connections, one per thread, and each read sees one snapshot. SQLite before 3.51.3 can lose
-commits if two connections write and checkpoint, so there is only one writer, and only it checkpoints. SQLite can reset
-the WAL only while nobody reads from it; if reads keep overlapping, new ones are briefly blocked to allow the reset.
-
-After an I/O error nothing more is written: a failed fsync may have dropped pages, and a retry would report a false
-success. `on_broken` is called, and the owner restarts the process. The writes of the failed commit may have reached the
-WAL before its fsync failed, so they may or may not exist after the restart: the commit's callers get `CommitUnknown`.
+- If a piece raises, only it is rolled back. If the commit fails, nothing of the group is stored, and all get
+  `StorageError`.
+- Readers are read-only connections, one per thread. Each read sees one snapshot.
+- Only the writer checkpoints: SQLite before 3.51.3 can lose commits if two connections write and checkpoint.
+- SQLite can reset the WAL only while nobody reads. If reads keep overlapping, new ones are briefly blocked.
+- After an I/O error, nothing more is written, because a retry of a failed fsync may falsely succeed. `on_broken` is
+  called, and the owner restarts the process. A commit whose fsync failed may still exist after that, so its callers get
+  `CommitUnknown`.
 """
 
 import os
@@ -34,35 +34,35 @@ from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-#: Maximum number of pieces of work per commit. It limits how long the first caller waits for the others.
+#: Most pieces of work per commit, so that the first caller doesn't wait long.
 GROUP_LIMIT = 256
-#: A checkpoint is made when the WAL has this many pages of 4 KB, which keeps the WAL well below 64 MB.
+#: A checkpoint is made when the WAL has this many pages of 4 KB.
 CHECKPOINT_PAGES = 2000
-#: The WAL file is truncated to this size, in bytes, after a checkpoint.
+#: A checkpoint truncates the WAL file to this size.
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
-#: If the WAL reaches this size, the writer blocks new reads and waits for current ones, so that it can reset the WAL.
+#: From this size of the WAL on, the writer blocks new reads to reset it.
 LOG_WAIT_BYTES = 32 * 1024 * 1024
-#: If a long read prevents the reset of the WAL, the writer tries again after this many more bytes.
+#: After a failed reset, the writer tries again when the WAL has grown this much.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
-#: Number of pages that are copied per step when a database is copied.
+#: Pages per step of copying a database.
 COPY_PAGES = 1024
-#: How long a connection waits for locks of other connections, in seconds.
+#: How long to wait for other connections' locks, in seconds.
 BUSY_TIMEOUT_S = 5
-#: The number in the column `turn` of all events that are written to SQLite (see `store.events`).
+#: The `turn` of all events in SQLite (see `store.events`).
 LAST_TURN = 2**62
 
 
 @dataclass(slots=True)
 class _Reader:
-    """A thread's connection, which can't write; the lock is held during each read."""
+    """A thread's read-only connection. The lock is held during each read."""
 
     connection: sqlite3.Connection
-    #: The lock is reentrant, so that a read within a read causes an SQLite error instead of a deadlock.
+    #: Reentrant, so that a read within a read is an error, not a deadlock.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 class SqliteDatabase:
-    """Access to one SQLite file. Thread-safe; `close` stops the writer after it has finished the queued work."""
+    """One SQLite file. Thread-safe."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class SqliteDatabase:
         prepare: Callable[[sqlite3.Connection], None],
         on_broken: Callable[[sqlite3.Error], None] = lambda _: None,
     ) -> None:
-        """Open the file, or create it, and call `prepare` to create or upgrade its schema. Raises StorageError."""
+        """Open or create the file, and let `prepare` create or upgrade its schema. Raises StorageError."""
         self.path = path
-        #: Number of pieces of work that were committed so far.
+        #: Pieces of work committed so far.
         self.operations = 0
-        #: Number of commits so far; `operations` divided by `commits` is the average group size.
+        #: Commits so far. `operations / commits` is the average group.
         self.commits = 0
-        #: Total time of these commits in seconds, most of which the fsync takes.
+        #: Seconds that the commits took, mostly for the fsync.
         self.commits_s = 0.0
         self._on_broken = on_broken
         self._broken: sqlite3.Error | None = None
@@ -97,17 +97,17 @@ class SqliteDatabase:
         return self._broken is not None
 
     def submit(self, work: Work[T]) -> "Future[T]":
-        """Queue `work` for the writer; the future is resolved after the commit that includes it."""
+        """Queue `work` for the writer. The future is resolved after its commit."""
         if self._broken is not None:
             raise StorageError("The database takes no writes; the service must be restarted.") from self._broken
         return self._writer.submit(work)
 
     def write(self, work: Work[T]) -> T:
-        """Run `work` in the writer thread and wait until it is durable."""
+        """Run `work` in the writer thread, and wait until it is durable."""
         return self.submit(work).result()
 
     def read(self, work: Work[T]) -> T:
-        """Run `work` on this thread's connection, in one snapshot. Raises StorageError after `close`."""
+        """Run `work` in one snapshot. Raises StorageError after `close`."""
         reader = self._reader()
         self._may_read.wait(BUSY_TIMEOUT_S)
         with reader.lock:
@@ -117,16 +117,13 @@ class SqliteDatabase:
                 try:
                     return work(reader.connection)
                 finally:
-                    # Ignore errors here: nothing was written, and an error that the work raised must not be replaced.
+                    # Nothing was written, and an error of the work must not be replaced.
                     with suppress(sqlite3.Error):
                         if reader.connection.in_transaction:
                             reader.connection.execute("COMMIT")
 
     def look(self, work: Work[T]) -> T:
-        """Run `work`, which must execute a single statement, without an explicit transaction.
-
-        One statement always sees one snapshot. Raises StorageError after `close`.
-        """
+        """Run `work`, a single statement, without a transaction. Raises StorageError after `close`."""
         reader = self._reader()
         self._may_read.wait(BUSY_TIMEOUT_S)
         with reader.lock:
@@ -156,7 +153,7 @@ class SqliteDatabase:
             self._check_readable()
             connection = open_connection(self.path)
             connection.execute("PRAGMA query_only = ON")
-            # If readers made checkpoints, they would write to the main file too, and only the writer may do that.
+            # A checkpoint writes to the main file, and only the writer may.
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             reader = self._local.reader = _Reader(connection)
             self._readers.append(reader)
@@ -173,8 +170,7 @@ class SqliteDatabase:
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
-            # If there was an I/O error during COMMIT, the part of the commit that reached the WAL may be valid after a
-            # restart.
+            # The part of the commit that reached the WAL may be valid after a restart.
             is_unknown = is_ending and _is_named(error, "IOERR")
             self._give_up(group, _as_sqlite(error), CommitUnknown if is_unknown else StorageError)
             return
@@ -190,18 +186,17 @@ class SqliteDatabase:
         connection.execute("SAVEPOINT work")
         try:
             result = work(connection)
-        except BaseException as error:  # any exception is passed to the caller, and the group continues
+        except BaseException as error:  # passed to the caller; the group continues
             if not connection.in_transaction or _is_damage(error):
-                # Errors such as FULL and IOERR make SQLite roll back the whole transaction, so nothing of the group is
-                # stored.
+                # After errors such as FULL and IOERR, SQLite has rolled back the whole group.
                 failure = _as_sqlite(error)
-                # No `from error`: the failure may be this error itself, or its cause, and would become its own cause.
+                # No `from error`: the failure may be `error` itself, and would become its own cause.
                 raise failure from failure.__cause__
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
             if not _is_named(error, "FULL", "READONLY", "CANTOPEN"):
                 return None, error
-            # Callers know how to handle a StorageError, so raise one for a full or read-only disk.
+            # Callers handle a StorageError for a full or read-only disk.
             refusal = StorageError()
             refusal.__cause__ = error
             return None, refusal
@@ -209,13 +204,13 @@ class SqliteDatabase:
         return result, None
 
     def _roll_back(self) -> None:
-        # Ignore errors here, because the original one is reported. Even if the rollback fails, nothing is committed.
+        # The original error is reported. Even without the rollback, nothing is committed.
         with suppress(sqlite3.Error, MemoryError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _give_up(self, group: Sequence[Job], error: sqlite3.Error, kind: type[StorageError]) -> None:
-        """Report the error to the group's callers. If the disk or file is damaged, stop writes and call `on_broken`."""
+        """Report the error to the group's callers. If disk or file are damaged, stop writes and call `on_broken`."""
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error
@@ -227,7 +222,7 @@ class SqliteDatabase:
             self._on_broken(error)
 
     def _bound_log(self) -> None:
-        """Reset the WAL if it has become too large."""
+        """Reset the WAL if it is too large."""
         try:
             size_bytes = log_bytes(self.path)
             if size_bytes < self._log_wait_bytes:
@@ -243,7 +238,7 @@ class SqliteDatabase:
 
 
 def open_connection(path: Path) -> sqlite3.Connection:
-    """Open a connection with the settings that all our database files need. Transactions must be begun explicitly."""
+    """Open a connection with our settings. Transactions must be begun explicitly."""
     connection = connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
     for pragma in (
@@ -256,12 +251,11 @@ def open_connection(path: Path) -> sqlite3.Connection:
         f"journal_size_limit = {LOG_SIZE_LIMIT_BYTES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    # SQLite's own `lower` converts only ASCII letters.
+    # SQLite's own `lower` converts only ASCII.
     connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
-    # In PostgreSQL, each writer of a database has a number. An SQLite file has one writer, so its number is 0.
+    # A file has only one writer. In PostgreSQL, each writer has a number.
     connection.create_function("writer_number", 0, lambda: 0)
-    # The column `seq` alone gives the order of events in SQLite, so all rows have the same `turn` (see `store.events`).
-    # This is the highest `turn`, so these rows come after rows that were copied from PostgreSQL.
+    # In SQLite, `seq` alone gives the order of events. The highest `turn` puts them after those copied from PostgreSQL.
     connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
     connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
     return connection
@@ -269,14 +263,13 @@ def open_connection(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a read-only connection to a file that no process has open, with the WAL that a killed process may have left.
+    """Open a file that no process has open, read-only, with the WAL of a killed process.
 
-    Without a WAL, the file is opened as immutable, because otherwise even a reader would create a WAL. With a WAL,
-    SQLite must create another file beside it. If the folder isn't writable, the database and its WAL are copied to a
-    temporary folder first.
+    Without a WAL, the file is opened as immutable, because otherwise even a reader would create one. With a WAL, SQLite
+    must create another file. If the folder isn't writable, both are copied to a temporary folder.
     """
     with ExitStack() as stack:
-        # Without `mode=ro`, SQLite would create the file if it is missing.
+        # Without `mode=ro`, SQLite would create a missing file.
         mode = "mode=ro" if log_bytes(path) else "mode=ro&immutable=1"
         if mode == "mode=ro" and not os.access(
             path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids
@@ -293,7 +286,7 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copied database file, like `open_unchanging`. Raises StorageError if it can't be read."""
+    """Like `open_unchanging`, but raises StorageError if the file can't be read."""
     try:
         with open_unchanging(path) as connection:
             yield connection
@@ -303,10 +296,7 @@ def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a read-only connection to a file that another process may have open and write to at the same time.
-
-    A read-only connection never makes checkpoints, so it doesn't disturb the other process.
-    """
+    """Open a file read-only while another process may write to it. This never makes checkpoints."""
     opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     with closing(opened) as connection:
         connection.row_factory = sqlite3.Row
@@ -315,13 +305,13 @@ def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy the database as it is now to a new file, which the caller must flush to disk. Raises StorageError.
+    """Copy the database to a new file, which the caller must sync. Raises StorageError.
 
-    Another process may have the database open and write to it during the copy.
+    Another process may write to it meanwhile.
     """
     try:
         with open_beside(source) as origin, closing(sqlite3.connect(target)) as copy:
-            # Keep one snapshot open. Otherwise, the copy would start again with each commit of another process.
+            # In one snapshot, or each commit of another process would restart the copy.
             origin.execute("BEGIN")
             origin.execute("SELECT count(*) FROM sqlite_master").fetchone()
             copy.execute("PRAGMA synchronous = OFF")
@@ -331,27 +321,27 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def log_bytes(path: Path) -> int:
-    """Return the size of the file's write-ahead log (WAL), or 0 if it does not exist."""
+    """Return the size of the file's WAL, or 0 without one."""
     log_path = path.with_name(f"{path.name}-wal")
     return log_path.stat().st_size if log_path.exists() else 0
 
 
 def _close_reader(reader: _Reader) -> None:
-    """Interrupt the reads of a thread until they end, then close its connection.
+    """Interrupt a thread's reads until they end, then close its connection.
 
-    If they never end, the connection stays open until the process ends.
+    If they never end, it stays open until the process ends.
     """
     for _ in range(BUSY_TIMEOUT_S * 20):
         if reader.lock.acquire(timeout=0.05):
             reader.connection.close()
             reader.lock.release()
             return
-        # Interrupt again and again, because an interrupt doesn't affect statements that begin after it.
+        # Again and again, because an interrupt doesn't affect later statements.
         reader.connection.interrupt()
 
 
 def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """Open the writer's connection, and call `prepare` to create or upgrade the schema. Raises StorageError."""
+    """Open the writer's connection, and let `prepare` create or upgrade the schema. Raises StorageError."""
     try:
         connection = open_connection(path)
         try:
@@ -365,7 +355,7 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    """Return the SQLite error that caused this error, or the error itself if it is one; otherwise convert it to one."""
+    """Return this error or its cause if that is an SQLite error. Otherwise convert it to one."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__
@@ -377,7 +367,7 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
 
 @contextmanager
 def _translating_storage() -> Iterator[None]:
-    """Within the block, convert disk errors of a read to StorageError."""
+    """Turn disk errors of a read into StorageError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -387,14 +377,11 @@ def _translating_storage() -> Iterator[None]:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether the disk failed or the file is corrupt; a lack of resources doesn't count."""
+    """Whether the disk failed or the file is corrupt. A lack of resources doesn't count."""
     return _is_named(error, "IOERR", "CORRUPT", "NOTADB") and not _is_named(error, "IOERR_NOMEM", "IOERR_SHM")
 
 
 def _is_named(error: BaseException, *names: str) -> bool:
-    """Whether SQLite's name for the error begins with one of `names`.
-
-    Errors of the module `sqlite3` have no such name.
-    """
+    """Whether SQLite's name for the error begins with one of `names`."""
     name: str = getattr(error, "sqlite_errorname", "")
     return name.removeprefix("SQLITE_").startswith(names)

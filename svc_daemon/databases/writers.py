@@ -1,4 +1,4 @@
-"""The queue of a database's writer: one thread takes all queued work, in groups that are committed together."""
+"""The queue of a database's writer: one thread commits the queued work in groups."""
 
 import queue
 import threading
@@ -10,18 +10,18 @@ from svc_daemon.errors import ShuttingDown
 
 T = TypeVar("T")
 Job = tuple[Callable[[Any], Any], "Future[Any]"]
-#: The result of a piece of work, or the error that it raised.
+#: The result of a piece of work, or its error.
 Outcome = tuple[Any, BaseException | None]
 
 
 class GroupWriter:
-    """Calls `commit` with groups of queued work, on a thread of its own.
+    """Calls `commit` with groups of queued work, on its own thread. Thread-safe.
 
-    `commit` must resolve the futures. Thread-safe.
+    `commit` must resolve the futures.
     """
 
     def __init__(self, name: str, commit: Callable[[Sequence[Job]], None], limit: int) -> None:
-        """`limit` is the maximum number of pieces of work in a group."""
+        """`limit` is the most pieces of work per group."""
         self._commit = commit
         self._limit = limit
         self._is_closed = False
@@ -31,9 +31,9 @@ class GroupWriter:
         self._thread.start()
 
     def submit(self, work: Callable[[Any], T]) -> "Future[T]":
-        """Queue `work`; the future is resolved after the commit that includes it. Raises ShuttingDown after `close`."""
+        """Queue `work`. The future is resolved after its commit. Raises ShuttingDown after `close`."""
         future: Future[T] = Future()
-        with self._submit_lock:  # nothing may be queued after the None that stops the thread
+        with self._submit_lock:  # nothing may follow the None that stops the thread
             if self._is_closed:
                 raise ShuttingDown
             self._queue.put((work, future))
@@ -52,7 +52,7 @@ class GroupWriter:
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
             waiting, last = self._gather(job)
-            # Leave out work that its caller has cancelled. From here on, the remaining work can't be cancelled.
+            # Leaves out cancelled work. The rest can no longer be cancelled.
             group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
             if group:
                 self._commit(group)
@@ -60,7 +60,7 @@ class GroupWriter:
                 return
 
     def _gather(self, first: Job) -> tuple[list[Job], bool]:
-        """Return the next group of queued work, and whether it is the last one before the thread must stop."""
+        """Return the next group, and whether it is the last."""
         group = [first]
         while len(group) < self._limit:
             try:

@@ -1,7 +1,6 @@
-"""The process that runs the model: it receives texts and returns their vectors until the daemon closes the socket.
+"""The process that runs the model. It receives texts and returns vectors until the daemon closes the socket.
 
-Queries and chunks have separate threads, the same number of each. The threads for chunks have a low priority, so that
-searches don't wait for them. Documents are extracted with a priority between the two.
+Queries and chunks have as many threads each. Those for chunks have a low priority, so that searches don't wait.
 """
 
 import json
@@ -21,15 +20,14 @@ from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, rece
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.runtimes import Runtime
 
-#: Nice value of the threads that embed chunks: a lower priority than that of processes that extract documents (nice
-#: value 10).
+#: Priority of the threads for chunks: below that of extracting documents (10).
 _NICE = 15
-#: The process's `oom_score_adj`: if memory runs out, the kernel kills this process rather than the service.
+#: If memory runs out, the kernel kills this process, not the service.
 _SACRIFICE = b"500"
 
 
 class _Service:
-    """Embeds the texts it receives, on several threads."""
+    """Embeds texts on several threads."""
 
     def __init__(self, control: socket.socket, runtime: Runtime) -> None:
         self._control = control
@@ -39,7 +37,7 @@ class _Service:
         self._patient: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def serve(self, threads: int) -> None:
-        """Receive texts and send their vectors, until the daemon closes the connection."""
+        """Embed received texts until the daemon closes the connection."""
         for _ in range(threads):
             threading.Thread(target=self._work, args=(self._urgent, 0), daemon=True).start()
             threading.Thread(target=self._work, args=(self._patient, _NICE), daemon=True).start()
@@ -50,7 +48,7 @@ class _Service:
 
     def _work(self, frames: "queue.SimpleQueue[Frame]", nice: int) -> None:
         if nice and sys.platform == "linux":
-            # On Linux, this sets the priority of the current thread only.
+            # On Linux, the priority is that of the current thread only.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + nice, 19))
         while True:
             frame = frames.get()
@@ -61,17 +59,16 @@ class _Service:
             self._send(answer)
 
     def _send(self, frame: Frame) -> None:
-        # Ignore a closed connection here: the main thread notices it too, and ends the process.
+        # The main thread notices a closed connection and ends the process.
         with self._sending, suppress(OSError):
             send_frame(self._control, frame)
 
 
 def main() -> None:
-    """Run the process. The arguments are the models' folder, the model's record as JSON, and the number of threads."""
+    """Run the process. Arguments: the models' folder, the model's record as JSON, the number of threads."""
     root, record, threads = sys.argv[-3:]
     control = socket.socket(fileno=0)
-    # A terminal or a service manager sends signals to all processes of the group. Ignore them here: the daemon ends
-    # this process by closing the socket.
+    # A terminal signals the whole process group. The daemon ends this process by closing the socket.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -85,5 +82,5 @@ def main() -> None:
         _Service(control, runtime).serve(int(threads))
     except ModelProblem as problem:
         send_frame(control, Frame(PROCESS, FAILED, " ".join(filter(None, (problem.message, problem.hint))).encode()))
-    # Exit without cleaning up: busy threads and the libraries' exit handlers would delay a normal exit.
+    # A normal exit would wait for busy threads and exit handlers.
     os._exit(0)

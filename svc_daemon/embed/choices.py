@@ -1,4 +1,4 @@
-"""Which embedding model the daemon uses: a server named in the settings, the installed model, or none."""
+"""Which embedding model the daemon uses: a configured server, the installed model, or none."""
 
 import asyncio
 import time
@@ -15,53 +15,50 @@ from svc_daemon.settings import EmbedSettings
 
 
 class OpenEmbedder(Embedder, Protocol):
-    """An embedding model that must be started before use, and closed after it."""
+    """An embedding model that is started before use and closed after it."""
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the model has changed, so that a new embedder must be opened."""
+        """Whether the model has changed, so that a new embedder is needed."""
         ...
 
     def start(self) -> None:
-        """Load the model. Until then, `model` and `dimension` may be unset. Raises EmbedFailed."""
+        """Load the model, which sets `model` and `dimension`. Raises EmbedFailed."""
 
     def close(self) -> None:
-        """Release the model; calls in progress fail. This must not be called on the event loop's thread."""
+        """Release the model. Running calls fail. Don't call it on the event loop's thread."""
 
 
 class Choice(Protocol):
-    """An interface that selects the embedding model. The selected model may change at any time."""
+    """Selects the embedding model. The selection may change at any time."""
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
-        """Create an embedder for the chosen model, without starting it; None if no model is chosen.
-
-        Raises EmbedFailed.
-        """
+        """Create an embedder, without starting it; None if no model is chosen. Raises EmbedFailed."""
         ...
 
     def stamp(self) -> object:
-        """Return a value that changes when another model is chosen."""
+        """Return a value that changes with the selected model."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsChoice:
-    """The choice that the operator makes by the settings and by installing a model."""
+    """The operator's choice, by settings and by installing a model."""
 
     folder: ModelFolder
-    #: The file to which the process of an installed model writes its errors.
+    #: Where an installed model's process writes its errors.
     error_log: Path
-    #: The embedding server to use; None means the installed model.
+    #: The embedding server; None means the installed model.
     server: EmbedSettings | None = None
-    #: Time limit in seconds of a call to the server, including retries.
+    #: Time limit of a call to the server with all retries, in seconds.
     timeout_s: float = 60
-    #: Number of texts that the installed model embeds at the same time; 0 means one per core.
+    #: Texts that the installed model embeds at once; 0 means one per core.
     threads: int = 0
     monotonic: Callable[[], float] = time.monotonic
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
-            # Import this only if a server is used: loading httpx takes longer than the rest of the daemon's start.
+            # Only if needed: loading httpx takes longer than the rest of the daemon's start.
             from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(

@@ -1,24 +1,16 @@
-"""The exceptions raised when a model can't be installed or loaded.
-
-ModelProblem            base class: an error code, a message and a remedy
- ├─ ModelMissing        nothing was found at the given location, or no model is installed
- ├─ ModelRefused        the files are not a valid, supported model
- ├─ ExtraMissing        the libraries of the extra `semantic` are not installed
- ├─ DownloadFailed      the package could not be downloaded
- └─ NoRoom              there is not enough disk space
-"""
+"""The exceptions raised when a model can't be installed or loaded."""
 
 import importlib.util
 
 from svc_daemon.wire.versions import install_command
 
-#: Libraries for running a model; building its graph also needs `onnx`.
+#: The libraries for running a model. Building its graph also needs `onnx`.
 RUN_LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
 MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
 
 
 class ModelProblem(Exception):
-    """A model can't be installed or used. A model that was already installed is unchanged."""
+    """A model can't be installed or used. One already installed is unchanged."""
 
     code = "svc_model_refused"
     retryable = False
@@ -30,13 +22,13 @@ class ModelProblem(Exception):
 
 
 class ModelMissing(ModelProblem):
-    """There is no package, folder or file with the given name, or no model is installed."""
+    """No model of this name was found, or none is installed."""
 
     code = "svc_model_not_found"
 
 
 class ModelRefused(ModelProblem):
-    """The files are not the expected model, are damaged or of an unsupported kind, or the model can't be run."""
+    """The files are damaged, unsupported, not the expected model, or can't be run."""
 
 
 class ExtraMissing(ModelProblem):
@@ -50,21 +42,21 @@ class ExtraMissing(ModelProblem):
 
 
 class DownloadFailed(ModelProblem):
-    """The package with the model could not be downloaded, perhaps because of the network."""
+    """The model's package could not be downloaded, perhaps because of the network."""
 
     code = "svc_model_download_failed"
     retryable = True
 
 
 class NoRoom(ModelProblem):
-    """There is not enough disk space for the model, which was not installed."""
+    """The disk has no room for the model."""
 
     code = "svc_no_room"
     retryable = True
 
 
 def require(libraries: tuple[str, ...]) -> None:
-    """Raise ExtraMissing if one of the libraries isn't installed. This does not import any of them."""
+    """Raise ExtraMissing if a library isn't installed. Imports none of them."""
     for library in libraries:
         if importlib.util.find_spec(library) is None:
             raise ExtraMissing(library)

@@ -1,12 +1,10 @@
 """Builds the ONNX graph of a BERT encoder from its weights.
 
-The graph has a batch size of 1. Its inputs are a row of token ids and their positions; its output is a vector of length
-1. Without batching, no padding or mask is needed, which is faster for all but the shortest texts, and a text's vector
-does not depend on the other texts in a batch. A change of the graph that affects vectors must increase `models.RECIPE`.
+It takes a row of token ids and their positions, and returns a vector of length 1. There is no batching, so a vector
+doesn't depend on other texts, and no padding is needed. A change that affects vectors must increase `models.RECIPE`.
 
-Multiplications by weights take most of the time, so they use 8-bit integers. Each column of the weights has its own
-scale, computed here; the scale of the other factors (activations) is computed at each run. This halves the run time.
-The resulting vectors have a cosine similarity of 0.99 with those of the unquantized graph.
+Multiplications by weights use 8-bit integers, which halves the run time. The vectors stay within a cosine similarity of
+0.99.
 """
 
 import json
@@ -24,11 +22,10 @@ from svc_daemon.embed.weights import Tensor
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-#: The oldest operator set of ONNX with all operators used here.
+#: The oldest ONNX operator set with all operators used here.
 _OPSET = 20
 _IR_VERSION = 9
-#: The largest quantized weight: 7 bits including the sign. Some processors add two products in 16 bits: with 8-bit
-#: weights, the sum could overflow, and the same model would return different vectors on different machines.
+#: With 8 bits, sums could overflow on some processors, and vectors would differ between machines.
 _LARGEST_WEIGHT = 63
 
 INPUT_IDS, POSITION_IDS, EMBEDDING = "input_ids", "position_ids", "embedding"
@@ -36,17 +33,17 @@ INPUT_IDS, POSITION_IDS, EMBEDDING = "input_ids", "position_ids", "embedding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The parameters of a model that are in its configuration, not in its weights."""
+    """The parameters from a model's configuration."""
 
     heads: int
-    #: A small number that layer normalization adds to the variance, so that it never divides by zero.
+    #: Added to the variance in layer normalization, to avoid a division by zero.
     epsilon: float
-    #: How the vectors of the tokens are combined into one: their mean, or the first one.
+    #: How the tokens' vectors are combined: their mean, or the first.
     pooling: str = MEAN
 
 
 def read_shape(config: bytes, pooling: str) -> Shape:
-    """Parse a model's `config.json`; raises ModelRefused if this kind of model is not supported."""
+    """Parse a model's `config.json`. Raises ModelRefused for unsupported kinds."""
     try:
         fields: dict[str, Any] = json.loads(config)
         kind = (
@@ -72,10 +69,7 @@ def read_shape(config: bytes, pooling: str) -> Shape:
 
 
 def build_graph(weights: Mapping[str, Tensor], shape: Shape, *, is_exact: bool = False) -> bytes:
-    """Return the content of the model file; `is_exact` turns quantization off.
-
-    Raises ModelRefused if weights are missing.
-    """
+    """Return the content of the model file. `is_exact` turns off quantization. Raises ModelRefused."""
     prefix = "bert." if any(name.startswith("bert.") for name in weights) else ""
     own = {name.removeprefix(prefix): tensor for name, tensor in weights.items()}
     try:
@@ -86,7 +80,7 @@ def build_graph(weights: Mapping[str, Tensor], shape: Shape, *, is_exact: bool =
 
 
 class _Encoder:
-    """Builds the graph of the model node by node, in the order of execution."""
+    """Builds the graph node by node, in order of execution."""
 
     def __init__(self, weights: Mapping[str, Tensor], shape: Shape, *, is_exact: bool) -> None:
         self._weights = weights
@@ -101,7 +95,7 @@ class _Encoder:
         self._epsilon = self._constant(np.float32(shape.epsilon))
 
     def build(self) -> "ModelProto":
-        # Every token belongs to the first segment, so add the segment's embedding to all word embeddings now.
+        # Every token belongs to the first segment, so its embedding is added now.
         words = self._weight("embeddings.word_embeddings") + self._weight("embeddings.token_type_embeddings")[0]
         word = self._node("Gather", self._constant(words), INPUT_IDS)
         place = self._node("Gather", self._constant(self._weight("embeddings.position_embeddings")), POSITION_IDS)
@@ -134,10 +128,9 @@ class _Encoder:
         return self._norm(self._node("Add", lowered, hidden), f"{name}output.LayerNorm")
 
     def _attention(self, hidden: str, name: str) -> str:
-        """Add an attention layer.
+        """Add an attention layer, with one product for queries, keys and values.
 
-        One matrix product computes queries, keys and values together. The weights of the queries already include the
-        scaling.
+        The queries' weights include the scaling.
         """
         heads, width = self._shape.heads, self._width // self._shape.heads
         parts = ((f"{name}query", width**-0.5), (f"{name}key", 1.0), (f"{name}value", 1.0))
@@ -159,8 +152,7 @@ class _Encoder:
         columns = np.ascontiguousarray(weight.T)
         if self._is_exact:
             return self._node("Add", self._node("MatMul", hidden, self._constant(columns)), self._constant(bias))
-        # Multiply as integers, and scale the result back to floats. The runtime combines these nodes into a single
-        # operator.
+        # Multiply as integers, then scale back. The runtime fuses these nodes.
         scale = np.maximum(np.abs(columns).max(axis=0), np.finfo(np.float32).tiny) / np.float32(_LARGEST_WEIGHT)
         whole = np.clip(np.rint(columns / scale), -_LARGEST_WEIGHT, _LARGEST_WEIGHT).astype(np.int8)
         rounded, step, zero = self._nodes_of("DynamicQuantizeLinear", hidden, outputs=3)
@@ -171,10 +163,7 @@ class _Encoder:
         return self._node("Add", scaled, self._constant(bias))
 
     def _norm(self, hidden: str, name: str) -> str:
-        """Add layer normalization, whose means are computed as matrix products with a constant column.
-
-        With the runtime's own operator, running the whole graph would take an eighth longer.
-        """
+        """Add layer normalization. Its means are matrix products, because the runtime's own operator is slower."""
         centred = self._node("Sub", hidden, self._node("MatMul", hidden, self._mean))
         variance = self._node("MatMul", self._node("Mul", centred, centred), self._mean)
         deviation = self._node("Sqrt", self._node("Add", variance, self._epsilon))
@@ -185,7 +174,7 @@ class _Encoder:
         return self._nodes_of(kind, *inputs, outputs=1, **attributes)[0]
 
     def _nodes_of(self, kind: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
-        """Add a node to the graph, and return the names of its outputs."""
+        """Add a node, and return the names of its outputs."""
         names = [f"{kind.lower()}_{len(self._nodes)}_{number}" for number in range(outputs)]
         self._nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
         return names

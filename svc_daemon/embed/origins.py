@@ -1,4 +1,4 @@
-"""Finds the files of a model: in the default package (downloaded or installed), a wheel, a folder, or a file."""
+"""Finds a model's files: in the default package, a wheel, a folder or a file."""
 
 import hashlib
 import importlib.util
@@ -13,25 +13,25 @@ from pathlib import Path
 from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
-#: Folders in which a model's files are looked for, relative to the root of a folder or package.
+#: Where to look for a model's files, relative to the root.
 _PLACES = ("", "model/", "onnx/")
-#: Maximum size of a file, also within an archive; larger than any graph.
+#: Maximum size of a file, also in an archive; no graph is as large.
 _MAX_FILE_BYTES = 2 * 1024**3
-#: Exceptions of the standard library for an archive that is damaged or has a password.
+#: Errors for an archive that is damaged or has a password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
-#: A download fails if no data arrives for this many seconds.
+#: Seconds without data after which a download fails.
 _SILENCE_S = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPackage:
-    """A package whose files have known hashes, so that replaced files are refused."""
+    """A package whose files have known hashes. Other files are refused."""
 
     package: str
     version: str
-    #: The name of the model.
+    #: Name of the model.
     model: str
-    #: The SHA-256 of each file that determines the model's vectors, by file name.
+    #: SHA-256 of each file that determines the vectors, by name.
     files: Mapping[str, str]
 
 
@@ -51,24 +51,21 @@ DEFAULT = KnownPackage(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the files of a model are, and which hashes they must have."""
+    """Where a model's files are, and their expected hashes."""
 
-    #: The name under which the model is installed.
+    #: Name under which the model is installed.
     name: str
-    #: Where the model is, for messages.
+    #: The model's place, for messages.
     label: str
-    #: Reads a file by its path relative to the root. Returns None if it doesn't exist; raises OSError.
+    #: Reads a file by its path, or returns None if it is missing. Raises OSError.
     read: Callable[[str], bytes | None]
-    #: The path of the file that the operator named, relative to the root; None for a folder or package.
+    #: Path of the file that the operator named; None for a folder or package.
     chosen: str | None = None
-    #: The expected hashes of the model's files, if known.
+    #: Expected hashes, if known.
     known: KnownPackage | None = None
 
     def find(self, name: str) -> bytes | None:
-        """Read a file of the model; None if it doesn't exist.
-
-        Raises ModelRefused if its hash is not the expected one.
-        """
+        """Read a file of the model, or None. Raises ModelRefused if its hash is wrong."""
         if self.chosen is not None and name in (WEIGHTS, READY_GRAPH):
             data = self.read(self.chosen) if Path(self.chosen).suffix == Path(name).suffix else None
         else:
@@ -82,7 +79,7 @@ class Origin:
         return data
 
     def get(self, name: str) -> bytes:
-        """Read a file of the model like `find`, but raise ModelRefused if it doesn't exist."""
+        """Read a file of the model. Raises ModelRefused if it is missing or its hash is wrong."""
         data = self.find(name)
         if data is None:
             raise ModelRefused(f"{self.label} has no {name}.")
@@ -90,10 +87,10 @@ class Origin:
 
 
 def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Origin:
-    """Find the files of the model `target`: in the default package, a folder or a file.
+    """Find the model `target`: the default package, a folder or a file.
 
-    The default package is downloaded to `scratch` if it is not installed. Raises ModelMissing, ModelRefused,
-    DownloadFailed and OSError.
+    The package is downloaded to `scratch` unless it is installed. Raises ModelMissing, ModelRefused, DownloadFailed and
+    OSError.
     """
     if target == DEFAULT.package:
         return _usual_package(scratch, report)
@@ -111,15 +108,14 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
         raise ModelRefused(f"{path} is not a model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
     if root.name == "onnx":
-        # The folder `onnx` usually has several graphs of one model, and its parent has the files that these graphs
-        # share.
+        # The folder `onnx` often has several graphs of one model. Its parent has the files that they share.
         root = root.parent
     chosen = path.resolve().relative_to(root).as_posix()
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)
 
 
 def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
-    # Find out where the package is installed, without running any of its code.
+    # Find the installed package without running its code.
     found = importlib.util.find_spec(DEFAULT.package.replace("-", "_"))
     places = found.submodule_search_locations if found else None
     installed = next((place for place in map(Path, places or ()) if place.is_dir()), None)
@@ -130,7 +126,7 @@ def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
     report(f"downloading {wanted}")
     if importlib.util.find_spec("pip") is None:
         raise DownloadFailed(f"{wanted} can't be downloaded: this environment has no pip.", _by_hand(wanted))
-    # Accept only a wheel, because pip would run the code of a source package. Don't download dependencies.
+    # Only a wheel, because pip would run the code of a source package.
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--quiet"]
     options = ["--only-binary", ":all:", "--retries", "1", "--timeout", str(_SILENCE_S), "--dest", str(scratch), wanted]
     ended = subprocess.run([*command, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
@@ -150,10 +146,7 @@ def _by_hand(wanted: str) -> str:
 
 
 def _wheel(path: Path) -> Origin:
-    """Open a wheel without unpacking it.
-
-    If it is the default package in the known version, its files' hashes are checked, wherever it comes from.
-    """
+    """Open a wheel without unpacking it. The known default package has its hashes checked."""
     package, version = (f"{path.name}-".split("-"))[:2]
     name = package.replace("_", "-")
     known = DEFAULT if (name, version) == (DEFAULT.package, DEFAULT.version) else None
@@ -168,7 +161,7 @@ def _wheel(path: Path) -> Origin:
         try:
             entry = archive.getinfo(f"{root}/{inner}")
             _refuse_huge(entry.file_size, inner, path)
-            # Read at most the declared size, as a protection against decompression bombs.
+            # No more than the declared size, against decompression bombs.
             return archive.read(entry)
         except KeyError:
             return None

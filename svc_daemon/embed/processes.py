@@ -1,8 +1,7 @@
-"""Runs the embedding model in a process of its own: sends it texts, and receives vectors.
+"""Runs the embedding model in a process of its own.
 
-If the process dies, embedding the texts that it was given fails. The next call starts another process, but only after a
-pause, which doubles with each death until a batch has been embedded. A process that doesn't respond for too long is
-killed.
+If the process dies, its texts fail. The next call starts another after a pause, which doubles with each death until a
+batch succeeds. A process that doesn't respond is killed.
 """
 
 import json
@@ -27,17 +26,16 @@ from svc_daemon.embed.models import InstalledModel, ModelFolder
 
 log = logging.getLogger(__name__)
 
-#: Time limit in seconds for loading the model, and also for computing each vector of a batch. A process that exceeds it
-#: is killed.
+#: Seconds for loading the model, and for each vector of a batch. Then the process is killed.
 PATIENCE_S = 60.0
-#: Seconds that a process may take to answer a query. The limit is short because threads are reserved for queries.
+#: Time limit of a query in seconds. Short, because queries have their own threads.
 QUERY_PATIENCE_S = 10.0
-#: The pause in seconds before the process is started again: the one after its first death, and the longest one.
+#: Pause in seconds after the process's first death, and the longest pause.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 class LocalEmbedder:
-    """An Embedder that runs the installed model in a separate process."""
+    """Runs the installed model in a separate process."""
 
     def __init__(
         self,
@@ -48,16 +46,13 @@ class LocalEmbedder:
         error_log: Path,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the embedder, but not its process.
-
-        The process will embed `threads` texts at a time; 0 means one per core.
-        """
+        """Create the embedder, without its process. `threads` texts are embedded at once; 0 means one per core."""
         self.model = model.model
         self.dimension = model.dimension
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
         self._error_log = error_log
         self._monotonic = monotonic
-        #: Locked while a process is started, so that two callers don't start two processes.
+        #: Held while a process is started, so that two callers don't start two.
         self._starting = threading.Lock()
         self._process: _Process | None = None
         self._is_closed = False
@@ -66,26 +61,25 @@ class LocalEmbedder:
 
     @property
     def pid(self) -> int | None:
-        """Return the process id; None if no process is running."""
+        """The process id; None without a process."""
         return self._process.pid if self._process is not None and self._process.is_alive else None
 
     @property
     def is_stale(self) -> bool:
-        """Return False, because a loaded model never changes."""
+        """False: a loaded model never changes."""
         return False
 
     def start(self) -> None:
-        """Start the process and wait until the model is loaded; raises EmbedFailed."""
+        """Start the process and wait until the model is loaded. Raises EmbedFailed."""
         self._living(PATIENCE_S)
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         process = self._living(PATIENCE_S)
-        # Send the longest texts first, so that all cores finish at about the same time.
+        # The longest texts first, so that all cores finish at about the same time.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            # Wait for the vectors in the order of sending, so that the time limit applies to each text, not to all of
-            # them together.
+            # In the order of sending, so that the time limit applies to each text.
             vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()
@@ -95,8 +89,7 @@ class LocalEmbedder:
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
         process = self._living(self._rest_s(deadline_s))
-        # Kill a stuck process before sending: if it doesn't read, the socket's buffer fills up, and sending would
-        # block.
+        # If a stuck process doesn't read, sending would block.
         process.kill_if_stuck()
         try:
             return process.ask(text, URGENT).result(self._rest_s(deadline_s))
@@ -104,7 +97,7 @@ class LocalEmbedder:
             raise EmbedFailed("The query was not embedded in time.") from error
 
     def close(self) -> None:
-        """End the process. Texts that still wait for their vectors fail."""
+        """End the process. Waiting texts fail."""
         with self._starting:
             self._is_closed = True
         if self._process is not None:
@@ -114,7 +107,7 @@ class LocalEmbedder:
         return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
 
     def _living(self, patience_s: float) -> "_Process":
-        """Return a process whose model is loaded; start one if needed. Raises EmbedFailed if this takes too long."""
+        """Return a process with a loaded model, started if needed. Raises EmbedFailed."""
         with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")
@@ -136,13 +129,13 @@ class LocalEmbedder:
 
 
 class _Process:
-    """A process that runs the model, and the texts that were sent to it and not answered yet."""
+    """A process that runs the model, and its unanswered texts."""
 
     def __init__(self, arguments: Sequence[str], error_log: Path, monotonic: Callable[[], float]) -> None:
-        """Start the process; raises OSError."""
+        """Start the process. Raises OSError."""
         self._monotonic = monotonic
         self._control, theirs = socket.socketpair()
-        # Limit the time for sending, so that a process that does not read can't block the callers.
+        # A process that doesn't read must not block the callers.
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(QUERY_PATIENCE_S), 0))
         with theirs:
             self._popen = start_module("svc_daemon.embed.children", arguments, theirs, error_log)
@@ -150,17 +143,17 @@ class _Process:
         self._error_log = error_log
         self._started_s = monotonic()
         self._lock = threading.Lock()
-        #: Has a result once the model is loaded, or an error if loading has failed.
+        #: Resolved once the model is loaded or has failed to load.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
-        #: When each unanswered query was sent, including those whose caller is no longer waiting.
+        #: When each unanswered query was sent, even if its caller has given up.
         self._queries: dict[int, float] = {}
         self._last_number = PROCESS
         self.is_alive = True
         threading.Thread(target=self._listen, name="embed-answers", daemon=True).start()
 
     def await_ready(self, patience_s: float) -> None:
-        """Wait until the model is loaded; raises EmbedFailed after `patience_s` seconds, or if loading fails."""
+        """Wait until the model is loaded. Raises EmbedFailed after `patience_s` seconds or if loading fails."""
         try:
             self._ready.result(patience_s)
         except TooLate as error:
@@ -183,8 +176,7 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # The process has died or does not read. After it is killed, the listener thread makes this text fail
-                # too, unless that thread has already ended.
+                # The process is dead or stuck. The listener thread, unless it has ended, fails this text too.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:
@@ -192,14 +184,14 @@ class _Process:
         return answer
 
     def kill_if_stuck(self) -> None:
-        """Kill the process if a query has waited too long; all unanswered texts fail."""
+        """Kill the process if a query has waited too long. All unanswered texts fail."""
         asked_s = next(iter(self._queries.copy().values()), None)
         if asked_s is not None and self._monotonic() - asked_s > QUERY_PATIENCE_S:
             self._popen.kill()
 
     def stop(self) -> None:
-        """Close the connection, which ends the process, and wait until it has ended."""
-        # Use `shutdown`: unlike `close`, it wakes the listener thread.
+        """End the process by closing the connection, and wait for it."""
+        # Unlike `close`, this wakes the listener thread.
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         await_end(self._popen)
@@ -233,5 +225,5 @@ class _Process:
 
 
 def _count_cores() -> int:
-    """Return the number of processor cores that this process may use. On macOS, this is all of them."""
+    """Return how many processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,7 +1,4 @@
-"""Runs a loaded model: converts one text to one vector, on the thread of the caller.
-
-onnxruntime and tokenizers raise plain `Exception`, so all exceptions are caught here.
-"""
+"""Runs a loaded model on the caller's thread. The libraries raise plain `Exception`, so all are caught."""
 
 from pathlib import Path
 
@@ -15,23 +12,23 @@ from svc_daemon.embed.failures import ModelRefused
 from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER
 
 _ERRORS_ALONE = 3
-#: Usual names of a model's output if it is one vector for the whole text.
+#: Usual names of an output that is one vector for the text.
 _POOLED = ("embedding", "sentence_embedding")
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 class Runtime:
-    """A loaded model. Each thread that calls it uses one core."""
+    """A loaded model. Each calling thread uses one core."""
 
     def __init__(self, folder: Path, *, max_tokens: int, pooling: str) -> None:
-        """Load the model; raises ModelRefused if the folder has no model that can be run."""
+        """Load the model. Raises ModelRefused if it can't be run."""
         self._pooling = pooling
         try:
             options = onnxruntime.SessionOptions()
-            # Use one thread per text: embedding several texts in parallel is faster than one text with several threads.
+            # Several texts in parallel are faster than one text on several threads.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = _ERRORS_ALONE
-            # Load the graph by its path: if the file were read first, the graph would be in memory twice.
+            # By its path: otherwise, the graph would be in memory twice.
             self._session = onnxruntime.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
             self._inputs = [(given.name, _NUMBERS[given.type]) for given in self._session.get_inputs()]
             outputs = [given.name for given in self._session.get_outputs()]
@@ -39,13 +36,13 @@ class Runtime:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._tokenizer.enable_truncation(max_tokens)
             self._tokenizer.no_padding()
-            # Run the model once, because the first run takes much longer than later ones.
+            # The first run takes much longer than later ones.
             self.dimension = len(self._run("warm"))
         except Exception as error:
             raise ModelRefused(f"The model can't be run: {error}") from error
 
     def embed(self, text: str) -> bytes:
-        """Return the vector of a text, as described in `contract`. Raises EmbedFailed."""
+        """Return a text's vector (see `contract`). Raises EmbedFailed."""
         try:
             vector = self._run(text)
         except Exception as error:
@@ -63,7 +60,7 @@ class Runtime:
         feeds = {name: np.array([rows[name]], kind) for name, kind in self._inputs}
         (output,) = self._session.run([self._output], feeds)
         vector: NDArray[np.float32] = output[0]
-        # Combine the vectors of the tokens, if the graph has not done so.
+        # Combine the tokens' vectors, if the graph has not.
         if vector.ndim > 1:
             vector = vector[0] if self._pooling == CLS else vector.mean(axis=0)
         length = float(np.linalg.norm(vector))

@@ -1,14 +1,9 @@
-"""A client for an embedding server that the operator chose: any server with OpenAI's `/v1/embeddings`.
+"""A client for an embedding server that the operator chose (OpenAI's `/v1/embeddings`).
 
-The operator chooses the server's address, so the fetch policy does not apply. Redirects are not followed, environment
-variables are not used, and the key is only sent in one header. One deadline covers a call with all its retries.
-
-At any time, the server may begin to use another model under the same name. So a probe sentence is sent with each call,
-and its vector must be the same as before (`generations`). Otherwise the response is discarded, and a new embedder must
-be opened.
-
-The server's error messages may quote the texts that were sent, and failures are shown to all users. So an error message
-is only passed on if the probe sentence was the only text of the call.
+- The operator chose its address, so the fetch policy doesn't apply. Redirects and environment variables are ignored.
+- The server may switch models under the same name. So each call includes a probe sentence. If its vector has changed,
+  the response is discarded, and a new embedder is needed (`generations`).
+- Its error messages may quote texts, and all users see failures. So they are passed on only for the probe sentence.
 """
 
 import asyncio
@@ -31,39 +26,37 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Maximum number of texts in one call. Even small servers accept as many, and large servers gain nothing from more.
+#: Most texts per call. Small servers accept this many, and large ones gain nothing from more.
 BATCH = 32
-#: Maximum number of attempts of one call, and the pause after the first attempt in seconds. The pause doubles with each
-#: attempt.
+#: Attempts per call, and seconds of the first pause, which doubles each time.
 ATTEMPTS, PAUSE_S = 4, 0.5
-#: Time limit for connecting, in seconds.
+#: Seconds for connecting.
 CONNECT_S = 10
-#: Time in seconds for which an idle connection is kept open, to avoid the handshake of a new one.
+#: Seconds for which an idle connection is kept.
 KEPT_S = 30
-#: Maximum number of attempts for a query, for which a user is waiting, and its time limit in seconds if it has no
-#: deadline.
+#: A user waits for a query, so it has fewer attempts, and this time limit in seconds if it has no deadline.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
-#: If the server did not answer a query, further queries fail at once for this many seconds.
+#: After an unanswered query, later queries fail at once for this many seconds.
 QUIET_S = 10
-#: Maximum size of a response. No call needs as much, even with vectors of 10,000 components.
+#: Maximum size of a response; none needs as much.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-#: If the server refuses a text, half of it is sent, and so on, down to this many characters.
+#: A refused text is halved, down to this many characters.
 LEAST_CHARACTERS = 200
-#: Maximum length of a server's error message that is shown to users.
+#: How much of a server's error message is shown.
 REASON_CHARACTERS = 200
-#: HTTP statuses of failures that may be temporary.
+#: Statuses that may be temporary.
 _TEMPORARY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-#: HTTP statuses that may mean that a text is too long.
+#: Statuses that may mean that a text is too long.
 _REFUSALS = frozenset({400, 413, 422})
 _CLOSED = "The embedding server is no longer in use."
 
 
 class TextRefused(EmbedFailed):
-    """The server refuses one of the texts, but may accept a shorter one."""
+    """The server refuses a text, but may accept a shorter one."""
 
 
 class ServerEmbedder:
-    """Computes vectors by calling the server, on the event loop of another thread."""
+    """Computes vectors by calling the server, on another thread's event loop."""
 
     model: str
     dimension: int
@@ -77,10 +70,9 @@ class ServerEmbedder:
         timeout_s: float = 60,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the embedder, without calling the server yet.
+        """Create the embedder, without calling the server.
 
-        The file `memory` stores how the server's model is recognized, and `timeout_s` limits a call with all its
-        retries.
+        The file `memory` stores the probe vector. `timeout_s` limits a call with all retries.
         """
         self._server = server
         self._timeout_s = timeout_s
@@ -99,16 +91,16 @@ class ServerEmbedder:
             limits=httpx.Limits(keepalive_expiry=KEPT_S),
         )
         self._url = f"{server.base_url}/embeddings"
-        #: Calls in progress; None once the embedder is closed.
+        #: Running calls; None once closed.
         self._calls: set[Future[bytes]] | None = set()
         self._lock = threading.Lock()
         self._generation: Generation | None = None
-        #: Whether the server runs another model than before.
+        #: Whether the server now runs another model.
         self.is_stale = False
         self._quiet_until_s = 0.0
 
     def start(self) -> None:
-        """Find out which model the server runs; raises EmbedFailed."""
+        """Find out which model the server runs. Raises EmbedFailed."""
         (probe,) = self._call([PROBE], self._timeout_s)
         self._generation = recognise(self._memory, self._server.model, probe)
         self.model, self.dimension = self._generation.name, len(probe)
@@ -132,7 +124,7 @@ class ServerEmbedder:
         return _packed(vector)
 
     def close(self) -> None:
-        """Cancel calls in progress and close all connections. This must not be called on the event loop's thread."""
+        """Cancel running calls and close all connections. Don't call it on the event loop's thread."""
         with self._lock:
             calls, self._calls = self._calls, None
         for call in calls or ():
@@ -140,7 +132,7 @@ class ServerEmbedder:
         asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
 
     def _embed_cut(self, texts: list[str]) -> list[Vector]:
-        """Embed the texts like `_embed`, but shorten those that are too long for the server."""
+        """Embed the texts, shortening those that are too long for the server."""
         try:
             return self._embed(texts, self._timeout_s)
         except TextRefused:
@@ -159,7 +151,7 @@ class ServerEmbedder:
         return vectors
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
-        """Make the call on the event loop, but parse the response on this thread, so that the loop is not blocked."""
+        """Call on the event loop, but parse the response on this thread, so that the loop isn't blocked."""
         with self._lock:
             if self._calls is None:
                 raise EmbedFailed(_CLOSED)
@@ -184,7 +176,7 @@ class ServerEmbedder:
             except EmbedFailed as failure:
                 if not failure.retryable:
                     raise
-            # Choose the pause at random, so that calls that failed together are not retried together.
+            # Random, so that failed calls aren't retried together.
             await asyncio.sleep(PAUSE_S * 2**attempt * random.SystemRandom().uniform(0.5, 1.0))
         return await self._ask(texts)
 
@@ -206,10 +198,9 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # The server's message may quote the texts that were sent, so it is used only if they are just the probe
-            # sentence.
+            # The message may quote texts, so only that for the probe sentence is used.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
-            # Some servers quote the API key in error messages.
+            # Some servers quote the API key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
             message += f": {' '.join(reason.split())[:REASON_CHARACTERS]}"
         message += "."
@@ -221,7 +212,7 @@ class ServerEmbedder:
 
 
 def _parse(answer: bytes, count: int) -> list[Vector]:
-    """Parse the vectors, in the order of their texts, and scale them to length 1; raises EmbedFailed."""
+    """Parse the vectors in the order of their texts, scaled to length 1. Raises EmbedFailed."""
     vectors: list[Vector] = []
     try:
         rows = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
@@ -232,7 +223,7 @@ def _parse(answer: bytes, count: int) -> list[Vector]:
                 raise ValueError("one has no direction")  # noqa: TRY301 - one sentence for all that may be wrong with it
             vectors.append([number / length for number in vector])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        # Don't put the exception into the message, since it could quote the response.
+        # The exception could quote the response.
         raise EmbedFailed(
             f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False
         ) from error

@@ -1,4 +1,4 @@
-"""Reads safetensors files: the length of the header, the header as JSON, then the data of each tensor."""
+"""Reads safetensors files: the header's length, the header as JSON, then the tensors' data."""
 
 import json
 from typing import Any
@@ -11,14 +11,14 @@ from svc_daemon.embed.failures import ModelRefused
 Tensor = NDArray[Any]
 
 _LENGTH_BYTES = 8
-#: Maximum size of a header; a larger one is damaged. The header of a model with a thousand tensors has 100 KB.
+#: A larger header is damaged. A thousand tensors need 100 KB.
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
-#: Floating-point formats of tensors. Integer tensors are tables that are not needed here.
+#: Floating-point formats. Integer tensors are not needed.
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read_weights(data: bytes) -> dict[str, Tensor]:
-    """Read all floating-point tensors, by name, as float32. Raises ModelRefused if the file is damaged."""
+    """Map tensor names to floating-point tensors, as float32. Raises ModelRefused if the file is damaged."""
     tensors: dict[str, Tensor] = {}
     try:
         size_bytes = int.from_bytes(data[:_LENGTH_BYTES], "little")
@@ -33,7 +33,7 @@ def read_weights(data: bytes) -> dict[str, Tensor]:
             if not 0 <= begin <= end <= len(numbers):
                 raise ValueError("it ends too early")  # noqa: TRY301 - as above
             stored = np.frombuffer(numbers[begin:end], _TYPES[entry["dtype"]]).reshape(entry["shape"])
-            # A BF16 number is the upper half of a float32.
+            # A BF16 number is half a float32.
             is_half = entry["dtype"] == "BF16"
             tensors[name] = (
                 (stored.astype("<u4") << 16).view("<f4") if is_half else stored.astype(np.float32, copy=False)

@@ -1,28 +1,25 @@
-"""One PostgreSQL database: the single writer of a node, which commits in groups, and the pool of its readers.
+"""One PostgreSQL database: a node's writer, which commits in groups, and its readers.
 
-Theory of operation. As with SQLite, one thread of a node executes all its writes: it takes all queued work, runs each
-piece in its own savepoint, commits once, and only then resolves the futures. Other nodes write at the same time, each
-in the same way. All of them run SERIALIZABLE, so that each transaction sees what it would see alone; in return, if two
-transactions conflict, the server rolls one of them back (errors 40001 and 40P01). The writer then runs the group again,
-and after some conflicts each piece in its own transaction, so that one piece with many conflicts doesn't hold up the
-others. So a piece of work may run many times, and only its last run counts.
+Theory of operation. One thread of a node does all its writes: it takes the queued work, runs each piece in a savepoint,
+commits once, and then resolves the futures. All nodes do so at the same time, in SERIALIZABLE transactions. If two
+conflict, the server rolls one back (errors 40001 and 40P01), and the writer runs it again. After some conflicts, each
+piece gets its own transaction. So work may run many times, and only its last run counts.
 
-The server detects conflicts by pages of tables and indexes: one transaction has read a page that another has written.
-Transactions that only add rows don't conflict. But workers read and write the newest tasks and sources, which are all
-on the last pages, so the workers of two nodes would nearly always conflict. They take turns instead (`InTurn`), and so
-do transactions after several conflicts. To take a turn, a transaction locks the table `turns`: this is the only kind of
-lock for which it can wait before it takes its snapshot. The lock ends with the transaction.
+Conflicts concern pages: one transaction has read a page that another has written. Workers use the newest tasks and
+sources, all on the last pages, so two nodes would nearly always conflict. They take turns instead (`InTurn`), and so
+does any transaction after several conflicts. A turn is a lock of the table `turns`, because only such a lock can be
+awaited before a transaction takes its snapshot.
 
 A group ends in one of these ways:
 
-committed             the futures get the results
-refused               the server lacks a resource or can't be reached: nothing was stored, StoreUnavailable
-conflict, too often   nothing was stored, StorageError
-unknown               the connection was lost during COMMIT, which the server may have carried out: CommitUnknown
+    committed             the futures get the results
+    refused               the server lacks a resource or is away: nothing was stored, StoreUnavailable
+    conflict, too often   nothing was stored, StorageError
+    unknown               the connection was lost during COMMIT, so it may be stored: CommitUnknown
 
-If the connection is lost before COMMIT, nothing was stored. If the connection had been used before, the group is run
-again on a new one, because the server may have been restarted since then. If a node dies, the server rolls its open
-transaction back, at the latest after `idle_in_transaction_session_timeout`.
+- If the connection is lost before COMMIT, nothing was stored. If it had been used before, the group runs again on a new
+  one, because the server may have restarted.
+- If a node dies, the server rolls its transaction back, within `idle_in_transaction_session_timeout`.
 """
 
 import random
@@ -51,53 +48,47 @@ from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Maximum number of pieces of work per commit. The server keeps only the first 64 savepoints of a transaction in
-#: memory.
+#: Most pieces of work per commit. The server keeps only 64 savepoints in memory.
 GROUP_LIMIT = 64
-#: Maximum number of times that a group is run, before each piece is run in its own transaction; and maximum number of
-#: times that a single piece is run.
+#: How often a group is run before each piece gets its own transaction, and how often a single piece is run.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
-#: After this many conflicts, a transaction waits for its turn. Otherwise the same node's transactions might be rolled
-#: back again and again.
+#: After this many conflicts, a transaction waits for its turn, so that it can't fail forever.
 FREE_TRIES = 2
-#: Pause in seconds after the first conflict, times a random number up to 1. It doubles with each conflict.
+#: Pause after the first conflict, times a random number up to 1. It doubles with each conflict.
 FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
-#: Key of the advisory lock that a node holds while it prepares the schema.
+#: Key of the lock that a node holds while it prepares the schema.
 PREPARING = 0x7376635F73746174
-#: Each writer of the database holds the advisory lock with this key and its own number, the lowest that is free.
+#: Each writer holds the lock with this key and the lowest free number.
 WRITER = 0x73766377
 _BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     "statement_timeout = '60s'",
-    # Compiling a plan (JIT) takes longer than any of our statements.
+    # Compiling a plan (JIT) takes longer than our statements.
     "jit = off",
     "idle_in_transaction_session_timeout = '15s'",
-    # A transaction that reads a whole table, however small, conflicts with every transaction that writes to the table.
+    # Reading a whole table conflicts with every transaction that writes to it.
     "enable_seqscan = off",
 )
 
 
 class _Conflict(Exception):
-    """Another transaction conflicted with this one; the cause is the server's error."""
+    """Another transaction conflicted with this one. The cause is the server's error."""
 
 
 class _Ended(Exception):
-    """A piece of work raised an error that ends its group's transaction; the cause is that error."""
+    """A piece of work raised an error that ends its group's transaction. The cause is that error."""
 
 
 class _Lost(Exception):
-    """The connection was lost before COMMIT, but it had been used before, so it may have been lost long ago."""
+    """The connection was lost before COMMIT, perhaps long ago."""
 
 
 class PostgresDatabase:
-    """Access to one PostgreSQL database. Thread-safe.
+    """A PostgreSQL database. Thread-safe."""
 
-    `close` stops the writer after it has finished the queued work.
-    """
-
-    #: Always false: I/O errors concern only the database server itself.
+    #: Always false: such errors concern only the server.
     is_broken = False
 
     def __init__(
@@ -109,18 +100,18 @@ class PostgresDatabase:
         on_broken: Callable[[Exception], None] = lambda _: None,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """Connect to the server, and call `prepare` to create or upgrade the schema. Raises StorageError.
+        """Connect to the server, and let `prepare` create or upgrade the schema. Raises StorageError.
 
-        `join` is called with each connection of the writer before its first transaction. If it raises StorageError,
-        this process must not write: `on_broken` is called with that error.
+        `join` is called with each new connection of the writer. If it raises StorageError, this process must not write,
+        and `on_broken` is called with that error.
         """
-        #: Number of pieces of work that were committed so far.
+        #: Pieces of work committed so far.
         self.operations = 0
-        #: Number of commits so far; `operations` divided by `commits` is the average group size.
+        #: Commits so far. `operations / commits` is the average group.
         self.commits = 0
-        #: Total time of these commits in seconds, most of which the server takes.
+        #: Seconds that the commits took, mostly of the server.
         self.commits_s = 0.0
-        #: Number of transactions that were rolled back because of a conflict.
+        #: Transactions rolled back because of a conflict.
         self.conflicts = 0
         self._draw = draw
         self._join, self._on_broken = join, on_broken
@@ -131,19 +122,19 @@ class PostgresDatabase:
         self._writer = GroupWriter("writer:postgresql", self._commit, GROUP_LIMIT)
 
     def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
-        """Queue `work` for the writer; the future is resolved after the commit that includes it."""
+        """Queue `work` for the writer. The future is resolved after its commit."""
         return self._writer.submit(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in the writer's transaction and wait until it is durable."""
+        """Run `work` in the writer's transaction, and wait until it is durable."""
         return self.submit(work).result()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one snapshot. Raises StorageError if the database can't be reached or was closed."""
+        """Run `work` in one snapshot. Raises StorageError if the database is away or closed."""
         return self._readers.read(work, in_transaction=True)
 
     def look(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which must execute a single statement, without an explicit transaction."""
+        """Run `work`, a single statement, without a transaction."""
         return self._readers.read(work, in_transaction=False)
 
     def close(self) -> None:
@@ -154,7 +145,7 @@ class PostgresDatabase:
         self._disconnect()
 
     def _commit(self, group: Sequence[Job]) -> None:
-        """Commit the group in one transaction or, after several conflicts, each piece of work in its own."""
+        """Commit the group in one transaction or, after several conflicts, in one per piece."""
         try:
             outcomes = self._try(group, GROUP_TRIES if len(group) > 1 else SINGLE_TRIES)
         except _Conflict as conflict:
@@ -171,7 +162,7 @@ class PostgresDatabase:
             resolve(future, result, failure)
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
-        """Run the transaction up to `tries` times, until it is committed; raises _Conflict if it never is."""
+        """Run the transaction until it is committed, at most `tries` times. Raises _Conflict if it never is."""
         takes_turns = any(isinstance(work, InTurn) for work, _ in group)
         conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
@@ -189,9 +180,9 @@ class PostgresDatabase:
                 pause_s *= 2
 
     def _transact(self, group: Sequence[Job], *, in_turn: bool) -> list[Outcome]:
-        """Run the group in one transaction. With `in_turn`, only one node at a time runs such transactions.
+        """Run the group in one transaction. With `in_turn`, only one node at a time does so.
 
-        Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, and CommitUnknown if that isn't known.
+        Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, CommitUnknown if that isn't known.
         """
         connection = self._connection = self._connection or self._connect()
         was_used, connection.is_used = connection.is_used, True
@@ -204,7 +195,7 @@ class PostgresDatabase:
         try:
             tag = connection.run("COMMIT")
         except psycopg.Error as error:
-            # The server reports that nothing was stored, and the connection can still be used.
+            # Nothing was stored, and the connection still works.
             if error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003":
                 raise self._give_up(connection, error, was_used=False) from error
             self._disconnect()
@@ -217,13 +208,10 @@ class PostgresDatabase:
         return outcomes
 
     def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
-        """Run a piece of work in the open savepoint, and open a savepoint for the next piece.
-
-        Raises errors that end the transaction.
-        """
+        """Run a piece of work in the open savepoint, then open the next one. Raises errors that end the transaction."""
         try:
             result = work(connection)
-        except BaseException as error:  # any exception is passed to the caller, and the group continues
+        except BaseException as error:  # passed to the caller; the group continues
             if is_conflict(error) or is_refusal(error) or _is_lost(connection, error):
                 raise _Ended from error
             connection.run("ROLLBACK TO work")
@@ -232,7 +220,7 @@ class PostgresDatabase:
         return result, None
 
     def _give_up(self, connection: ServerConnection, error: BaseException, *, was_used: bool) -> Exception:
-        """Roll the transaction back, and return the exception that says how to handle this error."""
+        """Roll back, and return the exception that says how to handle this error."""
         if not _is_lost(connection, error):
             try:
                 connection.run("ROLLBACK")
@@ -273,10 +261,7 @@ class PostgresDatabase:
 
 
 def _caused(failure: StorageError, cause: Exception) -> StorageError:
-    """Attach the cause to the exception, and return the exception.
-
-    Each future gets an exception of its own, because raising one changes it.
-    """
+    """Attach the cause. Each future needs an exception of its own, because raising one changes it."""
     failure.__cause__ = cause
     return failure
 
@@ -287,11 +272,10 @@ def _is_lost(connection: ServerConnection, error: BaseException) -> bool:
 
 
 def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> None:
-    """Create or upgrade the schema and the functions, on one node at a time. Raises StorageError."""
+    """Create or upgrade schema and functions, one node at a time. Raises StorageError."""
     connection = server.connect_first()
     try:
-        # This transaction isn't serializable, so that it sees what another node committed before that node freed the
-        # lock.
+        # Not serializable, to see what the previous holder of the lock committed.
         connection.run(f"BEGIN; SELECT pg_advisory_xact_lock({PREPARING})")
         connection.run("CREATE TABLE IF NOT EXISTS turns ()")
         make_functions(connection)

@@ -1,21 +1,18 @@
 """SQL functions that the store's statements call and PostgreSQL lacks: some of SQLite's, and some of our own.
 
-They are created in the schema of the tables, once for each version of this module. JSON is stored in text columns.
-PostgreSQL inlines a function that consists of a single expression or a single FROM into the statement that calls it,
-which makes filters over many rows fast.
+JSON is stored as text. PostgreSQL inlines functions of a single expression or FROM, which makes filters fast.
 
-The column `turn` of events (see `store.events`) is a transaction number. `this_turn` returns the number of the running
-transaction, `unsettled_turn` the lowest number that is still running, and `next_turn` a number that no transaction has
-had yet.
+`this_turn` is the number of the running transaction, `unsettled_turn` the lowest that is still running, and `next_turn`
+one that no transaction has had (see `store.events`).
 """
 
 import hashlib
 
 from svc_daemon.databases.postgres.servers import ServerConnection
 
-#: Collations whose `lower` converts the letters of all scripts, the best first. A server may lack some of them.
+#: Collations whose `lower` handles all scripts, best first. A server may lack some.
 _COLLATIONS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8", "C.utf8", "en_US.utf8", "default")
-#: JSON paths always have the form `$.key` or `$."any key"`; these functions support no others.
+#: The functions support only JSON paths of the form `$.key` or `$."any key"`.
 _FUNCTIONS = """\
 CREATE OR REPLACE FUNCTION json_key(path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN path LIKE '$."%"' THEN substr(path, 4, length(path) - 4) ELSE substr(path, 3) END
@@ -84,7 +81,7 @@ $$"""
 
 
 def make_functions(connection: ServerConnection) -> None:
-    """Create the functions in the current schema, replacing those of another version of this module."""
+    """Create the functions in the current schema, replacing older ones."""
     known = {
         row["collname"]
         for row in connection.execute(

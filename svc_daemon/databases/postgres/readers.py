@@ -1,4 +1,4 @@
-"""The connections for reads. Each read sees one snapshot, and can't write."""
+"""The connections for reads. Each read sees one snapshot."""
 
 import threading
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from svc_daemon.errors import ShuttingDown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Maximum number of connections for reads, and so of concurrent reads.
+#: Most connections, and so concurrent reads.
 MOST = 8
-#: How long a read waits for a connection, and `close` waits for reads, in seconds.
+#: How long a read waits for a connection, and `close` for reads, in seconds.
 PATIENCE_S = 5.0
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
@@ -32,19 +32,19 @@ _SETTINGS = (
 
 
 class Readers:
-    """Runs reads on any thread. Connections are opened when they are needed, and then kept open."""
+    """Runs reads on any thread. Connections are opened as needed and kept."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self._idle: list[ServerConnection] = []
         self._busy: set[ServerConnection] = set()
-        #: Number of connections that are being opened.
+        #: Connections being opened.
         self._opening = 0
         self._is_closed = False
         self._changed = threading.Condition()
 
     def read(self, work: Callable[[Connection], T], *, in_transaction: bool) -> T:
-        """Run `work` on a connection. If the connection was lost since its last use, run `work` again on a new one."""
+        """Run `work`. If the connection was lost since its last use, run it again on a new one."""
         while True:
             connection = self._take()
             was_used, connection.is_used = connection.is_used, True
@@ -66,7 +66,7 @@ class Readers:
                 self._give_back(connection)
 
     def close(self) -> None:
-        """Refuse new reads, cancel running ones, and close their connections."""
+        """Refuse new reads, cancel running ones, and close the connections."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -130,5 +130,5 @@ def _read_in(connection: ServerConnection, work: Callable[[Connection], T]) -> T
         try:
             connection.run("ROLLBACK")
         except psycopg.Error:
-            # The connection is lost. Ignore this error, because the one that the work raised is more useful.
+            # The connection is lost. The error of the work is more useful.
             connection.close()

@@ -1,7 +1,7 @@
-"""A PostgreSQL server: opens connections to it, runs statements, and interprets errors.
+"""A PostgreSQL server: opens connections, runs statements and interprets errors.
 
-An outage begins when a connection can't be opened. From then on, requests for a connection fail at once, while a thread
-tries to connect again and again; when it succeeds, the outage ends.
+An outage begins when a connection can't be opened. Requests for connections then fail at once, until a thread that
+keeps trying succeeds.
 """
 
 import logging
@@ -21,9 +21,9 @@ from svc_daemon.errors import StorageError
 
 log = logging.getLogger(__name__)
 
-#: The oldest release of PostgreSQL that is supported, in the form in which the server reports its version.
+#: The oldest supported release, in the server's notation.
 OLDEST_VERSION = 150000
-#: Settings of libpq that the URL may override. With them, a connection that is lost is noticed within 15 seconds.
+#: Settings that the URL may override. A lost connection is noticed within 15 seconds.
 _DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "5",
@@ -31,25 +31,25 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
     "fallback_application_name": "svc-daemon",
-    # After a failover, the former primary server accepts no writes, so don't connect to it.
+    # After a failover, the former primary accepts no writes.
     "target_session_attrs": "read-write",
 }
-#: The error message while the server can't be reached or refuses work.
+#: The error message during an outage.
 AWAY = "The database can't be reached."
 #: Pause in seconds between attempts to end an outage.
 PROBE_S = 0.5
-#: PostgreSQL's error codes for a transaction that the server has ended because it was idle, or ran, for too long.
+#: Error codes of a transaction that was idle or ran for too long.
 _ENDED = ("25P03", "25P04")
-#: PostgreSQL's error code for a prepared plan that is outdated because another node has changed the schema.
+#: Error code of a prepared plan from before a change of the schema.
 _OUTDATED = "0A000"
 
 
 class NoConnection(Exception):
-    """No connection could be opened. The message may contain host and user, but never the password."""
+    """No connection could be opened. The message never contains the password."""
 
 
 class PostgresRow:
-    """A row of a result, with access by name and by position."""
+    """A row with access by name and position."""
 
     __slots__ = ("_positions", "_values")
 
@@ -71,11 +71,11 @@ class PostgresRow:
 
 
 class ServerConnection:
-    """A connection that runs the store's statements. Only one thread may use it at a time."""
+    """A connection, for one thread at a time."""
 
     def __init__(self, opened: "psycopg.Connection[PostgresRow]") -> None:
         self._opened = opened
-        #: Whether the connection was used before. If so, it may have been lost since.
+        #: Whether the connection was used before, and so may have been lost since.
         self.is_used = False
 
     @property
@@ -95,16 +95,16 @@ class ServerConnection:
         return result
 
     def run(self, commands: str) -> str:
-        """Run commands without parameters in one round trip, and return the last one's status, such as `COMMIT`."""
+        """Run commands without parameters in one round trip. Returns the last status, such as `COMMIT`."""
         return str(self._opened.execute(commands.encode()).statusmessage)
 
     def notices(self, timeout_s: float) -> Iterator[str]:
-        """Yield the notices (messages from other nodes) that arrive on the connection within this time."""
+        """Yield messages from other nodes that arrive within this time."""
         for notice in self._opened.notifies(timeout=timeout_s):
             yield notice.payload
 
     def interrupt(self) -> None:
-        """Ask the server to cancel the statement that runs on this connection. Called by another thread."""
+        """Ask the server to cancel the running statement. Called by another thread."""
         try:
             self._opened.cancel_safe(timeout=1)
         except psycopg.Error as error:
@@ -115,16 +115,15 @@ class ServerConnection:
 
 
 class PostgresServer:
-    """The address of a database, and whether it can currently be reached. Thread-safe."""
+    """The address of a database, and whether there is an outage. Thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Parse the URL. Raises StorageError, whose message doesn't contain any part of the URL."""
+        """Parse the URL. Raises StorageError, whose message contains no part of it."""
         try:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             given = {}
-        # If a password contains an @ that isn't escaped, the rest of the password would become part of the host, which
-        # error messages contain.
+        # An unescaped @ would make part of the password the host, which messages contain.
         if not given or "@" in str(given.get("host", "")):
             raise StorageError("The URL of the database is not one of PostgreSQL; escape @, : and / in its password.")
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "UTF8"}
@@ -133,7 +132,7 @@ class PostgresServer:
         self._is_out = False
 
     def connect(self, *settings: str) -> ServerConnection:
-        """Open a connection with these settings. Raises NoConnection, without waiting if there is an outage."""
+        """Open a connection with these settings. Raises NoConnection, during an outage at once."""
         if self._is_out:
             raise NoConnection("the last attempt to connect failed, and a thread keeps trying")
         try:
@@ -143,7 +142,7 @@ class PostgresServer:
             raise
 
     def connect_first(self) -> ServerConnection:
-        """Open a connection and check that the server can be used; raises StorageError."""
+        """Open a connection and check the server. Raises StorageError."""
         try:
             connection = self._open(())
         except NoConnection as error:
@@ -157,7 +156,7 @@ class PostgresServer:
         return connection
 
     def close(self) -> None:
-        """Stop trying to connect to a server that can't be reached."""
+        """Stop trying to end an outage."""
         self._closing.set()
 
     def _open(self, settings: Sequence[str]) -> ServerConnection:
@@ -195,14 +194,14 @@ class PostgresServer:
 
 
 class _SumLoader(NumericLoader):  # type: ignore[misc]
-    """Converts sums of integers back to integers, because PostgreSQL returns them as `numeric`."""
+    """Turns sums of integers back to integers. PostgreSQL returns them as `numeric`."""
 
     def load(self, data: Any) -> Any:
         return int(data) if b"." not in bytes(data) else float(data)
 
 
 def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
-    """Yield the PostgreSQL errors among this error and its causes."""
+    """Yield the PostgreSQL errors among the error and its causes."""
     cause: BaseException | None = error
     seen: set[int] = set()
     while cause is not None and id(cause) not in seen:
@@ -213,30 +212,30 @@ def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether another transaction conflicted with this one, so that the same work can succeed if it is run again."""
+    """Whether another transaction conflicted with this one. The same work can succeed when run again."""
     return any(cause.sqlstate in ("40001", "40P01") for cause in _causes_of(error))
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the server currently refuses all work, because it lacks a resource, is stopping, or has failed."""
+    """Whether the server refuses all work now: it lacks a resource, is stopping, or has failed."""
     states = [cause.sqlstate or "" for cause in _causes_of(error)]
     return any(state.startswith(("08", "53", "57", "58")) or state in _ENDED for state in states)
 
 
 def needs_new_connection(error: BaseException) -> bool:
-    """Whether the connection must not be used again, although it may still be open."""
+    """Whether the connection must not be used again."""
     states = [cause.sqlstate or "" for cause in _causes_of(error)]
     return any(state.startswith(("08", "57P")) or state in _ENDED or state == _OUTDATED for state in states)
 
 
 def is_demoted(error: BaseException) -> bool:
-    """Whether the server refused a write because it is no longer the primary server."""
+    """Whether the server refused a write because it is no longer the primary."""
     return any(cause.sqlstate == "25006" for cause in _causes_of(error))
 
 
 def _values(names: Sequence[str], parameters: Parameters | Sequence[Any]) -> list[Any]:
     values = [parameters[name] for name in names] if isinstance(parameters, Mapping) else parameters
-    # PostgreSQL's texts can't contain NUL characters. Replace them with the replacement character, as HTML parsers do.
+    # PostgreSQL's texts can't contain NUL. HTML parsers replace it in the same way.
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 
 

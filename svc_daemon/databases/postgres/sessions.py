@@ -1,11 +1,9 @@
-"""What nodes share through a PostgreSQL server besides data: advisory locks, notices (messages), and its clock.
+"""What nodes share through a PostgreSQL server besides data: locks, notices (messages) and its clock.
 
-A lock belongs to the connection on which it was taken. So a node uses one connection for all its locks, and if the node
-dies, the server frees them. If the node loses this connection, it has lost all its locks. It then opens a new
-connection, and asks the server to end the lost one in case the server hasn't noticed the loss.
-
-Notices are sent on the same connection and received on another. A node misses notices that are sent while its receiving
-connection is lost, so `on_listening` is called each time that connection has been opened.
+- A node takes all its locks on one connection. If the node dies, the server frees them.
+- A node that loses this connection has lost its locks. It opens a new one, and asks the server to end the lost one.
+- Notices are received on another connection. Those sent while it is lost are missed, so `on_listening` is called each
+  time it has been opened.
 """
 
 import json
@@ -29,15 +27,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How often an idle connection is checked and the server's clock is read, in seconds.
+#: How often an idle connection is checked and the server's clock read, in seconds.
 BEAT_S = 2.0
-#: How often the connection for notices is asked for new ones, in seconds. Closing it takes up to this long.
+#: How often to ask for new notices, in seconds. Closing takes up to this long.
 LISTEN_S = 0.5
 #: Pause in seconds before a lost connection for notices is opened again.
 REOPEN_S = 0.5
-#: Name of the channel on which the nodes of a database send notices (messages to each other).
+#: The channel for notices, the messages between nodes.
 CHANNEL = "svc"
-#: With these settings, the server notices within a few seconds that a node is gone, and frees its locks.
+#: These make the server notice a lost node within seconds, and free its locks.
 _SETTINGS = (
     "tcp_keepalives_idle = 4",
     "tcp_keepalives_interval = 2",
@@ -45,15 +43,14 @@ _SETTINGS = (
     "tcp_user_timeout = 10000",
     "statement_timeout = '10s'",
 )
-#: With this setting, the server frees the locks of a node whose process is suspended although its machine still
-#: answers.
+#: Frees the locks of a suspended process on a living machine.
 _SUSPENDED = "idle_session_timeout = '15s'"
 _OUT_OF_REACH = "The database can't be reached."
 
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """The keys of locks that were taken, with the number of the connection that holds them."""
+    """The keys of locks, and the number of the connection that holds them."""
 
     epoch: int
     keys: frozenset[int] = frozenset()
@@ -61,7 +58,7 @@ class Grip:
 
 @dataclass(slots=True)
 class _Request:
-    """A request to the thread that uses the connection. The future returns the locks that were taken."""
+    """A request to the connection's thread. The future returns the locks taken."""
 
     taken: Collection[int] = ()
     freed: Grip | None = None
@@ -72,13 +69,13 @@ class _Request:
 class LockSession:
     """The connection that holds a node's locks. Thread-safe.
 
-    One thread uses the connection, and handles all waiting requests together.
+    One thread uses it, and handles all waiting requests together.
     """
 
     def __init__(self, url: str, node: str, on_lost: Callable[[], object] = lambda: None) -> None:
-        """Connect to the server as `node`, a name that no other node has. Raises StorageError.
+        """Connect to the server under the unique name `node`. Raises StorageError.
 
-        If the connection is lost, the thread that uses it calls `on_lost`.
+        If the connection is lost, its thread calls `on_lost`.
         """
         self._server = PostgresServer(url)
         self._server.connect_first().close()
@@ -89,7 +86,7 @@ class LockSession:
         self._epoch = 0
         #: The server's clock minus the local monotonic clock, in seconds.
         self._ahead_s = 0.0
-        #: When the server's clock will be read again.
+        #: When to read the server's clock again.
         self._beat_due_s = 0.0
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._ask_lock = threading.Lock()
@@ -103,27 +100,27 @@ class LockSession:
 
     @property
     def epoch(self) -> int:
-        """The number of the current connection. Locks that were taken on an earlier one are lost."""
+        """Number of the current connection. Locks taken on an earlier one are lost."""
         return self._epoch
 
     def now_s(self) -> float:
-        """Return the time of the server's clock, in seconds since 1970. It is off by less than one round trip."""
+        """Return the server's time, in seconds since 1970, to within one round trip."""
         return time.monotonic() + self._ahead_s
 
     def take(self, keys: Collection[int]) -> "Future[Grip]":
-        """Take those of the locks that no other node holds. Each must be freed as often as it was taken."""
+        """Take those locks that no other node holds. Each must be freed as often as it was taken."""
         return self._ask(_Request(taken=keys))
 
     def free(self, grip: Grip) -> "Future[Grip]":
-        """Free the locks, unless their connection was lost, which has freed them already."""
+        """Free the locks. If their connection was lost, they are free already."""
         return self._ask(_Request(freed=grip))
 
     def notify(self, notice: str) -> None:
-        """Send a notice of at most 7,999 bytes to all nodes, including this one. It may be lost without an error."""
+        """Send a notice of at most 7,999 bytes to all nodes, including this one. It may get lost."""
         self._ask(_Request(notice=notice))
 
     def close(self) -> None:
-        """Free all locks by closing the connection. Does nothing if it is already closed."""
+        """Free all locks by closing the connection. Idempotent."""
         with self._ask_lock:
             if self._is_closed:
                 return
@@ -133,7 +130,7 @@ class LockSession:
         self._server.close()
 
     def _ask(self, request: _Request) -> "Future[Grip]":
-        with self._ask_lock:  # nothing may be queued after the None that stops the thread
+        with self._ask_lock:  # nothing may follow the None that stops the thread
             if self._is_closed:
                 raise ShuttingDown
             self._queue.put(request)
@@ -157,9 +154,9 @@ class LockSession:
             self._connection.close()
 
     def _gather(self) -> tuple[list[_Request], bool]:
-        """Wait until there are requests, or until the connection must be checked.
+        """Wait for requests, or until the connection must be checked.
 
-        Returns all waiting requests, and whether the connection must be closed.
+        Returns all waiting requests, and whether to close the connection.
         """
         wave: list[_Request] = []
         timeout_s = BEAT_S
@@ -174,7 +171,7 @@ class LockSession:
             timeout_s = 0
 
     def _serve(self, wave: Sequence[_Request]) -> list[Grip]:
-        """Handle the requests, with one statement for each kind. Returns the locks that each request has taken."""
+        """Handle the requests, with one statement per kind. Returns the locks that each took."""
         connection = self._connection or self._connect()
         freed = [key for each in wave if each.freed and each.freed.epoch == self._epoch for key in each.freed.keys]
         notices = [each.notice for each in wave if each.notice is not None]
@@ -200,7 +197,7 @@ class LockSession:
             *_SETTINGS, _SUSPENDED, f"application_name = '{self._name}'"
         )
         if self._process_id:
-            # The server may not have noticed yet that the previous connection is lost, so end it there.
+            # The server may not have noticed that the previous connection is lost.
             connection.execute(
                 "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
                 " WHERE pid = CAST(:pid AS INTEGER) AND application_name = :name",
@@ -228,7 +225,7 @@ class LockSession:
 
 
 def count_nodes(url: str) -> int:
-    """Count the nodes that are connected to the database; raises StorageError."""
+    """Count the nodes connected to the database. Raises StorageError."""
     connection = PostgresServer(url).connect_first()
     try:
         row = connection.execute(
@@ -241,10 +238,10 @@ def count_nodes(url: str) -> int:
 
 
 class NoticeListener:
-    """The connection that receives the notices of all nodes. If it is lost, its thread opens a new one."""
+    """Receives the notices of all nodes. Its thread replaces a lost connection."""
 
     def __init__(self, url: str, receive: Callable[[str], object], on_listening: Callable[[], object]) -> None:
-        """The thread calls `receive` with each notice, and `on_listening` each time it has opened the connection."""
+        """The thread calls `receive` with each notice, and `on_listening` after it has connected."""
         self._server = PostgresServer(url)
         self._receive = receive
         self._on_listening = on_listening
@@ -280,10 +277,10 @@ class NoticeListener:
 
 
 class ShortTransactions:
-    """Runs transactions that lock the rows they read, separately from the transactions of the state database.
+    """Runs short transactions that lock the rows they read, apart from those of the state database.
 
-    So neither kind of transaction delays the other or is rolled back with it. What they commit may be lost if the
-    server crashes. Thread-safe; the transactions run one after another.
+    So neither kind delays the other. Their commits may be lost in a crash of the server. Thread-safe; one runs at a
+    time.
     """
 
     def __init__(self, url: str) -> None:
