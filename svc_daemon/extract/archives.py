@@ -1,7 +1,7 @@
-"""Checks documents that are zip archives (DOCX, XLSX, PPTX, EPUB, …) for zip bombs before they are parsed.
+"""Checks zip archives (DOCX, XLSX, PPTX, EPUB, …) for zip bombs before they are parsed.
 
-A few kilobytes can expand to gigabytes, and parsers don't check this. So the declared sizes are checked first, then
-every member is expanded and counted, and only then is the document parsed. Archives within archives are never opened.
+First the declared sizes are checked, then every member is expanded and counted. Archives within archives are never
+opened.
 """
 
 import zlib
@@ -16,9 +16,9 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.limits import CageLimits
 
 _ENCRYPTED_FLAG = 1
-#: Maximum number of bytes that are expanded in one step.
+#: Most bytes expanded in one step.
 READ_BYTES = 256 * 1024
-#: The compression ratio is checked only for members that are larger than this.
+#: The compression ratio is checked only for larger members.
 _RATIO_FROM_BYTES = 1024**2
 
 
@@ -34,7 +34,7 @@ def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
 
 
 def check_archive(data: bytes, limits: CageLimits) -> None:
-    """Raise ExtractionFailed if `open_archive` refuses the data, or if a member is XML that declares entities."""
+    """Raise ExtractionFailed if `open_archive` would, or if XML in it declares entities."""
     with open_archive(data, limits) as archive:
         for member in archive.infolist():
             with archive.open(member) as content:
@@ -51,7 +51,7 @@ def _check_members(archive: ZipFile, limits: CageLimits) -> None:
         raise too_large(limits)
     for member in members:
         check_ratio(member.compress_size, member.file_size, limits)
-    # The declared sizes may be false, so count the bytes that are actually produced.
+    # Declared sizes may be false, so count what is produced.
     total = 0
     for member in members:
         size = 0
@@ -71,5 +71,5 @@ def check_ratio(packed_bytes: int, size: int, limits: CageLimits) -> None:
 
 
 def too_large(limits: CageLimits) -> failures.ExtractionFailed:
-    """Build the error for a file whose expanded size is over the limit."""
+    """Return the error for a file that expands beyond the limit."""
     return failures.over_limit(f"The file expands to more than {limits.archive_bytes // 1024**2} MB.")

@@ -1,4 +1,4 @@
-"""Builds a document: its text, its blocks with their offsets, and the headings above each block."""
+"""Builds a document: its text, its blocks with their offsets, and the headings above each."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,23 +6,23 @@ from itertools import accumulate
 
 from svc_daemon.core.text.chunking import Block, Document
 
-#: Maximum length of a heading. A longer one is treated as a paragraph, because every chunk repeats its headings.
+#: Longer headings become paragraphs, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
-#: Maximum length of a title. Longer ones are truncated, for example if the title is the first paragraph of the file.
+#: Longer titles are truncated, such as a first paragraph that serves as the title.
 TITLE_CHARACTERS = 1000
-#: Maximum number of page ranges in a warning, so that it stays short.
+#: Most page ranges in a warning.
 RUNS_NAMED = 50
 
-#: Control characters, surrogates and noncharacters, which databases or JSON parsers may refuse.
+#: Control characters, surrogates and noncharacters. Databases or JSON parsers may refuse them.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _UNFIT_ASCII = bytes(code for code in range(128) if _UNFIT.match(chr(code)))
 
 
 def fit(text: str) -> str:
-    """Replace line ends by LF, and characters that can't be stored by spaces. The number of lines does not change."""
+    """Replace line ends by LF, and unstorable characters by spaces. The number of lines stays."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # Counting bytes is several times as fast as a pattern, and most texts are ASCII without control characters.
+    # Faster than a pattern, and most texts pass.
     if text.isascii() and len(text.encode().translate(None, _UNFIT_ASCII)) == len(text):
         return text
     return _UNFIT.sub(" ", text) if _UNFIT.search(text) else text
@@ -34,7 +34,7 @@ def one_line(text: str) -> str:
 
 
 def pages_named(numbers: Sequence[int]) -> str:
-    """Format ascending page numbers as ranges: `Page 4`, or `Pages 1-3, 7` for 1, 2, 3, 7."""
+    """Format ascending page numbers as ranges, such as `Pages 1-3, 7`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -53,17 +53,17 @@ class HeadingPath:
         self.path: tuple[str, ...] = ()
 
     def clear(self) -> None:
-        """Remove all headings, so that the next blocks are not below any."""
+        """Remove all headings."""
         self._open, self.path = [], ()
 
     def enter(self, level: int, title: str) -> None:
-        """Add a heading. It replaces the headings of the same or a deeper level."""
+        """Add a heading, which replaces those of the same or a deeper level."""
         self._open = [*((depth, above) for depth, above in self._open if depth < level), (level, title)]
         self.path = tuple(above for _, above in self._open)
 
 
 class LineDocument:
-    """Builds a document that keeps its original text, with ranges of lines as its blocks."""
+    """Builds a document from its original text, with ranges of lines as blocks."""
 
     def __init__(self, text: str) -> None:
         self.text = fit(text)
@@ -74,7 +74,7 @@ class LineDocument:
         self._blocks: list[Block] = []
 
     def add(self, kind: str, first: int, last: int) -> None:
-        """Make the lines `first` to `last` (from 0, inclusive) a block, without the blank lines at its end."""
+        """Make the lines `first` to `last` (from 0, inclusive) a block, without blank lines at its end."""
         while last > first and not self.lines[last].strip():
             last -= 1
         start, end = self._starts[first], self._starts[last + 1] - 1
@@ -94,7 +94,7 @@ class LineDocument:
         )
 
     def add_heading(self, level: int, title: str, first: int, last: int) -> None:
-        """Make these lines a heading; if its title is empty or too long, make them a paragraph."""
+        """Make these lines a heading, or a paragraph if the title is empty or too long."""
         title = one_line(title)
         if not title or len(title) > HEADING_CHARACTERS:
             self.add("paragraph", first, last)
@@ -118,15 +118,15 @@ class LineDocument:
 
 
 class FlowDocument:
-    """Builds a document whose text is composed of pieces in reading order."""
+    """Builds a document from pieces of text in reading order."""
 
     def __init__(self) -> None:
         self.headings = HeadingPath()
-        #: Number of the page, slide or sheet of the next blocks, from 1.
+        #: Page, slide or sheet of the next blocks, from 1.
         self.page: int | None = None
         self._parts: list[str] = []
         self._blocks: list[Block] = []
-        #: Number of characters of the text so far.
+        #: Characters so far.
         self.size = 0
         self._last_kind = ""
 
@@ -136,11 +136,11 @@ class FlowDocument:
         return len(self._blocks)
 
     def add(self, kind: str, text: str) -> bool:
-        """Add a block. If the text is blank, add nothing and return False."""
+        """Add a block. Returns False, and adds nothing, if the text is blank."""
         text = fit(text).strip("\n ")
         if not text or text.isspace():
             return False
-        # Separate consecutive items or rows by a line break, all other blocks by a blank line.
+        # Only items and rows follow each other without a blank line.
         is_next_line = kind == self._last_kind and kind in {"item", "row"}
         separator = "" if not self._parts else "\n" if is_next_line else "\n\n"
         start, self._last_kind = self.size + len(separator), kind
@@ -159,12 +159,12 @@ class FlowDocument:
         return True
 
     def add_all(self, kind: str, texts: Iterable[str]) -> bool:
-        """Add a block for each text. Returns False if all of them are blank."""
+        """Add a block for each text. Returns False if all are blank."""
         added = [self.add(kind, text) for text in texts]
         return any(added)
 
     def add_heading(self, level: int, title: str) -> None:
-        """Add a heading; if its title is too long, add it as a paragraph instead."""
+        """Add a heading, or a paragraph if it is too long."""
         title = one_line(fit(title))
         if len(title) > HEADING_CHARACTERS:
             self.add("paragraph", title)
@@ -173,7 +173,7 @@ class FlowDocument:
             self.add("heading", title)
 
     def add_row(self, cells: Iterable[str]) -> bool:
-        """Add a table row. Returns False if all of its cells are blank."""
+        """Add a table row. Returns False if all cells are blank."""
         return self.add("row", " | ".join(one_line(cell) for cell in cells).strip("| "))
 
     def finish(

@@ -1,8 +1,7 @@
-"""The daemon's side of the cage: sends documents to child processes, receives results, and restarts the fork server.
+"""The daemon's side of the cage: sends documents to child processes and receives the results.
 
-A job is one child, which reads one document or a wave of small ones (`waves`). The child replies on the job's own pipe,
-and the fork server reports how the child ended (`child_replies`). If the fork server dies, the documents that were
-being read fail, their callers retry them, and the next job starts a new server.
+A job is one child. It replies on the job's own pipe, and the fork server reports how it ended (`child_replies`). If the
+fork server dies, the documents being read fail and are retried, and the next job starts a new server.
 """
 
 import asyncio
@@ -37,12 +36,11 @@ _log = logging.getLogger("svc.extract")
 class Extractor:
     """Extracts text from stored files in child processes.
 
-    No other process may use `scratch_dir`: it is emptied at the start, and contains the private folders of the
-    children.
+    No other process may use `scratch_dir`, the folder for the children's files.
     """
 
     def __init__(self, scratch_dir: Path, limits: CageLimits | None = None) -> None:
-        #: The folder is emptied whenever a fork server starts, and deleted when the extractor is closed.
+        #: Emptied when a fork server starts, deleted on `close`.
         self.scratch_dir = scratch_dir.absolute()
         self._limits = limits or CageLimits()
         self._slots = asyncio.Semaphore(self._limits.children)
@@ -51,14 +49,14 @@ class Extractor:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Start the fork server. This returns when the process exists, even before it has loaded its modules."""
+        """Start the fork server, without waiting until it has loaded its modules."""
         await self._living_server()
 
     async def extract(self, document: StoredDocument) -> Extraction:
         """Extract the text and chunks of a stored file.
 
-        Raises ExtractionFailed if no text can be read from the document, FileNotFoundError if the file does not exist,
-        and other OSErrors if the machine is out of a resource. If the call is cancelled, the child is killed.
+        Raises ExtractionFailed if it has no readable text, FileNotFoundError if it is missing, and other OSErrors if
+        the machine lacks a resource. Cancelling kills the child.
         """
         async with self._slots:
             async with document.content.open_file() as blob:
@@ -70,11 +68,10 @@ class Extractor:
         return result
 
     async def extract_wave(self, documents: Sequence[StoredDocument]) -> list[Extraction | Exception]:
-        """Extract small stored files of one team in one child process (see `may_share_a_child`).
+        """Extract small stored files of one team in one child (see `may_share_a_child`).
 
-        Returns an entry for each. An entry is the extraction, or the exception that `extract` would raise for this
-        document. The exception is NotRead if the child ended before it began the document, and NeedsOwnChild if the
-        document can't be read in a wave. In both cases, use `extract`. If the call is cancelled, the child is killed.
+        Returns an extraction for each, or the exception of `extract`. After NotRead (the child ended early) or
+        NeedsOwnChild (the format can't share a child), use `extract`. Cancelling kills the child.
         """
         if len(documents) > WAVE_DOCUMENTS:
             raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
@@ -93,13 +90,12 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server did not accept the documents. Return all of them as not read, so that this does not count as an
-            # attempt; the caller then extracts each one alone.
+            # The server refused the documents. This counts as no attempt, and the caller extracts each alone.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 
     async def close(self) -> None:
-        """Stop the fork server and all children. Documents that are being read fail as if their child had crashed."""
+        """Stop the fork server and all children. Documents being read fail as after a crash."""
         self._is_closed = True
         async with self._starting:
             server, self._server = self._server, None
@@ -145,7 +141,7 @@ class _Server:
         return cls(process, control, limits, scratch)
 
     def submit(self, request: dict[str, Any], blob: int) -> Job:
-        """Send a job to the server. Raises ExtractionFailed, as for a crash, if the server does not accept it."""
+        """Send a job to the server. Raises ExtractionFailed, as for a crash, if the server doesn't accept it."""
         self._last_job += 1
         job = self._last_job
         readable, writable = os.pipe()
@@ -162,14 +158,14 @@ class _Server:
         return Job(readable, outcome, self._limits, partial(self.kill, job))
 
     def kill(self, job: int) -> None:
-        """Ask the server to kill a job's child if it is still running."""
+        """Ask the server to kill a job's child, if it runs."""
         if job in self._outcomes:
             with suppress(OSError):
                 send_request(self._control, {"kill": job})
 
     async def stop(self) -> None:
-        """Close the socket, which makes the server and its children end, and wait until the server has ended."""
-        # The listener reads from the socket, so cancel it before closing the socket.
+        """Close the socket, which ends the server and its children, and wait for its end."""
+        # The listener reads from the socket, so it must end before the socket is closed.
         self._listener.cancel()
         await asyncio.wait([self._listener])
         self._control.close()
@@ -188,7 +184,7 @@ class _Server:
                         if not future.done():
                             future.set_result(outcome)
         finally:
-            # The server can't report how its children ended any more, so wake the callers that wait for this.
+            # The server can no longer report how its children ended.
             self._fail_jobs()
         _log.warning("The extraction server ended. %s", last_words(_error_log(self._scratch)))
 
@@ -213,7 +209,7 @@ async def _read_small(document: StoredDocument) -> bytes | Exception:
 
 
 def _anonymous_file(content: bytes) -> BinaryIO:
-    """Return a new unnamed file with this content, to be read from its start. On Linux, it is in memory."""
+    """Return an unnamed file with this content, at its start. On Linux, it is in memory."""
     file: BinaryIO
     if sys.platform == "linux":
         file = os.fdopen(os.memfd_create("svc-wave"), "w+b")
@@ -233,13 +229,12 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
         try:
             return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
         except FileNotFoundError:
-            # If a previous daemon was killed, its fork server may be removing the folder right now. It does so only
-            # once, so try again.
+            # The fork server of a killed daemon may be removing the folder. It does so once.
             tries -= 1
             if not tries:
                 raise
 
 
 def _error_log(scratch: Path) -> Path:
-    """Return the file for the fork server's error output. The error output of its children is discarded."""
+    """The fork server's error output. That of its children is discarded."""
     return scratch / "server.log"

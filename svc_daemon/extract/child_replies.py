@@ -1,9 +1,7 @@
-"""Collects what a child process replies about its documents, and explains missing replies.
+"""Collects a child process's replies about its documents, and explains missing ones.
 
-Complete replies are used at once. If there are fewer replies than documents, the outcome that the fork server reports
-explains why: it has the child's exit status, and the position of the document that the child was reading when it ended.
-That document fails, with the exit status as the reason. The documents after it, which the same child should have read,
-become NotRead or, if the machine lacks a resource such as memory, fail with the operating system's error.
+The fork server reports the child's exit status and which document it was reading. That document fails. Later ones
+become NotRead or, if the machine lacks a resource, fail with that error.
 """
 
 import asyncio
@@ -25,7 +23,7 @@ _READ_BYTES = 256 * 1024
 
 
 class Job:
-    """A child process that reads one document, or several small ones (a wave)."""
+    """A child process that reads one document or a wave of small ones."""
 
     def __init__(
         self, readable: int, outcome: "asyncio.Future[ChildOutcome]", limits: CageLimits, kill: Callable[[], None]
@@ -36,7 +34,7 @@ class Job:
         self._kill = kill
 
     async def results(self, count: int) -> list[Extraction | Exception]:
-        """Wait for the child, and return an extraction or an exception for each of its documents, in order."""
+        """Return an extraction or an exception for each of the child's documents, in order."""
         results: list[Extraction | Exception] = []
         ended_by: Exception | None = None
         try:
@@ -46,7 +44,7 @@ class Job:
         except (ExtractionFailed, NotRead) as end:
             ended_by = end
         finally:
-            # If the call was cancelled or a reply was refused, the child may still be running, so kill it.
+            # After cancellation or a refused reply, the child may still run.
             self._kill()
         if ended_by is not None:
             results.append(ended_by)
@@ -55,10 +53,9 @@ class Job:
         return results
 
     async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
-        """Append results until there are `count` of them, or until the child closes its pipe.
+        """Append results until there are `count`, or the child closes its pipe.
 
-        Raises ExtractionFailed if the reply about the next document is damaged or too large, and NotRead if the earlier
-        replies together have exceeded the size limit of a wave.
+        Raises ExtractionFailed if a reply is damaged or too large, NotRead if the earlier replies fill a wave's limit.
         """
         reply, reply_bytes, earlier_bytes = ChildReply(), 0, 0
         with _ReplyPipe(self._readable) as pipe:
@@ -76,7 +73,7 @@ class Job:
                         reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
 
     def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
-        """Return the error for the first document without a reply; the error explains why the child ended."""
+        """Return the error for the first document without a reply, from how the child ended."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))
             if find_lack(refused):
@@ -87,7 +84,7 @@ class Job:
         if outcome["exit"] is None:
             return failures.crashed("The extraction server ended while it read the document.")
         if outcome["at"] != number:
-            # The child ended after it had read the previous document and before it began this one.
+            # The child ended between two documents.
             return NotRead()
         return self._explain_end(outcome["exit"], is_overdue=outcome["killed"] == "wall")
 
@@ -106,7 +103,7 @@ class Job:
 
 
 class _ReplyPipe:
-    """Reads a child's replies line by line. An asyncio stream would cost as much time as reading a small document."""
+    """Reads replies line by line. An asyncio stream would take as long as reading a small document."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -125,12 +122,8 @@ class _ReplyPipe:
         os.close(self._descriptor)
 
     async def read_lines(self) -> list[bytes] | None:
-        """Return the next complete lines once there are some, or None at the end.
-
-        Raises ExtractionFailed if a line is too long.
-        """
-        # Even if data is waiting, this lets other tasks run before the next read, because only the event loop sets the
-        # event.
+        """Return the next complete lines, or None at the end. Raises ExtractionFailed for too long a line."""
+        # Even if data is waiting, let other tasks run before the next read.
         await self._ready.wait()
         self._ready.clear()
         try:

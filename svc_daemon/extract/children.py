@@ -1,10 +1,10 @@
 """The code of a child process: restricts itself, reads documents from standard input, replies to each, and exits.
 
-The order matters: the limits are set before the first byte of a document is read. The time limits apply to each
-document separately. If a child outlives both the daemon and the fork server, its own alarm ends it.
+The limits are set before the first byte is read, and time limits apply to each document. If both the daemon and the
+fork server are gone, the child's alarm ends it.
 
-A child reads one document of any format, or a wave of small ones. A document can't affect the next one of its wave: the
-readers that waves use keep no state, the child can't write files, and any unexpected error ends the child.
+A document can't affect the next of its wave: the readers keep no state, the child can't write files, and an unexpected
+error ends it.
 """
 
 import ctypes
@@ -51,12 +51,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Do work once, in the fork server, that each child would otherwise have to do.
+    """Do work once, in the fork server, that each child would repeat.
 
-    A short text is read in each format that waves use, so that children inherit its parser and compiled patterns.
+    Children inherit the parsers and patterns of formats that waves use.
     """
-    # Nobody reads what parsers log. Call this here, before the forks: in a child, it would write to all loggers, and so
-    # copy memory that the child shares with this process.
+    # Nobody reads what parsers log. Done here, because a child would copy shared memory.
     logging.disable()
     if sys.platform == "linux":
         _find_prctl()
@@ -73,37 +72,36 @@ def live(
     progress: ChildProgress,
     parent: int,
 ) -> NoReturn:
-    """Run as the child. This never returns, and skips the exit handlers of the fork server."""
+    """Run as the child. Never returns."""
     status = FAILED
     try:
         _confine(blob, output, limits, request.get("documents"), parent)
-        # Parsers create few reference cycles. Fewer garbage collections save 10% of the time of a large document.
+        # Parsers create few reference cycles. This saves 10 % of the time of a large document.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError):
             _read_all(request, scratch, limits, progress)
         status = REPLIED
     except MemoryError:
-        # Report this by the exit status, because there may not be enough memory left to write an error message.
+        # There may be no memory left for a message.
         status = OUT_OF_MEMORY
     except OSError as error:
-        # If the whole machine is out of a resource, report the errno, since a retry may succeed. If only this child has
-        # reached a limit, the document is the cause.
+        # If the machine lacks a resource, a retry may succeed. Otherwise the document is the cause.
         if error.errno == errno.ENOMEM:
             status = OUT_OF_MEMORY
         else:
             status = SHORT + error.errno if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENFILE) else REFUSED
     finally:
-        # Whatever happens, the child must never run the fork server's code.
+        # The child must never run the fork server's code.
         os._exit(status)
 
 
 def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, parent: int) -> None:
-    """Restrict this process: set its limits, give it a session of its own, and close all other descriptors.
+    """Restrict this process: set its limits, begin a new session, and close other descriptors.
 
-    It keeps the descriptors 0 (the documents), 1 and 2 (null) and 3 (the replies).
+    It keeps 0 (the documents), 1 and 2 (null) and 3 (the replies).
     """
     null = os.open(os.devnull, os.O_RDWR)
-    # First duplicate the descriptors to numbers above 3, because they may have numbers from 0 to 3 themselves.
+    # The descriptors may have numbers from 0 to 3, so first duplicate them above.
     spare = []
     for descriptor in (blob, null, null, output):
         copy = os.dup(descriptor)
@@ -114,7 +112,7 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
         os.dup2(descriptor, number, inheritable=False)
     os.closerange(_OUTPUT + 1, os.sysconf("SC_OPEN_MAX"))
     os.setsid()
-    # On Linux, the kernel kills this child when the fork server dies; elsewhere, only the child's alarm ends it.
+    # On Linux, this child dies with its fork server. Elsewhere, only its alarm ends it.
     if sys.platform == "linux":
         _find_prctl()(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -140,26 +138,26 @@ def _find_prctl() -> Callable[..., int]:
 
 def _set_limit(kind: int, soft: int, hard: int) -> None:
     _, highest = resource.getrlimit(kind)
-    # The limit that the system allows may be lower than ours.
+    # The system may allow less.
     top = hard if highest == resource.RLIM_INFINITY else min(hard, highest)
     try:
         resource.setrlimit(kind, (min(soft, top), top))
     except ValueError:
-        # macOS does not allow memory limits. On Linux, no child runs without one.
+        # macOS has no memory limits. On Linux, no child runs without.
         if sys.platform == "linux":
             raise
 
 
 def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progress: ChildProgress) -> None:
-    """Read one document after another. Each reply is sent before the next document is read."""
+    """Read one document after another. Each reply is sent before the next is read."""
     blob, out = os.fdopen(_BLOB, "rb"), os.fdopen(_OUTPUT, "wb", buffering=256 * 1024)
     is_wave = "documents" in request
     requests = json.loads(blob.readline()) if is_wave else [request["document"]]
     for number, message in enumerate(requests):
         progress.note(number)
-        # The fork server enforces the limit of the elapsed time. The alarm is for a child whose fork server was killed.
+        # For a child whose fork server was killed; otherwise that server enforces the limit.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
-        # Use a timer for the processor time: RLIMIT_CPU counts whole seconds, and would include the earlier documents.
+        # RLIMIT_CPU would count whole seconds and earlier documents.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = parse_document(message)
         data = blob.read(requested.size)
@@ -176,20 +174,20 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
 
 
 def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits: CageLimits) -> Iterator[bytes]:
-    """Read the document and yield the lines of the reply.
+    """Read the document, and yield the lines of the reply.
 
-    Raises ExtractionFailed if it has no readable text. If `scratch` is None, the document belongs to a wave; then
-    NeedsOwnChild is raised if its format may not share a child.
+    Raises ExtractionFailed if it has no readable text. Without `scratch`, it is part of a wave, and NeedsOwnChild is
+    raised if its format can't share a child.
     """
     content_type = detect(data, requested.filename, requested.content_type)
-    # If the declared type is unknown, use the format that is detected from the bytes and the file name.
+    # The declared type is unknown, so use the one detected from bytes and file name.
     format_, readable = find_format(content_type), content_type
     if format_ is None and (format_ := find_format(shown := detect(data, requested.filename))):
         readable = shown
     if format_ and not shares(format_):
         if scratch is None:
             raise NeedsOwnChild
-        # Create the parent folder too, because another program may have deleted it.
+        # Create the parent too, because another program may have deleted it.
         folder = private_folder(scratch, os.getpid())
         folder.mkdir(mode=0o700, parents=True)
         os.chdir(folder)
@@ -212,5 +210,5 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
 
 
 def private_folder(scratch: Path, pid: int) -> Path:
-    """Return the path of a child's folder for temporary files. It is created only for parsers that may need one."""
+    """Return a child's folder for temporary files, created only for parsers that may need one."""
     return scratch / f"child-{pid}"

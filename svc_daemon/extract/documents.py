@@ -8,21 +8,21 @@ from svc_daemon.core.text.chunking import ChunkingOptions
 
 
 class DocumentContent(Protocol):
-    """The stored bytes of a document. Its methods raise FileNotFoundError if the bytes are lost."""
+    """The stored bytes of a document. Methods raise FileNotFoundError if they are lost."""
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
         """Read up to `most_bytes` from the offset."""
 
     def open_file(self) -> AbstractAsyncContextManager[int]:
-        """Yield the descriptor of a file with the bytes, positioned at its start. It is closed when the block ends."""
+        """Yield the descriptor of a file with the bytes, at its start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
-    """A stored file from which text is to be extracted."""
+    """A stored file to extract text from."""
 
     content: DocumentContent
     filename: str
-    #: The media type that the client declared; may be empty.
+    #: The declared media type, or empty.
     content_type: str
     chunking: ChunkingOptions

@@ -1,4 +1,4 @@
-"""Refuses XML that declares entities: our parsers don't expand these, so their text would be missing without notice."""
+"""Refuses XML that declares entities. Our parsers don't expand them, so their text would silently be missing."""
 
 import codecs
 import re
@@ -8,19 +8,19 @@ from xml.parsers import expat
 
 from svc_daemon.extract import failures
 
-#: UTF-32 encodings by the first bytes of a file, with or without a byte order mark.
+#: UTF-32 encodings by a file's first bytes.
 _WIDE = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"<\0\0\0": "utf-32-le", b"\0\0\0<": "utf-32-be"}
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 
 
 class _Passed(Exception):
-    """Raised to stop the parser at a point after which XML can't declare entities: the file has passed the check."""
+    """Stops the parser where XML can no longer declare entities."""
 
 
 def check_entities(pieces: Iterable[bytes]) -> None:
-    """Raise ExtractionFailed if the pieces are XML that declares entities, or uses entities of an external file.
+    """Raise ExtractionFailed if the pieces are XML with entities of its own or of another file.
 
-    Anything that is not XML passes: errors in it are reported by the parser of its format.
+    Anything else passes; the parser of its format reports errors.
     """
     pieces = iter(pieces)
     head = next(pieces, b"")
@@ -28,7 +28,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
     declared = _DECLARED.match(head)
     encoding = _WIDE.get(head[:4]) or (declared and declared[1].decode())
     try:
-        # Convert encodings that our parsers support but expat, which is used here, does not.
+        # Our parsers support more encodings than expat.
         is_foreign = encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-16")
     except LookupError:
         is_foreign = False
@@ -47,7 +47,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:
-    # HTML needs no further check: its entities are predefined, and its parser knows them.
+    # HTML's entities are predefined, and its parser knows them.
     if name.lower() != "html":
         parser.StartElementHandler = None
 

@@ -1,13 +1,13 @@
-"""Errors for documents from which no text could be extracted. Both the daemon and the child processes use them."""
+"""Errors for documents without readable text, for the daemon and the child processes."""
 
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Retry only failures that the machine may have caused.
+#: Only failures that the machine may have caused.
 _RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})
 
 
 class ExtractionFailed(Exception):
-    """No text can be extracted from the document. `message` is a sentence for the user."""
+    """No text can be extracted. `message` is a sentence for the user."""
 
     def __init__(self, code: SourceErrorCode, message: str, retryable: bool | None = None) -> None:
         super().__init__(f"{code}: {message}")

@@ -1,9 +1,9 @@
-"""The process that forks, watches, kills and reaps the children. It reads no documents itself.
+"""The process that forks, watches, kills and reaps the children. It reads no documents.
 
-`cages` starts it with an empty environment, a session of its own, and a socket to the daemon as standard input. It
-sleeps until the daemon asks it to fork or kill a child, a child ends (SIGCHLD), or the time limit of a child has
-passed. Because only this process reaps children, a process id that it kills can't have been reused. When the daemon
-ends, the socket closes. Then the server kills all children, removes the scratch folder, and ends.
+- `cages` starts it with an empty environment, a session of its own, and a socket to the daemon as standard input.
+- It wakes when the daemon asks to fork or kill a child, a child ends (SIGCHLD), or its time is up.
+- No other process reaps children, so the process id that it kills is never reused.
+- When the daemon closes the socket or ends, it kills all children, removes the scratch folder, and ends.
 """
 
 import errno
@@ -36,30 +36,29 @@ from svc_daemon.extract.messages import (
 )
 from svc_daemon.extract.progress import ChildProgress
 
-#: Number of descriptors that come with a request: that of the documents, and that of the pipe for the replies.
+#: Descriptors per request: the documents, and the pipe for the replies.
 _DESCRIPTORS = 2
 
 
 @dataclass(slots=True)
 class _Child:
-    """A running child, and the time limits for the documents that it reads."""
+    """A running child and its time limits."""
 
     job: int
     progress: ChildProgress
-    #: Monotonic time at which the child is killed, unless it has begun another document by then.
+    #: Monotonic time at which the child is killed, unless it has begun another document.
     deadline: float
     #: Monotonic time at which the child is killed in any case.
     last_deadline: float
-    #: The number of the document that the child was reading when it last exceeded its time limit.
+    #: Number of the document that last exceeded its time.
     overdue: int = 0
     killed: KillReason = ""
 
     @property
     def blamed(self) -> int:
-        """Return the number of the document to blame for the child's end, or -1 if none can be blamed."""
+        """Return the document to blame for the child's end, or -1."""
         _, number = self.progress.read()
-        # The child was killed because of the document `overdue`, but may have begun the next one just before it was
-        # killed.
+        # The child may have begun the next document just before it was killed for `overdue`.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 
@@ -75,15 +74,13 @@ class ForkServer:
         """Serve requests until the daemon closes its socket."""
         self._bell.setblocking(False)
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
-        # The handler does nothing, but only a signal with a handler wakes this process.
+        # Only a signal with a handler wakes this process.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # A terminal or a service manager sends signals to every process. Ignore them here: the daemon finishes its work
-        # first, then closes the socket.
+        # A terminal signals the whole process group. The daemon ends this process by closing the socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         children.preload()
-        # Exclude all objects from garbage collection. Otherwise a child's collector would write to them, and so copy
-        # memory that it shares with this process.
+        # A child's garbage collection would write to these objects, and so copy shared memory.
         gc.freeze()
         is_open = True
         while is_open:
@@ -110,9 +107,9 @@ class ForkServer:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _take_request(self) -> bool:
-        """Read a request to kill or fork a child, and carry it out. Returns False if the daemon has ended.
+        """Carry out a request to kill or fork a child. Returns False if the daemon has ended.
 
-        If the fork fails, its errno is reported to the daemon.
+        The errno of a failed fork is reported to the daemon.
         """
         received = receive_request(self._control)
         if received is None:
@@ -123,7 +120,7 @@ class ForkServer:
                 if child.job == request["kill"]:
                     _kill(pid, child, "asked")
             return True
-        # The kernel drops the descriptors of a request if this process has too many open files.
+        # With too many open files, the kernel drops a request's descriptors.
         short_of = errno.EMFILE if len(descriptors) < _DESCRIPTORS else 0
         try:
             if not short_of:
@@ -145,15 +142,15 @@ class ForkServer:
             signal.set_wakeup_fd(-1)
             children.live(request, blob, output, self._scratch, self._limits, progress, parent)
         now, wall_s = time.monotonic(), self._limits.wall_seconds
-        # Add the time of one more document, for what the child does before it reads the first one.
+        # The child gets one more document's time for its own start.
         last_s = now + (1 + request.get("documents", 1)) * wall_s
         self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
 
     def _bury(self, options: int) -> bool:
-        """Reap a child that has ended, kill its descendants, and report to the daemon. Returns False if none has ended.
+        """Reap a child that has ended, kill its descendants, and report it. Returns False if none has ended.
 
-        The descendants are killed first, while the child's process id can't be reused. This is not possible on macOS
-        with Python before 3.13; there, a process id is reused only after all others were used.
+        Descendants are killed first, while the process id can't be reused. macOS before Python 3.13 can't do this, but
+        reuses ids late.
         """
         if hasattr(os, "waitid"):
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | options)
@@ -179,11 +176,11 @@ class ForkServer:
 
 
 def _load_reader(requested: DocumentRequest) -> None:
-    """Import the parser for the file and have it read a sample, so that later children need not load it themselves."""
+    """Import the file's parser and have it read a sample, for all later children."""
     format_ = find_format(from_filename(requested.filename) or requested.content_type)
     module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
     if module and module not in sys.modules:
-        # If the parser can't be imported, the child reports the error.
+        # The child reports the error.
         with suppress(ImportError):
             loaded = import_module(module)
             if sample := getattr(loaded, "SAMPLE", b""):
@@ -198,12 +195,12 @@ def _kill(pid: int, child: _Child, why: KillReason) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    # Ignore that there is no such group: the child may not have created it yet, or may have ended without descendants.
+    # The group may not exist yet, or no longer.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def main() -> None:
-    """Run the fork server. The arguments are the scratch folder, and the limits as JSON."""
+    """Run the fork server. Arguments: the scratch folder, the limits as JSON."""
     control = socket.socket(fileno=0)
     ForkServer(control, Path(sys.argv[-2]), CageLimits(**json.loads(sys.argv[-1]))).serve()

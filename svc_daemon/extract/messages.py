@@ -1,10 +1,10 @@
-"""The protocol between the daemon, the fork server and the children: requests, outcomes and replies.
+"""The protocol between the daemon, the fork server and the children.
 
-A request to the fork server is a length followed by JSON, with the descriptors attached to the first byte. The fork
-server reports the outcome of each child on the same socket, as a JSON line. A child replies with JSON lines on its own
-pipe, one document after another. A reply is a head, the text in pieces, the chunks in groups, and an end; all of these
-are in one line if the document is small. If there is no text, the reply is one line with the reason. The pieces are
-small, so that parsing a line does not block the daemon's event loop for long.
+- Request: a length and JSON from the daemon to the fork server, with descriptors attached to the first byte.
+- Outcome: how a child ended, as a JSON line on the same socket.
+- Reply: JSON lines on the child's own pipe, for one document after another. It is a head, pieces of text, groups of
+  chunks and an end, all in one line for a small document, or the reason why there is no text. Pieces are small, so that
+  parsing one doesn't block the daemon's event loop.
 """
 
 import array
@@ -21,61 +21,55 @@ from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.extract.waves import NeedsOwnChild
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Maximum number of characters of text in one line of a reply; a longer text is sent in several lines.
+#: Most characters of text per line of a reply.
 PIECE_CHARACTERS = 64 * 1024
-#: Maximum number of chunks in one line of a reply; more chunks are sent in several lines.
+#: Most chunks per line of a reply.
 GROUP_CHUNKS = 256
-#: Maximum length of a line of a reply. A group of chunks with the longest headings fits, and so does a piece of text. A
-#: longer line is treated as damaged.
+#: Longer lines are damaged. The largest group of chunks fits.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit statuses of a child: it has replied, its parser raised an unexpected exception, it ran out of memory, or an
-#: operation was refused by the operating system or by the child's limits.
+#: Exit statuses: replied, unexpected exception, out of memory, refused by the system or a limit.
 REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
-#: If the machine was out of a resource, the exit status is this plus the errno.
+#: If the machine lacks a resource, the exit status is this plus the errno.
 SHORT = 100
 
 _LENGTH_BYTES = 4
-#: Size of the buffer for the two descriptors of a request.
+#: Room for a request's two descriptors.
 _ANCILLARY_BYTES = socket.CMSG_SPACE(2 * array.array("i").itemsize)
 _HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks"})
 _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "line_end")
 _PARTS = frozenset({"head", "text", "chunks"})
-#: Create the encoder once, because `json.dumps` with options would create one for each line.
+#: Created once, because `json.dumps` with options creates an encoder for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-#: Why the fork server killed a child: it exceeded its time (`wall`), or the daemon asked for it. Empty if it was not
-#: killed.
+#: Why the fork server killed a child: its time was up, or the daemon asked. Empty if it wasn't killed.
 KillReason = Literal["", "wall", "asked"]
 
 
 class ChildOutcome(TypedDict):
-    """How a child ended, as the fork server reports it to the daemon."""
+    """How a child ended, as the fork server reports it."""
 
-    #: The exit status; negative if a signal ended the child, None if the fork server died before the child.
+    #: Negative for a signal; None if the fork server died first.
     exit: int | None
     killed: KillReason
-    #: The number, from 0, of the document because of which the child ended; -1 if it had already begun another one.
+    #: Number, from 0, of the document because of which the child ended; -1 if it had begun another one.
     at: int
 
 
 def send_request(control: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send a request.
-
-    The caller must close its descriptors. Raises OSError if the server has ended or does not read.
-    """
+    """Send a request. The caller closes its descriptors. Raises OSError if the server has ended or is stuck."""
     body = json.dumps(message).encode()
     frame = len(body).to_bytes(_LENGTH_BYTES, "big") + body
     socket.send_fds(control, [frame], list(descriptors))
 
 
 def receive_request(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Return the next request and its descriptors, or None if the daemon has ended."""
+    """Return the next request and its descriptors; None if the daemon has ended."""
     try:
         head, ancillary, _, _ = control.recvmsg(_LENGTH_BYTES, _ANCILLARY_BYTES)
     except ConnectionResetError:
-        # The daemon has ended: it closed the socket before it had read the last outcomes.
+        # The daemon has ended without reading the last outcomes.
         return None
     if not head:
         return None
@@ -93,18 +87,18 @@ def _receive(control: socket.socket, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRequest:
-    """The parameters for reading one document."""
+    """How to read one document."""
 
     filename: str
     #: The declared media type.
     content_type: str
     chunking: ChunkingOptions
-    #: The size of the document in bytes; -1 if the document is the whole file.
+    #: In bytes; -1 means the whole file.
     size: int
 
 
 def document_message(document: StoredDocument, size: int = -1) -> list[Any]:
-    """Encode the parameters for reading a document as JSON. `parse_document` decodes them."""
+    """Encode a document's parameters for `parse_document`."""
     sizes = document.chunking
     return [document.filename, document.content_type, [sizes.target, sizes.min, sizes.max, sizes.overlap], size]
 
@@ -117,13 +111,13 @@ def parse_document(message: list[Any]) -> DocumentRequest:
 
 
 def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:
-    """Encode a wave for its child: first a line with the parameters of all documents, then the bytes of each."""
+    """Encode a wave: a line with all parameters, then each document's bytes."""
     requests = [document_message(document, len(data)) for document, data in documents]
     return b"".join((json.dumps(requests).encode(), b"\n", *(data for _, data in documents)))
 
 
 def reply_lines(content_type: str, document: Document, chunks: Sequence[Chunk]) -> Iterator[bytes]:
-    """Yield the lines of a reply with an extracted document."""
+    """Yield the lines of a reply with a document."""
     head = {"head": {"content_type": content_type, **{name: getattr(document, name) for name in _HEAD_FIELDS}}}
     rows = ([getattr(chunk, name) for name in _CHUNK_FIELDS] for chunk in chunks)
     if len(document.text) <= PIECE_CHARACTERS and len(chunks) <= GROUP_CHUNKS:
@@ -142,7 +136,7 @@ def failure_line(failure: ExtractionFailed) -> bytes:
 
 
 def own_child_line() -> bytes:
-    """Encode the reply that this document must be read by a child of its own, because of its format."""
+    """Encode the reply that this format needs a child of its own."""
     return _line({"own_child": True})
 
 
@@ -151,10 +145,10 @@ def _line(message: dict[str, Any]) -> bytes:
 
 
 class ChildReply:
-    """Puts the reply about one document together, line by line."""
+    """Assembles the reply about one document."""
 
     def __init__(self) -> None:
-        #: The result, once the reply is complete: the extraction, or an exception that explains why there is none.
+        #: The extraction or exception, once the reply is complete.
         self.result: Extraction | Exception | None = None
         self._head: dict[str, Any] = {}
         self._pieces: list[str] = []
@@ -162,7 +156,7 @@ class ChildReply:
         self._chunks: list[Chunk] = []
 
     def feed(self, line: bytes) -> None:
-        """Process a line of the reply. Raises ExtractionFailed if it is invalid."""
+        """Process a line. Raises ExtractionFailed if it is invalid."""
         try:
             message = json.loads(line)
             if "failure" in message:
@@ -180,7 +174,7 @@ class ChildReply:
                 self._pieces.append(message["text"])
             if "chunks" in message:
                 self._add_chunks(message["chunks"])
-            # A message that contains no part of a document must be the end of the reply; otherwise it is damaged.
+            # A message without a part of a document must be the end of the reply.
             if ("end" in message or message.keys().isdisjoint(_PARTS)) and message["end"]:
                 self.result = Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
         except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Opens connections to hosts, but only to addresses that the policy permits."""
+"""Connects to hosts, but only at addresses that the policy permits."""
 
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -13,15 +13,15 @@ from svc_daemon.core.access.urls import Url, blocked
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.fetch.resolvers import Resolver
 
-#: Maximum number of addresses of one name to try, in the resolver's order.
+#: Most addresses of a name to try, in the resolver's order.
 MAX_TRIED = 4
 
-#: The type of a socket option, as httpcore defines it.
+#: A socket option, as in httpcore.
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
 class Connector:
-    """Opens connections to the hosts of URLs, if the policy permits their addresses."""
+    """Connects to the hosts of URLs, if the policy permits their addresses."""
 
     def __init__(
         self, policy: AddressPolicy, resolver: Resolver, connect_s: float, tls: ssl.SSLContext | None = None
@@ -32,9 +32,9 @@ class Connector:
         self._tls = tls
 
     async def judged_addresses(self, url: Url) -> Sequence[IpAddress]:
-        """Return the addresses of the URL's host: at least one, and all of them permitted by the policy.
+        """Return the addresses of the URL's host, all permitted by the policy.
 
-        Raises `url_fetch_blocked` if the policy refuses any address, and FetchFailed if the name does not resolve.
+        Raises `url_fetch_blocked` if the policy refuses one, FetchFailed if there are none.
         """
         if not self._policy.may_permit_port(url.port):
             raise blocked(f"A URL's port must be 80 or 443, not {url.port}.", "port")
@@ -49,15 +49,11 @@ class Connector:
 
     @asynccontextmanager
     async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
-        """Yield a connection for one request to this URL, and close it on exit.
-
-        Raises the errors of `judged_addresses`.
-        """
+        """Yield a connection for one request to this URL. Raises the errors of `judged_addresses`."""
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         is_tls = url.scheme == "https"
         if is_tls and self._tls is None:
-            # Load the certificates for the first https URL, because this is slow. An explicit `cafile` keeps the
-            # library from looking for others in the environment.
+            # Slow, so only when needed. Without `cafile`, the environment could name certificates.
             self._tls = ssl.create_default_context(cafile=certifi.where())
         try:
             yield httpcore.AsyncHTTPConnection(
@@ -72,7 +68,7 @@ class Connector:
         if url.address is not None:
             return (url.address,)
         if url.is_local:
-            # `localhost` is not looked up: its addresses are fixed, and the operator may have allowed only one of them.
+            # Not looked up: its addresses are fixed, and the operator may have allowed only one.
             return [address for address in LOOPBACKS if self._policy.permits(address, url.port)] or LOOPBACKS
         try:
             found = await self._resolver.resolve(url.host)
@@ -84,17 +80,16 @@ class Connector:
 
 
 def remote(url: Url) -> httpcore.URL:
-    """Build httpcore's URL from the checked parts, so that it is not parsed a second time."""
+    """Build httpcore's URL without parsing it again."""
     return httpcore.URL(
         scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode("ascii")
     )
 
 
 class _JudgedNetwork(httpcore.AsyncNetworkBackend):
-    """A network for httpcore that connects to the given addresses instead of looking up the host name.
+    """Connects httpcore to the given addresses, without looking up the name.
 
-    It also closes the streams that it opened, because httpcore does not close a connection whose TLS handshake is
-    cancelled.
+    Closes its streams, because httpcore leaves one open if its TLS handshake is cancelled.
     """
 
     def __init__(self, addresses: Sequence[IpAddress], connect_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The errors of a request to a URL. Operations catch FetchFailed if they report a more specific error code."""
+"""The errors of a request to a URL."""
 
 import ssl
 from collections.abc import Iterator
@@ -13,27 +13,27 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 class Reason(StrEnum):
-    """Why a request failed; reported as `details.reason`."""
+    """Why a request failed (`details.reason`)."""
 
-    #: The host name does not resolve to any address.
+    #: The host name has no address.
     UNRESOLVED = "name_not_resolved"
-    #: None of the host's addresses accepts a connection.
+    #: No address accepts a connection.
     UNREACHABLE = "unreachable"
-    #: The TLS handshake failed, or the certificate is not valid for this name.
+    #: The TLS handshake failed, or the certificate is not valid for the name.
     TLS = "tls"
-    #: The request did not end within its time limit.
+    #: The request exceeded its time limit.
     TIMEOUT = "timeout"
-    #: The status of the response is not a success; it is reported as `details.http_status`.
+    #: The response's status is not a success (`details.http_status`).
     STATUS = "http_status"
     REDIRECTS = "too_many_redirects"
-    #: The connection was lost, or the response is not valid HTTP.
+    #: The connection was lost, or the response is not HTTP.
     BROKEN = "broken_off"
-    #: The body is in a content coding that was not requested, or is not valid in its coding.
+    #: The body's content coding was not requested, or is invalid.
     ENCODING = "content_encoding"
 
 
 class FetchFailed(ServiceError):
-    """A 502 `url_fetch_failed`: the remote host could not be reached, or its response can't be used."""
+    """A 502 `url_fetch_failed`: the remote host can't be reached, or its response can't be used."""
 
     def __init__(self, reason: Reason, message: str, **details: Any) -> None:
         super().__init__(ErrorCode.URL_FETCH_FAILED, message, reason=reason.value, **details)
@@ -42,13 +42,13 @@ class FetchFailed(ServiceError):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Convert httpcore's errors to FetchFailed, without their text, which may contain addresses or data of the host."""
+    """Turn httpcore's errors into FetchFailed, without their text, which may contain the host's data."""
     try:
         yield
     except ssl.SSLError as error:
         raise _tls_failed() from error
     except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-        # httpcore raises the same error if the connection or the TLS handshake fails; only the cause differs.
+        # httpcore raises the same for a failed connection and TLS handshake.
         cause = error.__cause__
         if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
             raise FetchFailed(Reason.UNREACHABLE, "The remote host does not accept connections.") from error

@@ -1,4 +1,4 @@
-"""The fetcher: downloads a URL, sends a POST request to a URL, or checks a URL without a request."""
+"""Downloads URLs, sends POST requests to URLs, and checks URLs without a request."""
 
 import asyncio
 import ssl
@@ -18,7 +18,7 @@ USER_AGENT = f"svc/{VERSION}"
 
 
 class Fetcher:
-    """Sends requests to other hosts under one address policy. It keeps no connections, so it need not be closed."""
+    """Sends requests to other hosts under one address policy. It keeps no connections, so it isn't closed."""
 
     def __init__(
         self,
@@ -31,9 +31,9 @@ class Fetcher:
         self._connector = Connector(policy, resolver or SystemResolver(), self._limits.connect_s, tls)
 
     async def check(self, url: str) -> None:
-        """Check a URL without sending a request, for example that of a new webhook.
+        """Check a URL, such as that of a new webhook, without a request.
 
-        Raises `url_fetch_blocked` if the policy refuses the URL, and FetchFailed if its name does not resolve now.
+        Raises `url_fetch_blocked` if the policy refuses it, FetchFailed if its name does not resolve.
         """
         async with _deadline(self._limits.post_s):
             await self._connector.judged_addresses(parse_url(url))
@@ -41,10 +41,9 @@ class Fetcher:
     async def fetch(
         self, url: str, sink: Sink, validators: Validators | None = None, accept: str = "*/*"
     ) -> Fetched | NotModified:
-        """Download the URL into the sink, following redirects. Returns NotModified if the content has not changed.
+        """Download the URL into the sink, following redirects. Returns NotModified if the content is unchanged.
 
-        Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or any error of the sink. If it raises an error, the
-        sink has been discarded.
+        Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or an error of the sink, which is then discarded.
         """
         try:
             async with _deadline(self._limits.fetch_s):
@@ -54,9 +53,9 @@ class Fetcher:
             raise
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send the body unchanged in a POST request, and return the status of the response, even of an error.
+        """Send the body in a POST request, and return the response's status, even of an error.
 
-        Redirects are not followed, and the response body is not read. Raises `url_fetch_blocked` or FetchFailed.
+        Redirects are not followed, and the response's body is not read. Raises `url_fetch_blocked` or FetchFailed.
         """
         async with (
             _deadline(self._limits.post_s),
@@ -67,7 +66,7 @@ class Fetcher:
     async def _follow(
         self, url: Url, sink: Sink, validators: Validators | None, headers: Mapping[str, str]
     ) -> Fetched | NotModified:
-        """Follow redirects, even from https to http, as browsers and curl do: the requests contain no secrets."""
+        """Follow redirects, even from https to http: the requests contain no secrets."""
         for _ in range(self._limits.redirects + 1):
             conditions = validators.headers() if validators and validators.url == str(url) else {}
             async with self._exchange("GET", url, {**headers, **conditions}) as response:
@@ -101,7 +100,7 @@ class Fetcher:
     async def _exchange(
         self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None = None
     ) -> AsyncIterator[FetchedResponse]:
-        """Send one request on its own connection, and convert httpcore's errors to FetchFailed."""
+        """Send one request on its own connection. Raises FetchFailed for httpcore's errors."""
         sent = {
             "Host": url.authority,
             "User-Agent": USER_AGENT,
@@ -120,7 +119,7 @@ class Fetcher:
 
 @asynccontextmanager
 async def _deadline(timeout_s: float) -> AsyncIterator[None]:
-    """Limit the total time of the block, however slowly the bytes arrive. Raises FetchFailed after this time."""
+    """Limit the block's total time, however slowly bytes arrive. Raises FetchFailed."""
     try:
         async with asyncio.timeout(timeout_s):
             yield

@@ -1,4 +1,4 @@
-"""Looks up host names by the system's resolver, in threads of its own, so that slow lookups block nothing else."""
+"""Looks up host names with the system's resolver, in threads of its own."""
 
 import asyncio
 import socket
@@ -8,23 +8,22 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-#: Maximum number of lookups at the same time. A lookup without an answer occupies its thread until the system gives up.
+#: Most lookups at once. An unanswered one holds its thread until the system gives up.
 MAX_LOOKUPS = 16
 
 
 class Resolver(Protocol):
-    """An interface for looking up the addresses of host names."""
+    """Looks up the addresses of host names."""
 
     async def resolve(self, name: str) -> Sequence[str]:
-        """Return the addresses of a host name, in the order in which to try them. Raises OSError if there are none."""
+        """Return a name's addresses, in the order to try. Raises OSError if there are none."""
         ...
 
 
 class SystemResolver:
-    """Looks up names by `getaddrinfo`, in daemon threads.
+    """Looks up names with `getaddrinfo` in daemon threads.
 
-    Lookups without an answer would use up the threads of the event loop's executor, which the whole daemon needs.
-    Python does not wait for daemon threads at exit, so a shutdown does not wait for a name server.
+    Unanswered lookups would use up the event loop's own threads. Python doesn't wait for daemon threads at exit.
     """
 
     def __init__(self) -> None:
@@ -36,7 +35,7 @@ class SystemResolver:
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def settle(set_answer: Callable[[], None]) -> None:
-            # Release the slot only now that the lookup has ended; its caller may have been cancelled long before.
+            # The lookup goes on after its caller was cancelled, so its slot is free only now.
             self._slots.release()
             if not answer.done():
                 set_answer()
@@ -47,7 +46,7 @@ class SystemResolver:
                 set_answer = partial(answer.set_result, [str(address[0]) for *_, address in found])
             except OSError as error:
                 set_answer = partial(answer.set_exception, error)
-            # If the event loop is closed, nothing waits for the answer any more.
+            # The event loop is closed, so nothing waits for the answer.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, set_answer)
 

@@ -1,7 +1,7 @@
-"""Reads responses: decodes headers to text, and decodes the body in small steps, within the size limits.
+"""Reads responses, and decodes their bodies in small steps within the size limits.
 
-A gzip body can expand a thousandfold, and a gzip stream without content can continue forever. So the received bytes and
-the decoded bytes are both counted, and at most `PIECE_BYTES` are decoded at once.
+A small gzip body can expand a thousandfold, and one without content can go on forever. So received and decoded bytes
+are both counted.
 """
 
 import asyncio
@@ -17,34 +17,32 @@ from svc_daemon.fetch.downloads import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of a header, such as ETag, by which a version of the content is recognized. Longer ones are ignored,
-#: because they are stored and sent with every refresh.
+#: Maximum length of an ETag or the like. Longer ones are ignored, because every refresh stores and sends them.
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-#: Statuses of responses whose body is used; 203 means that a proxy modified it. 204, 205 and 206 are not included,
-#: because they have no body, or only a part of it.
+#: Statuses with a usable, complete body; 203 comes from a proxy.
 SUCCESSES = frozenset({200, 203})
 NOT_MODIFIED = 304
 
 
-#: Maximum number of bytes that are decoded and passed on in one step.
+#: Most bytes decoded in one step.
 PIECE_BYTES = 64 * 1024
 
-#: The only content coding that is requested. Nearly all servers support it, and Python can decode it step by step.
+#: The only coding requested. Nearly all servers support it, and Python decodes it step by step.
 ACCEPTED_CODING = "gzip"
 _GZIP_NAMES = frozenset({"gzip", "x-gzip"})
 
 
 class FetchedResponse:
-    """The status and headers of a response whose body has not been read yet."""
+    """Status and headers of a response, before its body is read."""
 
     def __init__(self, response: httpcore.Response) -> None:
         self.status = response.status
         self._response = response
         self._headers: list[tuple[bytes, str]] = []
         for name, value in response.headers:
-            # Header values should be ASCII, but in practice some are UTF-8 or Latin-1.
+            # Headers should be ASCII, but some are UTF-8 or Latin-1.
             try:
                 text = value.decode("utf-8")
             except UnicodeDecodeError:
@@ -52,7 +50,7 @@ class FetchedResponse:
             self._headers.append((name.lower(), text.strip()))
 
     def header(self, name: str) -> str:
-        """Return the first header with this name, or an empty string if there is none."""
+        """Return the first header of this name, or an empty string."""
         return next(iter(self.headers(name)), "")
 
     def headers(self, name: str) -> list[str]:
@@ -60,7 +58,7 @@ class FetchedResponse:
         return [value for header, value in self._headers if header == key]
 
     def validator(self, name: str) -> str | None:
-        """Return a header, such as ETag, by which a version of the content is recognized.
+        """Return a header that identifies a version of the content, such as ETag.
 
         Returns None if it is missing, too long or not ASCII.
         """
@@ -68,22 +66,21 @@ class FetchedResponse:
         return value if value and value.isascii() and len(value) <= MAX_VALIDATOR_CHARACTERS else None
 
     async def body(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it is received, still encoded."""
+        """Yield the body as received, still encoded."""
         async for chunk in self._response.aiter_stream():
             yield chunk
 
 
 async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
-    """Decode the whole body into the sink, and return its decoded size in bytes.
+    """Decode the whole body into the sink, and return its decoded size.
 
-    Raises `file_too_large`, FetchFailed if the content coding was not requested or is invalid, or any error of the
-    sink.
+    Raises `file_too_large`, FetchFailed for an unrequested or invalid content coding, or an error of the sink.
     """
     headers = response.headers("Content-Encoding")
     codings = [coding.strip().lower() for header in headers for coding in header.split(",")]
     applied = [coding for coding in codings if coding not in ("", "identity")]
     if len(applied) > 1 or not _GZIP_NAMES.issuperset(applied):
-        # Refuse several codings of one body: they could turn a small body into a terabyte.
+        # Several codings could expand a small body to a terabyte.
         raise FetchFailed(Reason.ENCODING, "The remote host sent a content encoding that was not requested.")
     decoder: _Decoder = _Gzip() if applied else _Identity()
     _refuse_over(int(response.header("Content-Length") or 0), max_bytes)
@@ -96,7 +93,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
                 size_bytes += len(piece)
                 _refuse_over(size_bytes, max_bytes)
                 await sink.append(piece)
-                # Let other tasks run: a chunk may be decoded to hundreds of pieces, and `append` may never suspend.
+                # Let other tasks run: a chunk may have hundreds of pieces, and `append` may never suspend.
                 await asyncio.sleep(0)
     decoder.finish()
     return size_bytes
@@ -104,11 +101,11 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
 
 class _Decoder(Protocol):
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Decode a chunk of the body, and yield the result in pieces of limited size."""
+        """Decode a chunk, and yield pieces of limited size."""
         ...
 
     def finish(self) -> None:
-        """Check that the body is complete. Raises FetchFailed if it ended too early."""
+        """Raise FetchFailed if the body is incomplete."""
         ...
 
 
@@ -117,11 +114,11 @@ class _Identity:
         yield chunk
 
     def finish(self) -> None:
-        """Do nothing, because the connection already reports a body that ended too early."""
+        """Do nothing: the connection reports an incomplete body."""
 
 
 class _Gzip:
-    """Decodes one gzip stream. Bytes after it are refused: if they were ignored, the file could be incomplete."""
+    """Decodes one gzip stream. Bytes after it are refused, because ignoring them could lose content."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)

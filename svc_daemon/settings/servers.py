@@ -1,6 +1,6 @@
-"""Reads the addresses of servers that the daemon uses, and the files of its certificate, from the environment.
+"""Reads the addresses of servers and the daemon's certificate from the environment.
 
-Error messages never contain an address, because an invalid one may contain a password.
+Error messages never contain an address, because it may contain a password.
 """
 
 import re
@@ -14,7 +14,7 @@ _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
 )
 
-#: The valid forms of the addresses of database, object store and search index, and an example of each.
+#: The forms of the addresses of database, object store and search index, each with an example.
 ENGINE_VARIABLES = {
     "SVC_STATE_URL": (
         re.compile(r"postgres(?:ql)?://[^\s#]+"),
@@ -32,11 +32,11 @@ ENGINE_VARIABLES = {
 
 
 class SettingError(ValueError):
-    """Raised if a variable has an invalid value. The message names the variable and says which values are valid."""
+    """A variable has an invalid value. The message names it and the valid values."""
 
 
 class ServerVariables(NamedTuple):
-    """The names of the variables that configure an external model server."""
+    """The variables of a model server."""
 
     base_url: str
     model: str
@@ -46,27 +46,27 @@ class ServerVariables(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServer:
-    """An external model server with an OpenAI-compatible API."""
+    """A model server with an OpenAI-compatible API."""
 
     VARIABLES: ClassVar[ServerVariables]
 
-    #: The address of the API, for example `http://127.0.0.1:11434/v1`, without a trailing slash.
+    #: Such as `http://127.0.0.1:11434/v1`, without a trailing slash.
     base_url: str
     #: The model's name on that server.
     model: str
-    #: The key that is sent as a bearer token; empty if the server doesn't need one.
+    #: Sent as a bearer token, unless empty.
     api_key: str = field(default="", repr=False)
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Self | None":
-        """Read the address of the server from environment variables; None if there is none. Raises SettingError."""
+        """Read the server from the environment; None if there is none. Raises SettingError."""
         names = cls.VARIABLES
         base_url = environ.get(names.base_url, "").rstrip("/")
         if not base_url:
             return None
         match = _SERVER_URL.fullmatch(base_url)
         if match is None or int(match["port"] or 0) > 65535:
-            # The message omits the value, because an invalid URL may contain a password.
+            # An invalid URL may contain a password, so the message omits it.
             raise SettingError(
                 f"{names.base_url} must be an address such as http://127.0.0.1:11434/v1, without user, query or "
                 f"fragment; a key goes into {names.api_key}."
@@ -78,43 +78,40 @@ class ModelServer:
 
 
 class LlmSettings(ModelServer):
-    """The model server that writes the answers."""
+    """The server that writes the answers."""
 
     VARIABLES = ServerVariables("SVC_LLM_BASE_URL", "SVC_LLM_MODEL", "SVC_LLM_API_KEY", "SVC_LLM_API_KEY_FILE")
 
 
 class EmbedSettings(ModelServer):
-    """The model server that computes embeddings."""
+    """The server that computes embeddings."""
 
     VARIABLES = ServerVariables("SVC_EMBED_BASE_URL", "SVC_EMBED_MODEL", "SVC_EMBED_API_KEY", "SVC_EMBED_API_KEY_FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings:
-    """The addresses of the database, object store and search index that several machines share."""
+    """The database, object store and search index that several machines share."""
 
-    #: `postgresql://…`; may contain a password.
+    #: `postgresql://…`, perhaps with a password.
     state_url: str = field(repr=False)
-    #: `s3://bucket/prefix`; credentials and endpoint come from the usual AWS variables.
+    #: `s3://bucket/prefix`. The usual AWS variables have credentials and endpoint.
     blobs_url: str
-    #: `https://…` or `http://…`, the address of a Milvus server.
+    #: The `http(s)://…` address of a Milvus server.
     index_url: str
-    #: The token or `user:password` for the Milvus server; empty if it needs none.
+    #: Token or `user:password` for Milvus, or empty.
     index_token: str = field(default="", repr=False)
 
     @property
     def name(self) -> str:
-        """The name of the cluster in messages: the host and name of its database, without user and password."""
+        """The cluster in messages: host and name of its database, without user and password."""
         parts = urlsplit(self.state_url)
         host = (parse_qs(parts.query).get("host") or [parts.netloc.rpartition("@")[2]])[0]
         return f"the cluster at {host or 'localhost'}{parts.path}"
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "ClusterSettings | None":
-        """Read the addresses; None if the embedded stores are used. Raises SettingError.
-
-        Error messages never contain an address, because it may contain a password.
-        """
+        """Read the addresses; None if the embedded stores are used. Raises SettingError."""
         urls = {name: environ.get(name, "").strip() for name in ENGINE_VARIABLES}
         token = environ.get("SVC_INDEX_TOKEN", "")
         if not any(urls.values()) and not token:
@@ -134,16 +131,16 @@ class ClusterSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TlsFiles:
-    """The PEM files with which the daemon serves HTTPS."""
+    """The PEM files for HTTPS."""
 
-    #: The file with the certificate, followed by the intermediate certificates up to the authority's.
+    #: The certificate, followed by the intermediate certificates.
     certificate: Path
-    #: The file with the certificate's private key, which must have no passphrase.
+    #: The private key, without a passphrase.
     key: Path
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "TlsFiles | None":
-        """Read the names of the certificate's files; None if there are none. Raises SettingError."""
+        """Read the certificate's files; None if there are none. Raises SettingError."""
         given = {name: environ.get(name, "") for name in ("SVC_TLS_CERT", "SVC_TLS_KEY")}
         if not any(given.values()):
             return None
@@ -151,15 +148,14 @@ class TlsFiles:
             if not path:
                 raise SettingError(f"{name} must name a PEM file too: SVC_TLS_CERT and SVC_TLS_KEY go together.")
             if not Path(path).is_absolute():
-                # Relative paths are refused, because the daemon may run in another folder than the command that starts
-                # it.
+                # The daemon may run in another folder than the command that starts it.
                 raise SettingError(f"{name} must be an absolute path, not {path!r}.")
         certificate, key = given.values()
         return cls(certificate=Path(certificate), key=Path(key))
 
 
 def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
-    """Read the API key, from a file if one is configured. Error messages never contain the key."""
+    """Read the API key, from a file if configured. Error messages never contain it."""
     path = environ.get(names.api_key_file)
     if not path:
         return _header_text(environ.get(names.api_key, ""), names.api_key)
@@ -170,7 +166,7 @@ def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
 
 
 def _header_text(value: str, name: str) -> str:
-    """Check that a value can be sent in an HTTP header. The error message doesn't contain the value."""
+    """Check that a value can be an HTTP header. The error never contains it."""
     if not (value.isascii() and value.isprintable()):
         raise SettingError(f"{name} must be visible ASCII characters.")
     return value.strip()

@@ -1,7 +1,6 @@
-"""The extractors: for each format, a reader that converts a file to a Document.
+"""The extractors: one reader per format, which turns a file into a Document.
 
-`READERS` maps the keys of `core.text.media_types.FORMATS` to the readers. Modules are imported when they are first
-used, so that the PDF parser, for example, is not loaded before the first PDF.
+Each module is imported on first use.
 """
 
 from collections.abc import Callable
@@ -17,18 +16,18 @@ from svc_daemon.extract.limits import CageLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A file to read, with its name, type and limits."""
+    """A file to read."""
 
     data: bytes
     filename: str
-    #: The media type that was detected from the bytes.
+    #: The media type detected from the bytes.
     content_type: str
     limits: CageLimits
 
 
 Reader = Callable[[Given], Document]
 
-#: For each format's key, a module of this package and the function to call.
+#: Module and function for each format's key.
 READERS = {
     "text": ("texts", "read_text"),
     "markdown": ("markdown", "read"),
@@ -49,7 +48,7 @@ READERS = {
 
 
 def find_reader(content_type: str) -> Reader:
-    """Return the reader for a media type. Raises ExtractionFailed if there is none."""
+    """Return the reader for a media type. Raises ExtractionFailed."""
     if content_type == ENCRYPTED_OFFICE:
         raise failures.encrypted()
     format_ = find_format(content_type)

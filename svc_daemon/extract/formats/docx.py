@@ -1,7 +1,7 @@
-"""DOCX: headings, paragraphs, list items and table rows in document order, then footnotes and endnotes.
+"""DOCX: headings, paragraphs, list items and table rows in order, then footnotes and endnotes.
 
-python-docx opens the file and resolves styles. The XML of the body is read here, without python-docx, whose API omits
-inserted text, content controls and text boxes.
+python-docx opens the file. The body's XML is read here, because its API omits inserted text, content controls and text
+boxes.
 """
 
 from io import BytesIO
@@ -24,13 +24,13 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _TEXT, _STYLE, _LIST = qn("w:t"), qn("w:pStyle"), qn("w:numPr")
 _VALUE = qn("w:val")
 _BREAKS = {qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:tab"): "\t", qn("w:noBreakHyphen"): "-"}
-#: Word stores each text box twice. The second copy is for old programs, and is ignored here.
+#: Word stores each text box twice; the second is for old programs.
 _BOX, _FALLBACK = qn("w:txbxContent"), "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _NOTES = ("/footnotes", "/endnotes")
 
 
 def read(given: Given) -> Document:
-    """Read a DOCX file. Raises ExtractionFailed if it is damaged or exceeds the archive limits."""
+    """Read a DOCX file. Raises ExtractionFailed if it is damaged or over the limits."""
     check_archive(given.data, given.limits)
     try:
         document = docx.Document(BytesIO(given.data))
@@ -45,11 +45,11 @@ def read(given: Given) -> Document:
 
 
 class _Walker:
-    """Adds the text of an XML element and its descendants to a document, as blocks."""
+    """Adds the text of an XML element to a document, as blocks."""
 
     def __init__(self, styles: Any) -> None:
         self.flow = FlowDocument()
-        #: Maps the ids of styles to heading levels. The names of built-in styles are English in all languages of Word.
+        #: Maps style ids to heading levels. Built-in styles have English names in all languages.
         self._levels: dict[str, int] = {}
         for style in styles:
             name = (style.name or "").lower()
@@ -59,7 +59,7 @@ class _Walker:
                 self._levels[style.style_id] = int(name[8:])
 
     def walk(self, element: Any) -> None:
-        """Add the contents of an element, in document order."""
+        """Add an element's contents, in order."""
         for child in element:
             if child.tag == _PARAGRAPH:
                 self._add_paragraph(child)
@@ -69,7 +69,7 @@ class _Walker:
                 self.walk(child)
 
     def _add_table(self, table: Any) -> None:
-        """Add the rows of a table. The text of a table within a cell becomes part of the cell."""
+        """Add a table's rows. A table within a cell becomes part of the cell's text."""
         for row in table.iter(_ROW):
             if next(row.iterancestors(_TABLE)) is table:
                 cells = [cell for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row]
@@ -90,7 +90,7 @@ class _Walker:
 
 
 def _text(paragraph: Any) -> str:
-    """Return the text of a paragraph, with inserted and linked text, but without deleted text and text boxes."""
+    """Return a paragraph's text, without deleted text and text boxes."""
     return "".join(
         _BREAKS.get(element.tag) or element.text or ""
         for element in paragraph.iter(_TEXT, *_BREAKS)

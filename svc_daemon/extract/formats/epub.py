@@ -19,7 +19,7 @@ _CONTAINER = "META-INF/container.xml"
 
 
 def read(given: Given) -> Document:
-    """Read an EPUB. Raises ExtractionFailed if it is damaged, copy-protected or over the archive limits."""
+    """Read an EPUB. Raises ExtractionFailed if it is damaged, copy-protected or over the limits."""
     with open_archive(given.data, given.limits) as archive:
         if "META-INF/encryption.xml" in archive.namelist() and "META-INF/rights.xml" in archive.namelist():
             raise failures.encrypted()

@@ -1,4 +1,4 @@
-"""Gzip: expands a single text file and reads it in its own format; line numbers are those of the expanded text."""
+"""Gzip: expands a single text file and reads it in its format."""
 
 import zlib
 from dataclasses import replace
@@ -13,7 +13,7 @@ from svc_daemon.extract.formats import Given, find_reader
 
 
 def read(given: Given) -> Document:
-    """Read a gzip file. Raises ExtractionFailed if it is damaged, over the limits or contains no text."""
+    """Read a gzip file. Raises ExtractionFailed if it is damaged, over the limits or not text."""
     if from_filename(given.filename) != GZIP:
         raise failures.unsupported("Of gzip files only compressed texts are read, with names such as notes.txt.gz.")
     expanded = bytearray()

@@ -1,8 +1,7 @@
 """HTML: the main article of a page if there is one, otherwise all of its visible text.
 
-Pages are parsed, but no script is run. trafilatura finds the article, without menus and footers. If it omits most of
-the text (as for data tables or generated manuals), the whole page is read instead, because missing text is worse than
-an included menu.
+No script is run. trafilatura finds the article, without menus and footers. If it omits most of the text, the whole page
+is read, because missing text is worse than an included menu.
 """
 
 import re
@@ -20,9 +19,9 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 
-#: The article that trafilatura finds is used only if it has at least this share of the page's visible text and blocks.
+#: An article needs at least this share of the page's text and blocks.
 _ARTICLE_SHARE = 1 / 3
-#: Longer pages are not given to trafilatura, which takes a second per million characters.
+#: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
 
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})
@@ -36,17 +35,14 @@ _BLOCKS = {
 _KINDS = {"li": "item", "dd": "item", "pre": "code", "tr": "row"}
 _LINE_BREAK = re.compile(r"<br\b[^>]{0,200}>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
-#: The fork server reads this page once, so that children need not set up the parsers. For a page as short as this one,
-#: trafilatura also runs jusText, whose first use takes 140 ms.
+#: The fork server reads this page once, which sets up the parsers for all children. For a page this short, trafilatura
+#: runs jusText too, whose first use takes 140 ms.
 SAMPLE = b"<html lang=en><title>a</title><article><h1>b</h1><p>c d e.</p><ul><li>f</ul></article></html>"
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", re.IGNORECASE)
 
 
 def read(given: Given) -> Document:
-    """Read the main article, or the whole page if there is none.
-
-    Raises ExtractionFailed if the page declares XML entities.
-    """
+    """Read the main article, or the whole page. Raises ExtractionFailed for XML entities."""
     check_entities([given.data])
     markup, warnings = decode(given.data)
     declared = _CHARSET.search(given.data[:4096])
@@ -58,11 +54,11 @@ def read(given: Given) -> Document:
     _add_page(whole, page, _UNSEEN | _FURNITURE)
     if len(markup) <= _ARTICLE_CHARACTERS:
         _add_article(article, markup)
-    # Compare the text and the blocks: for a short page, trafilatura may return all the text as a single block.
+    # Count blocks too: trafilatura may return a short page as one block.
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
     if not flow.size:
-        # All text is in menus and forms. Include these, which is better than no text.
+        # All text is in menus and forms, which is better than none.
         _add_page(flow, page, _UNSEEN)
     title = page.css_first("title") or page.css_first("h1")
     return flow.finish(
@@ -79,7 +75,7 @@ def add_markup(flow: FlowDocument, markup: str) -> None:
 
 def _add_article(flow: FlowDocument, markup: str) -> None:
     found = trafilatura.bare_extraction(
-        # Replace line breaks by spaces. In table cells, trafilatura drops them, which would join the words around them.
+        # trafilatura drops line breaks in table cells, which would join words.
         _LINE_BREAK.sub(" ", markup),
         include_comments=False,
         include_formatting=True,
@@ -108,7 +104,7 @@ def _words(element: Any) -> str:
 
 
 def _text(element: Any, without: str = "") -> str:
-    """Return the text of an element with its line breaks, without descendants that have the tag `without`."""
+    """Return an element's text with line breaks, without descendants of the tag `without`."""
     pieces = [element.text or ""]
     for child in element:
         if child.tag != without:
@@ -118,7 +114,7 @@ def _text(element: Any, without: str = "") -> str:
 
 
 def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]) -> None:
-    """Add the visible text of a page. This uses no recursion, because HTML may be nested to any depth."""
+    """Add a page's visible text, without recursion, because HTML may be nested to any depth."""
     root = page.body
     if root is None:
         return
@@ -142,7 +138,7 @@ def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]
 
 
 class _Writer:
-    """Collects the text up to the next boundary of a block, and adds it with the kind of the innermost block."""
+    """Collects text up to the next boundary of a block, and adds it as the innermost block's kind."""
 
     def __init__(self, flow: FlowDocument) -> None:
         self._flow = flow
@@ -150,7 +146,7 @@ class _Writer:
         self._pieces: list[str] = []
 
     def take(self, node: LexborNode, *, entered: bool) -> None:
-        """Process a node. This is called when the traversal enters the node, and again when it leaves it."""
+        """Process a node. Called on entering it and again on leaving it."""
         tag = node.tag or ""
         if tag == "-text":
             if entered:
@@ -171,7 +167,7 @@ class _Writer:
         return bool(self._blocks) and self._blocks[-1] == tag
 
     def _flush(self) -> None:
-        """Add the text collected so far as a block; called at the boundaries of blocks."""
+        """Add the text collected so far as a block."""
         text, self._pieces = "".join(self._pieces), []
         tag = self._blocks[-1] if self._blocks else ""
         if tag in _HEADINGS:

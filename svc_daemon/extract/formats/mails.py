@@ -1,4 +1,4 @@
-"""E-mail: the subject as a heading, the main headers, the body (text or HTML), and the names of attachments."""
+"""E-mail: the subject as a heading, the main headers, the body, and the names of attachments."""
 
 from email import policy
 from email.message import EmailMessage
@@ -25,7 +25,7 @@ def read(given: Given) -> Document:
         try:
             text = str(cast("EmailMessage", body).get_content())
         except LookupError:
-            # Python does not support the charset, so keep at least the ASCII characters.
+            # Python lacks the charset, so keep the ASCII characters.
             payload = body.get_payload(decode=True)
             text = payload.decode("ascii", "replace") if isinstance(payload, bytes) else ""
         if body.get_content_type() == "text/html":
@@ -42,5 +42,5 @@ def _header(message: EmailMessage, name: str) -> str:
     try:
         return str(message.get(name) or "")
     except (AttributeError, IndexError, TypeError, ValueError):
-        # The standard library fails at malformed addresses, so use the header as it is.
+        # The standard library fails at malformed addresses.
         return next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")

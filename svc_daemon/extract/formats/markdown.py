@@ -1,7 +1,6 @@
 """Markdown: headings, paragraphs, list items, tables and code, as ranges of the original lines.
 
-The text is kept unchanged, including its markup, so that positions in the text are positions in the file. Lines are
-classified one by one, with the CommonMark rules that determine where a block ends; inline markup is not parsed.
+The text is kept with its markup, so that positions are those of the file. Inline markup is not parsed.
 """
 
 import re
@@ -32,7 +31,7 @@ def read_markdown(text: str, warnings: tuple[str, ...] = ()) -> Document:
 
 
 class _MarkdownReader:
-    """Reads the lines in one pass. `_begun` is the first line of the current block."""
+    """Reads the lines in one pass. `_begun` is the current block's first line."""
 
     def __init__(self, document: LineDocument) -> None:
         self._document = document
@@ -59,7 +58,7 @@ class _MarkdownReader:
         return self._document.finish(title=self._title, warnings=warnings)
 
     def _skip_front_matter(self) -> int:
-        """Make the front matter between `---` or `+++` lines a block. Returns the number of the line after it."""
+        """Make front matter between `---` or `+++` lines a block. Returns the number of the next line."""
         mark = self._lines[0].rstrip()
         if mark not in {"---", "+++"}:
             return 0
@@ -73,14 +72,14 @@ class _MarkdownReader:
         return 0
 
     def _take(self, number: int, line: str) -> None:
-        """Process a line that is not in a fenced code block."""
+        """Process a line outside fenced code."""
         if not line.strip():
             self._close(number)
         elif heading := _HEADING.match(line):
             self._close(number)
             words = line[heading.end() :].strip()
             bare = words.rstrip("#")
-            # Closing `#` characters must follow a space, so that the heading `C#` keeps its `#`.
+            # Closing `#` follow a space, so the heading `C#` keeps its `#`.
             self._add_heading(len(heading[1]), bare if not bare or bare[-1].isspace() else words, number, number)
         elif self._begun is not None and self._kind == "paragraph" and _UNDERLINE.match(line):
             first, self._begun = self._begun, None
@@ -91,11 +90,11 @@ class _MarkdownReader:
         elif self._begun is None:
             self._begun, self._kind = number, "paragraph"
         elif self._kind == "paragraph" and number == self._begun + 1 and _TABLE_RULE.issuperset(line):
-            # The second line of a table must contain a hyphen, and the line above it must contain a vertical bar.
+            # A table's second line has a hyphen, and the line above a vertical bar.
             self._kind = "row" if "-" in line and "|" in self._lines[number - 1] else "paragraph"
 
     def _add_heading(self, level: int, raw: str, first: int, last: int) -> None:
-        # The patterns are slow on very long lines, which are treated as paragraphs anyway.
+        # The patterns are slow on very long lines, which become paragraphs anyway.
         title = _MARKS.sub("", _LINK.sub(r"\1", raw)) if len(raw) < _PATTERN_CHARACTERS else raw
         title = title.strip()
         self._document.add_heading(level, title, first, last)
@@ -103,7 +102,7 @@ class _MarkdownReader:
             self._title = title
 
     def _close(self, number: int) -> None:
-        """End the current block with the line before this one."""
+        """End the current block before this line."""
         if self._begun is not None:
             self._document.add(self._kind, self._begun, number - 1)
         self._begun = None

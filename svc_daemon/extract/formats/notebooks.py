@@ -1,4 +1,4 @@
-"""Jupyter notebooks: Markdown cells with their headings; code cells and their text output as code blocks."""
+"""Jupyter notebooks: Markdown cells, and code cells with their text output as code blocks."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 
 
 def read(given: Given) -> Document:
-    """Convert the notebook to Markdown and read that. Raises ExtractionFailed if it is not a valid notebook."""
+    """Convert the notebook to Markdown and read that. Raises ExtractionFailed if it is invalid."""
     text, warnings = decode(given.data)
     parts: list[str] = []
     try:
@@ -30,13 +30,13 @@ def read(given: Given) -> Document:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise failures.unreadable("The file is not a Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)
-    # The line numbers of the Markdown are not those of the file.
+    # The Markdown's line numbers are not the file's.
     blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)
     return replace(document, blocks=blocks)
 
 
 def _fenced(code: str) -> str:
-    """Put code between fences that are longer than any run of backticks in it."""
+    """Put code between fences longer than any run of backticks in it."""
     fence = "`" * (1 + max(map(len, _BACKTICKS.findall(code)), default=2))
     return f"{fence}\n{code}\n{fence}"
 

@@ -1,4 +1,4 @@
-"""RTF, OpenDocument text, Outlook messages and legacy Office files; requires the extra `formats`."""
+"""RTF, OpenDocument text, Outlook messages and legacy Office files. Needs the extra `formats`."""
 
 import re
 from importlib import import_module
@@ -14,10 +14,7 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def read(given: Given) -> Document:
-    """Read the file.
-
-    Raises ExtractionFailed if the extra is not installed, or if the file is damaged or over the limits.
-    """
+    """Read the file. Raises ExtractionFailed if it is damaged, over the limits, or the extra is missing."""
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
     try:

@@ -1,4 +1,4 @@
-"""PDF: the text of each page, in the order in which PDFium reads it."""
+"""PDF: the text of each page, in PDFium's reading order."""
 
 import re
 from contextlib import closing
@@ -11,10 +11,10 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.builders import FlowDocument, pages_named
 from svc_daemon.extract.formats import Given
 
-#: What PDFium returns for a hyphen at a line break, where the word continues on the next line.
+#: What PDFium returns for a hyphen within a word at a line break.
 _BROKEN_WORD = re.compile("[\ufffe\x02]\\s*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-#: The fork server reads this PDF once, so that children need not set up PDFium, which takes 3 ms.
+#: The fork server reads this PDF once, which sets up PDFium for all children.
 SAMPLE = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
 2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
@@ -29,7 +29,7 @@ trailer <</Root 1 0 R>>
 
 
 def read(given: Given) -> Document:
-    """Read a PDF, with pages counted from 1. Raises ExtractionFailed if the file can't be opened."""
+    """Read a PDF, with pages from 1. Raises ExtractionFailed if it can't be opened."""
     try:
         pdf = pypdfium2.PdfDocument(given.data)
     except pypdfium2.PdfiumError as error:
@@ -43,7 +43,7 @@ def read(given: Given) -> Document:
         for number in range(1, len(pdf) + 1):
             flow.page = number
             try:
-                # Pages need much memory, so close each page before the next one is opened.
+                # Pages need much memory, so only one is open.
                 with closing(pdf[number - 1]) as page, closing(page.get_textpage()) as text:
                     joined = _BROKEN_WORD.sub("", text.get_text_range().replace("\r\n", "\n"))
             except pypdfium2.PdfiumError:

@@ -1,4 +1,4 @@
-"""PPTX: each slide is a page, with its title as the heading; shapes in order, tables by rows, then speaker notes."""
+"""PPTX: each slide is a page headed by its title, with shapes, tables and speaker notes."""
 
 from collections.abc import Iterable
 from io import BytesIO
@@ -18,7 +18,7 @@ from svc_daemon.extract.formats import Given
 
 
 def read(given: Given) -> Document:
-    """Read a PPTX file. Raises ExtractionFailed if it is damaged or exceeds the archive limits."""
+    """Read a PPTX file. Raises ExtractionFailed if it is damaged or over the limits."""
     check_archive(given.data, given.limits)
     flow, empty = FlowDocument(), []
     try:
@@ -27,7 +27,7 @@ def read(given: Given) -> Document:
             flow.page = number
             title = slide.shapes.title
             words = title.text_frame.text if title is not None else ""
-            # A slide without a title must not be below the heading of the previous slide.
+            # Otherwise, a slide without a title would be below the previous slide's heading.
             flow.headings.clear()
             flow.add_heading(1, words)
             has_text = _add_shapes(flow, slide.shapes, getattr(title, "shape_id", None)) or bool(words.strip())
@@ -41,7 +41,7 @@ def read(given: Given) -> Document:
 
 
 def _add_shapes(flow: FlowDocument, shapes: Iterable[Any], title_id: int | None) -> bool:
-    """Add the text of shapes and groups, except the title. Returns False if there is no text."""
+    """Add the text of shapes and groups, except the title. Returns False if there is none."""
     added: list[bool] = []
     for shape in shapes:
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:

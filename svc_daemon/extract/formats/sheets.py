@@ -1,4 +1,4 @@
-"""XLSX, ODS and XLS: each sheet is a page, with its name and column names as headings; each row is a line."""
+"""XLSX, ODS and XLS: each sheet is a page headed by its name and columns, each row a line."""
 
 from datetime import date, datetime, time, timedelta
 from io import BytesIO
@@ -17,7 +17,7 @@ Cell = int | float | str | bool | time | date | datetime | timedelta
 
 
 def read(given: Given) -> Document:
-    """Read a spreadsheet. Raises ExtractionFailed if it is damaged, encrypted or over the archive limits."""
+    """Read a spreadsheet. Raises ExtractionFailed if it is damaged, encrypted or over the limits."""
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
     flow = FlowDocument()
@@ -44,7 +44,7 @@ def read(given: Given) -> Document:
 
 
 def _cell_text(cell: Cell) -> str:
-    """Format a cell like a spreadsheet program: whole numbers without a fraction, dates without a time of midnight."""
+    """Format a cell: whole numbers without a fraction, dates without midnight."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, datetime) and cell.time() == time():

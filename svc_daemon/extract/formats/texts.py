@@ -1,4 +1,4 @@
-"""Plain text, source code, JSON and CSV: keeps the original lines, so that line numbers are those of the file."""
+"""Plain text, source code, JSON and CSV, with the file's own lines."""
 
 import csv
 import re
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 
 
 def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Decode text, with a warning if the encoding had to be guessed. Raises ExtractionFailed if the data is binary."""
+    """Decode text, with a warning if the encoding was guessed. Raises ExtractionFailed for binary data."""
     codec = text_encoding(data)
     if codec is None:
         raise failures.unsupported("The file is binary, not text.")
@@ -30,7 +30,7 @@ def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def read_text(given: Given) -> Document:
-    """Read plain text; blank lines separate paragraphs."""
+    """Read plain text. Blank lines separate paragraphs."""
     text, warnings = decode(given.data)
     document = LineDocument(text)
     document.add_paragraphs("paragraph", 0, len(document.lines) - 1)
@@ -38,7 +38,7 @@ def read_text(given: Given) -> Document:
 
 
 def read_code(given: Given) -> Document:
-    """Read source code; blank lines separate blocks."""
+    """Read source code. Blank lines separate blocks."""
     text, warnings = decode(given.data)
     document = LineDocument(text)
     document.add_paragraphs("code", 0, len(document.lines) - 1)
@@ -46,10 +46,10 @@ def read_code(given: Given) -> Document:
 
 
 def read_json(given: Given) -> Document:
-    r"""Read JSON or NDJSON, with the escape sequences in strings replaced by their characters.
+    r"""Read JSON or NDJSON, with escape sequences replaced by their characters.
 
-    The JSON is not parsed, which keeps the line numbers and allows files with comments. The escape sequences are
-    replaced, because `\u00e9` would hide a word from searches, and `\n` would attach a letter to the next word.
+    Otherwise, `\u00e9` would hide a word from searches, and `\n` would join a letter to the next word. The JSON is not
+    parsed, so line numbers stay and comments are allowed.
     """
     text, warnings = decode(given.data)
     document = LineDocument(_ESCAPE.sub(_unescape, text))
@@ -63,7 +63,7 @@ def _unescape(escape: re.Match[str]) -> str:
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     if single:
-        # Replace control characters by spaces, since they could break the line.
+        # Control characters could break the line.
         return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
     return _PLAIN.get(plain, " ")
 
@@ -71,14 +71,14 @@ def _unescape(escape: re.Match[str]) -> str:
 def read_csv(given: Given) -> Document:
     """Read each line of a CSV or TSV file as a row, under a heading of the column names.
 
-    Every chunk of rows repeats the heading, because a row means little without its column names.
+    Every chunk repeats the heading, because a row means little without it.
     """
     text, warnings = decode(given.data)
     document = LineDocument(text)
     first = next((number for number, line in enumerate(document.lines) if line.strip()), 0)
     line = document.lines[first]
     cells: list[str] = []
-    # Don't parse a line with an unclosed quote, or one that may exceed the csv module's limit of 128 KB.
+    # Not with an unclosed quote, nor beyond the csv module's limit of 128 KB.
     if line.count('"') % 2 == 0 and len(line) <= csv.field_size_limit():
         cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
     header = column_heading(cells)
@@ -91,10 +91,7 @@ def read_csv(given: Given) -> Document:
 
 
 def column_heading(cells: list[str]) -> str | None:
-    """Join the cells of a table's first row to a heading.
-
-    Returns None if they are data rather than names of columns.
-    """
+    """Join the first row's cells to a heading. Returns None if they are data, not names."""
     names = [" ".join(cell.split()) for cell in cells]
     is_header = len(names) > 1 and all(names) and not any(_NUMBER.fullmatch(name) for name in names)
     heading = ", ".join(names)
