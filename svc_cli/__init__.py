@@ -4,7 +4,7 @@
     app             the table of commands, each imported when it is called; turns errors into exit codes
     commands/       one module per noun: defines its options, makes the requests, renders the result
     sync/           makes a bucket match a folder, once or whenever files change
-    evals/, tools/  `evals` measures retrieval quality; `tools` runs the tools of `svc mcp`
+    evals/, tools/  measure search quality; run the tools of `svc mcp`
     uploads/        selects files, decides what to do with each, and sends them
     client/         the HTTP client (`from svc_cli.client import Client`)
     daemon_process  finds, starts and stops the local daemon
@@ -14,5 +14,5 @@
     interrupts      Ctrl-C: the first raises an exception, the second ends the process
     exits, errors   the exit codes, and the errors with their exit codes
 
-A module imports only modules below it in this list, and from the daemon only `wire`, `paths` and `tools`.
+A module imports only modules below it in this list.
 """

@@ -1,4 +1,4 @@
-"""Lets `python -m svc_cli` run the same command line as `svc`."""
+"""Makes `python -m svc_cli` run `svc`."""
 
 from svc_cli.main import main
 

@@ -1,4 +1,4 @@
-"""The table of commands, and the error boundary: turns every exception of a command into a message and an exit code."""
+"""The table of commands. Turns every exception of a command into a message and an exit code."""
 
 import os
 import sys
@@ -19,8 +19,7 @@ from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_b
 from svc_cli.exits import Exit
 from svc_daemon.wire.field_errors import plain
 
-#: The module of each command in `commands`, and the line that `svc --help` shows without importing it. The most used
-#: commands come first.
+#: For each command, its module in `commands` and its line in `svc --help`. The most used commands come first.
 COMMANDS: dict[str, tuple[str, str]] = {
     "upload": ("upload", "Upload files, folders or standard input into a bucket, and wait until they are searchable."),
     "import": ("imports", "Import files and web pages from URLs into a bucket, and wait until they are searchable."),
@@ -55,7 +54,7 @@ EXAMPLES = ("svc upload docs -b handbook", "svc search parental leave -b handboo
 
 
 class Commands(HelpfulGroup):
-    """The top-level group, which loads the module of a command only when it is called."""
+    """The `svc` command. Imports the module of a subcommand only when it is called."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """Return the command names in the order of `COMMANDS`."""
@@ -68,7 +67,7 @@ class Commands(HelpfulGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name. If the name is unknown, fail and suggest a similar one."""
+        """Return the command that the arguments name. Fails if there is none, and suggests a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {close[0]!r}?' if close else ''}")
@@ -98,12 +97,12 @@ def build() -> Any:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Raises KeyboardInterrupt only while output is being flushed."""
+    """Run one command line and return its exit code."""
     console = _console(arguments)
     try:
         code = _guarded(arguments, console)
         console.out.flush()
-    except BrokenPipeError:  # the program that reads the output has closed the pipe
+    except BrokenPipeError:  # the reader closed the pipe
         code = Exit.CLOSED_PIPE
     except OSError as error:
         console.answered = True  # standard output has failed, so write the error to stderr only
@@ -113,14 +112,14 @@ def run(arguments: Sequence[str]) -> int:
             if stream is not None:
                 stream.flush()
         except OSError:
-            # Discard the buffered output; otherwise Python's own flush at exit would fail too.
+            # Otherwise Python's own flush at exit would fail too.
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return code
 
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:
     try:
-        # Don't use Typer's `main`: it handles interrupts and closed pipes itself, with different exit codes.
+        # Typer's `main` would handle interrupts and closed pipes with other exit codes.
         root = build()
         with root.make_context("svc", list(arguments) or ["--help"], obj=console, **HELP_FLAGS) as context:
             return int(root.invoke(context) or 0)
@@ -145,9 +144,9 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
 
 
 def _local_trouble(error: Exception) -> UsageError | None:
-    """Return the error to report if the arguments or the system caused the exception; None if it is a bug in svc."""
+    """Return the error to report; None if the exception is a bug in svc."""
     if isinstance(error, UnicodeEncodeError):
-        # Python decodes arguments that are not UTF-8 to lone surrogates, which can't be encoded for a request.
+        # Python decodes arguments that are not UTF-8 to characters that can't be encoded.
         odd = error.object[max(0, error.start - 40) : error.end + 40]
         return UsageError(f"{odd!r} is not UTF-8 text.", hint="use UTF-8 for names, titles and words.")
     if isinstance(error, OSError) and (error.filename is not None or error.errno in NO_ROOM):
@@ -163,17 +162,17 @@ def _fail(console: Console, error: SvcError) -> int:
 
 
 def _console(arguments: Sequence[str]) -> Console:
-    """Create the console. The format is read from the raw arguments, so that it applies to usage errors too."""
+    """Create the console. Its format is read from the raw arguments, because it applies to usage errors too."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # File names may contain bytes that can't be encoded; printing such a name must not fail.
+            # A file name may contain bytes that can't be encoded.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if sys.stdin is None:
-        # A shell can start svc with standard input closed (`<&-`); treat it as empty.
+        # A shell can start svc with standard input closed (`<&-`).
         sys.stdin = TextIOWrapper(BytesIO())
     before_dashes = list(takewhile(lambda argument: argument != "--", arguments))
     form: Format = "ndjson" if "--ndjson" in before_dashes else "json" if "--json" in before_dashes else "text"
-    # A shell can start svc with an output stream closed (`>&-`), which Python represents as None; discard that output.
+    # A stream is None if the shell closed it (`>&-`).
     return Console(
         sys.stdout or StringIO(), sys.stderr or StringIO(), os.environ, form, debug="--debug" in before_dashes
     )

@@ -1,7 +1,4 @@
-"""Prints the names of all buckets for the completion scripts, which need them at each TAB.
-
-It imports neither Typer nor the table of commands, which would take half of the time of `svc bucket ls --names`.
-"""
+"""Prints the names of all buckets for the completion scripts. Imports little, because it runs at each TAB."""
 
 import os
 import sys
@@ -14,10 +11,7 @@ from svc_cli.settings import CliSettings
 
 
 def write_bucket_names() -> bool:
-    """Print the slug of each bucket, as `svc bucket ls --names` does.
-
-    Returns False if that fails; then the caller runs the command itself, which reports the error.
-    """
+    """Print the slug of each bucket, as `svc bucket ls --names` does. Returns False if that fails."""
     try:
         console = Console(sys.stdout, sys.stderr, os.environ, is_quiet=True)
         with connected(CliSettings.load(os.environ, Path.cwd()), console, autostart=False) as (client, _):

@@ -11,9 +11,8 @@ from svc_daemon.wire.certificates import pin
 def tls_context(certificate: str | None = None) -> ssl.SSLContext:
     """Return the TLS context for connections to a service.
 
-    If `certificate` (in PEM form) is given, only this certificate is accepted; it comes from the data directory of the
-    local daemon. Otherwise, certificates are accepted if they are signed by an authority in SSL_CERT_FILE or
-    SSL_CERT_DIR or, if neither variable is set, in the list of the package certifi, which is the same on every system.
+    If `certificate` (in PEM form) is given, only this certificate is accepted. Otherwise, the authorities in
+    SSL_CERT_FILE or SSL_CERT_DIR are trusted; if neither is set, those of the package certifi.
     Raises UsageError if the file can't be used.
     """
     if certificate is not None:
@@ -31,7 +30,7 @@ def _trusting(file: str | None, folder: str | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder)
     except OSError as error:
-        # The `strerror` of an SSLError doesn't explain the problem, so it is replaced by our own words.
+        # The `strerror` of an SSLError doesn't explain the problem.
         reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
         raise UsageError(f"SSL_CERT_FILE names {file}, which can't be used: {reason}.") from error
     context.set_alpn_protocols(["http/1.1"])

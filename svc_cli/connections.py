@@ -1,4 +1,4 @@
-"""Connects to the configured service: finds its address, verifies that it is the right one, and selects the key."""
+"""Finds the configured service, verifies that it is the right one, and selects the API key for it."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class ServiceConnection:
     destination: ServiceAddress
     health: DaemonHealth
     credential: Credential
-    #: Whether this run of `svc` started the daemon. If so, the daemon has the environment variables of this run.
+    #: Whether this run of `svc` started the daemon, so that both have the same environment variables.
     is_new: bool = False
 
 
@@ -38,8 +38,8 @@ def reach(
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
     """Find the service at the configured address. Without one, find the local daemon, and start it if necessary.
 
-    The last value returned is True if the daemon was started by this call. Raises DaemonUnreachable if no verified
-    service answers, and Incompatible if it has no API version in common with this `svc`.
+    The last value is True if this call started the daemon. Raises DaemonUnreachable if no verified service answers,
+    and Incompatible if it and this `svc` have no API version in common.
     """
     found = settings.find("base_url", base_url)
     installation = Installation(settings.environ)
@@ -69,10 +69,9 @@ def reach(
 def connected(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> Iterator[tuple["Client", ServiceConnection]]:
-    """Yield a client for the configured service, with its key; the client is closed when the block ends.
+    """Yield a client for the configured service; it is closed when the block ends.
 
-    Raises the errors of `reach`, and NotAuthenticated if there is no key or the stored key belongs to another
-    installation.
+    Raises the errors of `reach`, and NotAuthenticated if there is no key for this installation.
     """
     destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
     credential = find_key(settings.environ, destination)
@@ -84,7 +83,7 @@ def connected(
             hint="if you expected this, `svc auth login` stores a key for the new installation.",
             details={"expected": credential.installation_id, "found": health.installation_id},
         )
-    # Delay Ctrl-C, because Python may lose a KeyboardInterrupt that is raised during an import.
+    # Python may lose a KeyboardInterrupt that is raised during an import.
     with shielded():
         from svc_cli.client.api import Client
 
@@ -120,7 +119,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
             details={"address": origin},
         )
     if isinstance(seen, Foreign):
-        # Users may have copied an address that ends in /v1, as OpenAI's clients expect.
+        # OpenAI's clients expect an address that ends in /v1.
         has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
         raise DaemonUnreachable(
             f"What listens at {origin} is not svc: {seen.reason}.",
@@ -138,10 +137,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
-    """Print a note if the service has another version than this `svc`.
-
-    If `is_ours`, the service is the local daemon, and the note may advise to restart it.
-    """
+    """Print a note if the service has another version than this `svc`. `is_ours`: it is the local daemon."""
     if running == VERSION:
         return
     installed, served = (tuple(map(int, re.findall(r"\d+", version))) for version in (VERSION, running))
@@ -155,8 +151,7 @@ def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
-    """Whether the local installation's daemon answered. Raises DaemonUnreachable if the answer claims that it did, but
-    contains no proof."""
+    """Whether the local daemon answered. Raises DaemonUnreachable if a service claims to be it without proof."""
     record = installation.record()
     if (
         record is None
@@ -172,7 +167,7 @@ def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) ->
 def _warn_of_unused_settings(
     client: "Client", destination: ServiceAddress, settings: CliSettings, console: Console
 ) -> None:
-    """Warn if the environment sets an address or limits other than those the running daemon uses."""
+    """Warn if the running daemon does not use the address or the limits in the environment."""
     listen = settings.environ.get("SVC_LISTEN", "")
     if listen and not listen.endswith(":0") and not destination.base_url.endswith(f"//{listen}"):
         console.warn(

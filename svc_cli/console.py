@@ -1,7 +1,7 @@
-"""The two output streams: data on stdout, messages on stderr. Colours are decided for each stream.
+"""Writes results to stdout and messages to stderr.
 
-With `--json`, exactly one JSON value is written to stdout, even on failure. With `--ndjson`, each event is written as a
-line of JSON when it happens, followed at the end by the same JSON value. Everything else is written to stderr.
+With `--json`, stdout gets exactly one JSON value, even on failure. With `--ndjson`, it gets a line of JSON for each
+event first.
 """
 
 import json
@@ -16,8 +16,7 @@ from svc_cli.errors import SvcError
 Format = Literal["text", "json", "ndjson"]
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-#: C0 and C1 control characters except tab and newline, and bidirectional overrides. They are escaped so that untrusted
-#: text can't control the terminal.
+#: Characters that are escaped, so that untrusted text can't control the terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -27,7 +26,7 @@ class OutputLost(OSError):
 
 @dataclass(slots=True)
 class Console:
-    """Where a command writes its output; there is one per run of `svc`."""
+    """Where one run of `svc` writes its output."""
 
     out: TextIO
     err: TextIO
@@ -47,7 +46,7 @@ class Console:
         return self.format == "text"
 
     def show(self, value: Any, text: Callable[[], str]) -> None:
-        """Write the result of a command: the text that `text()` returns or, with --json, `value` as JSON."""
+        """Write the result of a command: the text of `text()` or, with `--json`, `value`."""
         if self.is_text:
             self.print(text())
         else:
@@ -60,7 +59,7 @@ class Console:
         self._write(self.out, json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
 
     def show_page(self, page: Mapping[str, Any], rows: str, text: Callable[[], str]) -> None:
-        """Write a page of results; with `--ndjson`, one line per row, then a line with the page's other fields."""
+        """Write a page of results. With `--ndjson`, each of `page[rows]` is written as an event."""
         if self.format == "ndjson":
             for row in page[rows]:
                 self.event(row)
@@ -79,7 +78,7 @@ class Console:
             self._write(self.out, text + "\n")
 
     def write(self, text: str) -> None:
-        """Write part of a line to stdout and flush it; `print` writes whole lines."""
+        """Write text to stdout without a newline, and flush it."""
         self._write(self.out, text)
         self.out.flush()
 
@@ -87,7 +86,7 @@ class Console:
         """Write bytes to stdout unchanged, after any text written before."""
         self.out.flush()
         binary = getattr(self.out, "buffer", None)
-        if binary is not None:  # stdout has no buffer if it was closed before svc started
+        if binary is not None:  # None if stdout was closed before svc started
             binary.write(block)
 
     def message(self, text: str) -> None:
@@ -111,7 +110,7 @@ class Console:
             self._write(self.err, f"{self.paint('next:', 'dim', self.err)} {clean(command)}\n")
 
     def fail(self, error: SvcError) -> None:
-        """Report an error: a line and a hint on stderr and, with `--json` or `--ndjson`, the error object on stdout."""
+        """Report an error on stderr and, in JSON formats, also on stdout."""
         if not self.is_text and not self.answered:
             self.answer(error.envelope())
         self._write(self.err, f"{self.paint('error:', 'red', self.err)} {clean(error.message)}\n")
@@ -144,7 +143,7 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            # An error on stderr is ignored, because only a message is lost, not data.
+            # On stderr only a message is lost.
             if stream is self.out:
                 raise OutputLost(error.errno, error.strerror) from error
 
@@ -162,10 +161,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether to write colours: never with NO_COLOR, always with FORCE_COLOR, otherwise on a terminal.
-
-    On a terminal, TERM=dumb and CI turn colours off.
-    """
+    """Whether to write colours: on a terminal, unless an environment variable decides otherwise."""
     if environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR", "0") not in {"", "0"}:

@@ -1,8 +1,7 @@
 """Stores API keys by origin (scheme, host and port of a URL), and selects the key to send to a service.
 
-A key comes from the environment, a key file, the file of `svc auth login` (mode 0600), or the local installation's
-admin key. There is no flag for keys. A stored key is sent only to the origin it was stored for, and a key from the
-environment is not sent to a remote address that only a project's `svc.toml` names.
+A stored key is sent only to its origin. A key from the environment is not sent to a remote address that only a
+project's `svc.toml` names.
 """
 
 import ipaddress
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_daemon import paths
 
-#: The hint if the local installation's admin key can't be read.
+#: The hint if the local admin key can't be read.
 ADMIN_HINT = "`svc-daemon key create --team default --preset admin --save` makes another key for this installation."
 LOGIN_HINT = "`svc auth login` stores a key; SVC_API_KEY or SVC_API_KEY_FILE give one for this run."
 
@@ -37,15 +36,14 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """The address of a service, and the facts that decide which key is sent to it."""
+    """The address of a service, and what decides which key is sent to it."""
 
     base_url: str
     #: Whether the address comes from a project's `svc.toml`, which may be untrusted.
     from_project: bool = False
-    #: The path of the local installation's admin key; None unless the local daemon has proved that it listens at this
-    #: address.
+    #: The path of the local admin key; None unless the local daemon has proved that it listens at this address.
     admin_key: Path | None = None
-    #: The local daemon's certificate, in PEM form, if its address was found in the data directory and is https.
+    #: The certificate, in PEM form, if this is a local daemon that uses https.
     certificate: str | None = None
 
     @property
@@ -67,11 +65,10 @@ def origin_of(base_url: str) -> str:
 
 
 def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
-    """Return the key from the environment, else that of the key file, else that stored for this origin, else the
-    admin key.
+    """Return the key from the environment, the key file, `svc auth login` or the local admin key, in this order.
 
-    Raises NotAuthenticated if there is none, or if a key from the environment would be sent to a remote address that
-    only a project's `svc.toml` names.
+    Raises NotAuthenticated if there is none. Also raises it if only a project's `svc.toml` names the remote address,
+    and the key is from the environment.
     """
     given, path = None, environ.get("SVC_API_KEY_FILE")
     if environ.get("SVC_API_KEY"):
@@ -107,7 +104,7 @@ def is_loopback(base_url: str) -> bool:
 
 
 class CredentialFile:
-    """The file of `svc auth login`: JSON `{origin: {key, installation_id}}`, readable by this user only."""
+    """The file in which `svc auth login` stores keys; only this user can read it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.path = paths.config_dir(environ) / "credentials.json"
@@ -143,7 +140,7 @@ class CredentialFile:
     def _write(self, keys: dict[str, dict[str, str]]) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
-        # Create the file with mode 0600: with a later chmod, other users could read it in between.
+        # With a later chmod, other users could read it in between.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(keys, file, indent=2)

@@ -1,7 +1,7 @@
-"""Checks which service answers at an address by requesting `/healthz`, without an API key.
+"""Checks which service answers at an address, without sending it an API key.
 
-On a shared machine another user's program may listen on the daemon's port, and the daemon's installation id is public.
-So before a key is sent to the local daemon, it must prove that it knows the secret in the data directory.
+Another user's program may listen on the daemon's port. So the local daemon must first prove that it knows the secret
+in its data directory.
 """
 
 import json
@@ -19,18 +19,18 @@ from svc_cli.errors import Incompatible
 from svc_daemon.wire.proofs import prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
-#: Long enough for a daemon under load. If nothing listens on the port, the connection is refused at once.
+#: Long enough for a daemon under load.
 PROBE_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonHealth:
-    """The answer of an svc daemon."""
+    """What an svc daemon answers to `/healthz`."""
 
     installation_id: str
     version: str
     api: str
-    #: The whole JSON object of the answer, with uptime, queue and writer counters.
+    #: The whole JSON object of the answer.
     answer: dict[str, Any]
     #: Whether the daemon has proved that it knows the secret.
     is_proven: bool = False
@@ -38,12 +38,12 @@ class DaemonHealth:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """The result of a probe if another program answered, or if no valid answer came before the timeout."""
+    """The result of `probe` if no svc daemon answered in time."""
 
     reason: str
-    #: Whether the program accepted the connection but did not answer, which may be a daemon that hangs.
+    #: Whether the connection was accepted but no answer came; the daemon may hang.
     is_silent: bool = False
-    #: Whether the program presented a TLS certificate that is not trusted.
+    #: Whether the TLS certificate is not trusted.
     is_untrusted: bool = False
 
 
@@ -53,10 +53,9 @@ def probe(
     secret: bytes | None = None,
     certificate: str | None = None,
 ) -> DaemonHealth | Foreign | None:
-    """Request `/healthz`, and check the proof of `secret` if it is given. Returns None if nothing listens at the
-    address.
+    """Request `/healthz`, and check that the daemon knows `secret`, if given. Returns None if nothing listens there.
 
-    `certificate` has the same meaning, and causes the same UsageError, as in `tls_context`.
+    `certificate` is passed to `tls_context`.
     """
     connection = _connect(base_url, timeout_s, certificate)
     if not isinstance(connection, HTTPConnection):
@@ -97,13 +96,13 @@ def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPCo
     except SSLError as error:
         return Foreign(f"it does not speak TLS ({error.reason})")
     except (OSError, UnicodeError):
-        # A UnicodeError means that a label of the host name is empty or too long.
+        # UnicodeError: a part of the host name is empty or too long.
         return None
     return connection
 
 
 def check_api(health: DaemonHealth, where: str) -> None:
-    """Raise Incompatible if the daemon has no API version in common with this `svc`."""
+    """Raise Incompatible if the daemon and this `svc` have no API version in common."""
     match = re.fullmatch(r"(\d+)-(\d+)", health.api)
     if match and int(match[1]) <= API_NEWEST and int(match[2]) >= API_OLDEST:
         return

@@ -1,11 +1,7 @@
 """Finds, starts and stops the local daemon.
 
-One daemon owns a data directory: it holds a lock on it as long as it runs. The file `daemon.json` in the directory says
-where the daemon listens, but may be stale. It is trusted only if `/healthz` at that address returns the same
-installation id and proves knowledge of the directory's secret. So a reused process id or another program on the port,
-even another user's, can't be mistaken for the daemon, and no key is sent to it.
-
-A second lock guards the start: if 20 commands run at once, one starts the daemon and the others find it.
+The file `daemon.json` says where the daemon listens, but may be stale. So the daemon at that address must prove that it
+knows the secret in the data directory before a key is sent to it.
 """
 
 import fcntl
@@ -30,24 +26,24 @@ from svc_daemon.wire.proofs import parse_secret
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
 START_TIMEOUT_S = 10.0
-#: Seconds to wait until a daemon has stopped. It stops within 10 s; the rest is for a machine under load.
+#: Seconds to wait until a daemon has stopped, which takes up to 10 s.
 STOP_TIMEOUT_S = 15.0
-#: If starting the daemon takes longer than this many seconds, the user is notified.
+#: Seconds after which the user is notified that the daemon is starting.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
-#: Number of bytes at the end of the log in which its last lines are looked for.
+#: Maximum bytes to read from the end of the log.
 LOG_TAIL_BYTES = 64 * 1024
-#: Bytes of free disk space required for capturing the output of a daemon that fails to start.
+#: Bytes of disk space reserved for the output of a daemon that fails to start.
 OUTPUT_BYTES = 4096
-#: A folder in memory, used if the disk is full. Exists on Linux only; elsewhere the default temporary folder is used.
+#: A folder in memory (on Linux), used if the disk is full.
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the file in it has no name
-#: Pause in seconds before another attempt if the data directory is locked.
+#: Seconds until the next attempt if the data directory is locked.
 LOCKED_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A running daemon that has proved to own this data directory."""
+    """A running daemon that has proved that it uses this data directory."""
 
     pid: int
     base_url: str
@@ -56,7 +52,7 @@ class Daemon:
 
     @property
     def certificate(self) -> str | None:
-        """The certificate that the daemon must present, in PEM form; None if it uses plain HTTP."""
+        """The daemon's certificate in PEM form; None if it uses plain HTTP."""
         return pem_in(self.record)
 
 
@@ -71,7 +67,7 @@ class LogPlace:
 
 
 class Installation:
-    """A data directory, as selected by the environment, and the daemon that owns it."""
+    """The data directory that the environment selects, and its daemon."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
@@ -79,12 +75,12 @@ class Installation:
 
     @property
     def fixed_url(self) -> str | None:
-        """Return the configured or default address of the daemon; None if it uses any free port."""
+        """Return the daemon's configured or default address; None if it uses any free port."""
         listen = self.environ.get("SVC_LISTEN") or (DEFAULT_ADDRESS if paths.is_default_data_dir(self.environ) else "")
         return f"http://{listen}" if listen and not listen.endswith(":0") else None
 
     def record(self) -> dict[str, Any] | None:
-        """Return the content of `daemon.json`, perhaps left by a daemon that has ended; None if it is missing."""
+        """Return the content of `daemon.json`, which may be stale; None if it is missing."""
         try:
             found = json.loads(self.files.daemon.read_text("utf-8"))
         except (OSError, ValueError):
@@ -92,7 +88,7 @@ class Installation:
         return found if isinstance(found, dict) and "base_url" in found else None
 
     def secret(self) -> bytes | None:
-        """Return the secret that this directory's daemon must prove to know; None if it can't be read."""
+        """Return the secret that the daemon must prove to know; None if it can't be read."""
         try:
             return parse_secret(self.files.secret.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
@@ -101,7 +97,7 @@ class Installation:
     def find(self) -> Daemon | None:
         """Return the running daemon; None if none runs.
 
-        Raises DaemonUnreachable if the daemon doesn't answer or can't be verified, or if another program uses its port.
+        Raises DaemonUnreachable if it doesn't answer, or if what answers can't be verified.
         """
         record = self.record()
         seen = probe(str(record["base_url"]), secret=self.secret(), certificate=pem_in(record)) if record else None
@@ -120,7 +116,7 @@ class Installation:
         return None
 
     def unproven(self, base_url: str, pid: int) -> DaemonUnreachable:
-        """Return the error for a service that claims to be this directory's daemon but can't prove it."""
+        """Return the error for a service that claims to be this daemon but can't prove it."""
         return DaemonUnreachable(
             f"What answers at {base_url} did not prove that it is the daemon of {self.files.root}; no key was sent.",
             code="svc_daemon_unproven",
@@ -141,9 +137,9 @@ class Installation:
                 return self._start(output, report, listen), True
 
     def stop(self) -> int | None:
-        """Terminate the running daemon, and wait until it has ended. Returns its process id; None if none was running.
+        """Stop the daemon and wait until it has ended. Returns its process id; None if none was running.
 
-        Raises DaemonUnreachable if it has not ended after STOP_TIMEOUT_S.
+        Raises DaemonUnreachable if it has not ended in time.
         """
         daemon = self.find()
         if daemon is None:
@@ -159,12 +155,12 @@ class Installation:
         return daemon.pid
 
     def command(self, listen: str | None = None, faults: Path | None = None) -> list[str]:
-        """Return the command that runs the daemon in the foreground; `faults` is the argument of `--faults`."""
+        """Return the command that runs the daemon in the foreground."""
         options = [*(["--listen", listen] if listen else []), *(["--faults", str(faults)] if faults else [])]
         return [sys.executable, "-m", "svc_daemon", "serve", *options]
 
     def child_environ(self) -> dict[str, str]:
-        """Return the daemon's environment. SVC_DATA_DIR is made absolute, since the daemon's current folder differs."""
+        """Return the daemon's environment. SVC_DATA_DIR is absolute, because the daemon runs in another folder."""
         folders = {"SVC_DATA_DIR": str(self.files.root)} if self.environ.get("SVC_DATA_DIR") else {}
         return {**self.environ, **folders}
 
@@ -173,10 +169,7 @@ class Installation:
         return self.read_log(None)[0][-lines:] if lines else []
 
     def read_log(self, place: LogPlace | None) -> tuple[list[str], LogPlace | None]:
-        """Return the lines that were written to the log after this place, and the place after them.
-
-        None means a place near the end of the log. If the log was rotated, the lines of both files are returned.
-        """
+        """Return the log's lines after this place, and the place after them. None means the last lines of the log."""
         log, lines = self.files.log, list[str]()
         rotated = log.with_name(f"{log.name}.1")
         with suppress(FileNotFoundError):
@@ -194,7 +187,7 @@ class Installation:
             if found:
                 return found
             if process.poll() == Exit.LOCKED:
-                # Another daemon, which is about to end, still holds the lock of the data directory.
+                # A daemon that is about to end still holds the lock of the data directory.
                 time.sleep(LOCKED_PAUSE_S)
                 process = self._spawn(output, listen)
             elif process.poll() is not None:
@@ -214,7 +207,7 @@ class Installation:
         )
 
     def _open_output(self) -> BinaryIO:
-        """Open a file for what the daemon prints until it has opened its log; in memory if the disk is full."""
+        """Open a file for what the daemon prints while it starts; in memory if the disk is full."""
         path = self.files.log.with_name("start.log")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -226,11 +219,11 @@ class Installation:
         return output
 
     def _spawn(self, output: BinaryIO, listen: str | None) -> "subprocess.Popen[bytes]":
-        """Start the daemon in a session of its own, so that Ctrl-C or closing the terminal doesn't stop it."""
+        """Start the daemon so that neither Ctrl-C nor closing the terminal stops it."""
         output.truncate(0)
         return subprocess.Popen(
             self.command(listen),
-            # `python -m` searches the current folder first, so run in the folder of our packages, not in the user's.
+            # `python -m` imports from the current folder first, which must not be the user's.
             cwd=Path(paths.__file__).parent.parent,
             env=self.child_environ(),
             stdin=subprocess.DEVNULL,
@@ -259,8 +252,7 @@ class Installation:
         self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # This can't block for long: the process that holds the lock gives up after START_TIMEOUT_S, and if it dies,
-            # the kernel releases the lock.
+            # This can't block for long: its holder gives up after START_TIMEOUT_S.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
@@ -268,13 +260,13 @@ class Installation:
 
 
 def pem_in(record: Mapping[str, Any]) -> str | None:
-    """Return the certificate that the daemon wrote into `daemon.json`, in PEM form."""
+    """Return the daemon's certificate, in PEM form, from the content of `daemon.json`."""
     return (record.get("certificate") or {}).get("pem")
 
 
 def _is_alive(pid: int) -> bool:
     try:
-        # A daemon that this process started stays a zombie until its exit status is read.
+        # If this process started the daemon, it stays a zombie until its exit status is read.
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             return False
     except ChildProcessError:
@@ -289,9 +281,9 @@ def _is_alive(pid: int) -> bool:
 
 
 def _read_lines(path: Path, place: LogPlace | None) -> tuple[list[str], LogPlace]:
-    """Return the complete lines of a file after this place, and the place after them.
+    """Return the file's complete lines after this place, and the place after them.
 
-    If the place is in another file, all lines are returned.
+    Returns all lines if the place is in another file.
     """
     with path.open("rb") as file:
         found, rest = os.fstat(file.fileno()), b""

@@ -1,4 +1,4 @@
-"""Downloads: bytes that are checked while they arrive, and files that are replaced only when all bytes are there."""
+"""Checks downloaded bytes, and replaces a file only when all of them have arrived."""
 
 import fcntl
 import hashlib
@@ -13,7 +13,7 @@ from svc_daemon.wire import JsonMapping
 
 
 def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the blocks. Raises BadAnswer after the last block if the SHA-256 differs from that of the uploaded file."""
+    """Yield the blocks. Raises BadAnswer after the last one if their SHA-256 is not that of the source."""
     digest = hashlib.sha256()
     for block in blocks:
         digest.update(block)
@@ -26,16 +26,14 @@ def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
 def replacing(output: str) -> Iterator[BinaryIO]:
     """Open a draft in the folder of `output`, and rename it to `output` at the end of the block.
 
-    If `output` is a symbolic link, its target is replaced. A draft that was left by a killed command is overwritten.
-    Raises UsageError if `output` exists but is not a regular file, if its folder does not exist, or if another command
-    is writing it.
+    Raises UsageError if `output` is not a regular file, its folder does not exist, or another command is writing it.
     """
     path = Path(os.path.realpath(output))
     if output == "-":
         raise UsageError("A file is written, not standard output.", hint="name it, or ./- if that is its name.")
     if path.is_dir():
         raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
-    # The rename would replace the device or pipe by a regular file. A user with root rights could replace /dev/null.
+    # The rename would replace a device such as /dev/null by a regular file.
     if path.exists() and not path.is_file():
         raise UsageError(f"{output} is not a regular file.", hint="name a file that may be replaced.")
     if not path.parent.is_dir():
@@ -58,7 +56,7 @@ def replacing(output: str) -> Iterator[BinaryIO]:
 
 
 def _is_ours(file: BinaryIO, draft: Path) -> bool:
-    """Lock the open draft. Returns False if another process has locked or renamed it, or if another user owns it."""
+    """Lock the open draft. Returns False if it belongs to another command or user."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         facts = os.fstat(file.fileno())

@@ -1,4 +1,4 @@
-"""The errors that `svc` and its Python client raise, each with its exit code and usually a hint.
+"""The errors that `svc` and its Python client raise.
 
 SvcError             the base class: an error code, a sentence and a hint
  ├─ ApiError         the service returned an error response
@@ -37,7 +37,7 @@ NO_ROOM = {
 
 
 class SvcError(Exception):
-    """The base class of all errors: a code for programs, a sentence and a hint for people."""
+    """The base class of all errors."""
 
     #: Error codes of the client start with `svc_`; those of the API never do.
     code: str = "svc_error"
@@ -71,14 +71,12 @@ class SvcError(Exception):
         }
 
     def envelope(self) -> dict[str, Any]:
-        """Return the value that `--json` prints if the command as a whole fails."""
+        """Return what `--json` prints if the command fails."""
         return {"error": self.body(), "request_id": self.request_id, "exit_code": int(self.exit)}
 
 
 def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the error of one item (such as a file), with defaults for missing fields, so that all errors have the same
-    fields.
-    """
+    """Return the error of one item, such as a file, with defaults for missing fields."""
     missing = {"retryable": False, "details": {}, "hint": HINTS.get(error["code"]), "request_id": None}
     return {"code": error["code"], "message": error["message"], **missing, **error}
 
@@ -88,7 +86,7 @@ class ApiError(SvcError):
 
     def __init__(self, status: int, error: Mapping[str, Any], request_id: str | None = None) -> None:
         super().__init__(
-            # Replace the API's query parameter with the flag of the command line.
+            # Name the flag instead of the API's query parameter.
             str(error.get("message") or f"The service answered {status}.").replace("force=true", "--force"),
             code=str(error.get("code") or "svc_bad_answer"),
             details=dict(error.get("details") or {}),
@@ -117,7 +115,7 @@ class Declined(SvcError):
 
 
 def refused_by_system(error: OSError) -> UsageError:
-    """Convert an OSError to a UsageError: for example, access was denied, or the disk is full."""
+    """Convert an OSError, such as a full disk, to a UsageError."""
     message = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
     return UsageError(message, code="svc_file_refused", hint=NO_ROOM.get(error.errno or 0))
 
@@ -143,7 +141,7 @@ class NetworkFailed(SvcError):
     code = "svc_network_failed"
     exit = Exit.TEMPORARY
     retryable = True
-    #: Whether the connection could not even be opened, so that the next request would fail too.
+    #: Whether the next request would fail too, because no connection could be opened.
     is_dead: bool = False
 
 
@@ -174,7 +172,7 @@ class SyncRunning(SvcError):
 
 
 class NotReady(SvcError):
-    """`details["sources"]` has the last state of each source that is not ready, by id."""
+    """A source that was waited for has failed or is gone. `details["sources"]` has the states by id."""
 
     code = "svc_not_ready"
     exit = Exit.FAILED

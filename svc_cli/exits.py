@@ -1,4 +1,4 @@
-"""The exit codes of `svc`, and the mapping from API errors to exit codes."""
+"""The exit codes of `svc`, and which of them an API error causes."""
 
 from enum import IntEnum
 
@@ -6,11 +6,11 @@ from enum import IntEnum
 class Exit(IntEnum):
     """The exit code of a command, for scripts."""
 
-    #: Done; files that are skipped by rules are listed and do not count as failures.
+    #: Done. Skipped files are not failures.
     DONE = 0
     #: An unexpected error: a bug in svc.
     BUG = 1
-    #: Wrong usage or configuration, or a question that can't be asked because there is no terminal.
+    #: Wrong usage or configuration, or a question without a terminal to ask it.
     USAGE = 2
     #: The request was refused or failed, or at least one of several did.
     FAILED = 3
@@ -18,7 +18,7 @@ class Exit(IntEnum):
     DENIED = 4
     #: Bucket, source or local path not found.
     MISSING = 5
-    #: Conflict: the name is taken, the idempotency key was used for another request, or the object is still in use.
+    #: Conflict: for example, the name is taken, or the object is still in use.
     CONFLICT = 6
     #: A response with status 429 or 5xx, or a network error, after the last retry.
     TEMPORARY = 7
@@ -26,7 +26,7 @@ class Exit(IntEnum):
     TIMEOUT = 8
     #: `diff` or `sync --dry-run --exit-code` found changes to make.
     PENDING = 10
-    #: Safety stop: the folder is missing or empty, or more files are gone than `--max-delete` allows.
+    #: Safety stop: the folder is missing or empty, or too many files are gone.
     SAFETY = 11
     #: The daemon can't be reached and could not be started.
     UNREACHABLE = 12
@@ -40,7 +40,7 @@ class Exit(IntEnum):
     CLOSED_PIPE = 141
 
 
-#: Error codes that count as conflicts, whatever their HTTP status is (`force_required` has status 400).
+#: Error codes that count as conflicts, whatever their HTTP status is.
 CONFLICT_CODES = frozenset({"idempotency_key_conflict", "delete_blocked", "force_required"})
 
 _BY_STATUS = {
@@ -54,9 +54,9 @@ _BY_STATUS = {
 
 
 def exit_for_answer(status: int, code: str, retryable: bool) -> Exit:
-    """Return the exit code for an API error. Its code decides first, then `retryable`, then its HTTP status."""
+    """Return the exit code for an API error with this HTTP status."""
     if code in CONFLICT_CODES or code.endswith("_exists"):
         return Exit.CONFLICT
-    if retryable or status >= 500:  # after any server error, the same request may succeed later
+    if retryable or status >= 500:  # the same request may succeed later
         return Exit.TEMPORARY
     return _BY_STATUS.get(status, Exit.FAILED)

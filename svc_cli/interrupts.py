@@ -1,11 +1,8 @@
 """Handles Ctrl-C: the first raises KeyboardInterrupt in the main thread, the second ends the process immediately.
 
-A signal handler may run between any two bytecode instructions. If it raises while the main thread holds a lock of a
-thread pool, a future or an event, the lock may stay locked forever. Code that takes such locks runs in `shielded()`,
-which delays the exception until the code has ended. The code must end within a moment.
-
-Python ignores exceptions that are raised inside a destructor, for example of a generator that was not exhausted. An
-interrupt that was lost in this way is sent again a moment later.
+An exception that is raised while the main thread takes the lock of a queue or an event could leave it locked forever.
+Such code runs in `shielded()`, which delays the exception. Python ignores exceptions in destructors; an interrupt that
+was lost there is sent again.
 """
 
 import _thread
@@ -20,7 +17,7 @@ from types import FrameType
 
 from svc_cli.exits import Exit
 
-#: Seconds before an interrupt that a destructor swallowed is sent again; by then, the destructor has ended.
+#: Seconds before a lost interrupt is sent again; by then, the destructor has ended.
 _RESEND_S = 0.01
 
 
@@ -55,20 +52,20 @@ class InterruptHandler:
                 raise KeyboardInterrupt
 
     def resend(self) -> None:
-        """Send the interrupt again after a short delay, because its exception was lost."""
+        """Send the interrupt again after a moment, because its exception was lost."""
         self._is_resent = True
-        # Don't use `threading.Thread`: it acquires locks that the interrupted code may hold.
+        # `threading.Thread` takes locks that the interrupted code may hold.
         _thread.start_new_thread(_interrupt_soon, (threading.get_ident(),))
 
 
 def _interrupt_soon(thread: int) -> None:
     time.sleep(_RESEND_S)
-    # Send the signal to the main thread: a signal to another thread would not wake it while it waits for a lock.
+    # A signal to another thread would not wake the main thread.
     signal.pthread_kill(thread, signal.SIGINT)
 
 
 def listen() -> None:
-    """Install the handler for Ctrl-C, and the hook that detects interrupts lost in destructors."""
+    """Install the handler for Ctrl-C, and a hook that detects lost interrupts."""
     handler = InterruptHandler()
     report_unraisable = sys.unraisablehook
 
@@ -85,14 +82,14 @@ def listen() -> None:
 def leave(_number: int, _frame: FrameType | None) -> None:
     """End the process at once."""
     if sys.stderr is not None and sys.stderr.isatty():
-        # Show the cursor, which a progress bar may have hidden.
+        # A progress bar may have hidden the cursor.
         os.write(2, b"\x1b[?25h")
     os._exit(Exit.INTERRUPTED)
 
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Delay Ctrl-C until the block ends, for code that acquires locks. The block must end within a moment."""
+    """Delay Ctrl-C until the block ends. For short code that takes locks."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, InterruptHandler) and threading.current_thread() is threading.main_thread():
         with handler.shield():

@@ -1,4 +1,4 @@
-"""Shows the progress of a long command: a bar on a terminal, otherwise occasional lines, or nothing."""
+"""Shows the progress of a command as a bar, as occasional lines, or not at all."""
 
 import threading
 import time
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 Style = Literal["auto", "bar", "plain", "none"]
 
-#: Minimum time between two lines if there is no terminal, to keep the logs of CI builds short.
+#: Minimum time between two lines, to keep logs short.
 PLAIN_INTERVAL_S = 10.0
-#: Minimum time between two lines as a fraction of the elapsed time, so that lines become rarer in a long run.
+#: Minimum time between two lines, as a share of the elapsed time.
 PLAIN_SHARE = 0.25
-#: Maximum time between two lines, because some CI services treat longer silence as a hang.
+#: Maximum time between two lines: some CI services end silent jobs.
 LONGEST_SILENCE_S = 300.0
-#: Minimum elapsed time before a rate is shown, because it varies too much at first.
+#: No rate is shown before, because it varies too much.
 SHORTEST_RATE_S = 1.0
 
 
 class Flow:
-    """Counts sent bytes for the note shown next to the progress. Thread-safe."""
+    """Counts sent bytes, to show them next to the progress. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class Flow:
             self._sent_bytes += size_bytes
 
     def note(self, waiting: int = 0) -> str:
-        """Describe how many bytes were sent, at what rate, and how many requests are waiting for the rate limit."""
+        """Describe the bytes sent and their rate. `waiting` requests wait for the service's rate limit."""
         words = [_size(self._sent_bytes)]
         seconds = 0.0 if self._began_s is None else self._clock() - self._began_s
         if seconds >= SHORTEST_RATE_S:
@@ -55,7 +55,7 @@ def _size(size_bytes: float) -> str:
 
 
 class Progress(Protocol):
-    """A display that shows one phase of the work at a time.
+    """A display of one phase of the work at a time.
 
     `begin` starts a phase; `total` is None if it is unknown. `update` sets how many items are done.
     """
@@ -72,7 +72,7 @@ class Progress(Protocol):
 
 
 def progress_for(console: Console, style: Style, clock: Callable[[], float] = time.monotonic) -> Progress:
-    """Create the progress display for this style; `auto` shows a bar only on a terminal that can redraw it."""
+    """Create the display for this style; `auto` is a bar on a terminal, otherwise lines."""
     if style == "none":
         return Silent()
     movable = is_terminal(console.err) and console.environ.get("TERM") != "dumb" and not console.environ.get("CI")
@@ -100,7 +100,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """Shows progress as plain lines without escape codes. Short work prints no line, an hour of work at most 25."""
+    """Shows progress as plain lines. Short work prints none, an hour of work at most 25."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console
@@ -123,7 +123,7 @@ class Plain(Silent):
 
 
 class Bar(Silent):
-    """Shows a progress bar on stderr, which disappears when the work ends; a background thread updates it."""
+    """Shows a progress bar on stderr, which disappears when the work ends."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -131,7 +131,7 @@ class Bar(Silent):
 
     @shielded()
     def __enter__(self) -> Self:
-        # Importing rich takes 40 ms, so import it only if it is needed.
+        # Importing rich takes 40 ms.
         from rich import progress as rich_progress
         from rich.console import Console as RichConsole
 

@@ -13,17 +13,17 @@ from svc_daemon.wire.file_names import JOINERS
 GAP = "  "
 #: Minimum width of a column of ids.
 LEAST_ID_COLUMNS = 16
-#: Minimum widths of columns without ids: the second number of a pair is for the last column, the first number for all
-#: others. The second pair applies only if the table is still too wide with the first pair.
+#: Minimum widths of columns without ids, as (all but the last, the last). The second pair is tried if the first is
+#: too wide.
 LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}
 
 
 def table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, fold: bool = False) -> str:
-    """Render a table with headings. On a terminal, columns are truncated to fit; otherwise nothing is truncated.
+    """Render a table with headings. Columns are truncated to fit the terminal, if there is one.
 
-    With `fold`, the last column is wrapped instead of truncated.
+    With `fold`, the last column is wrapped instead.
     """
     lines = [list(heads), *([_cell(value) for value in row] for row in rows)]
     columns = list(zip(*lines, strict=True))
@@ -39,10 +39,9 @@ def table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[Any]],
 
 
 def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int]:
-    """Return column widths that fit into `room` columns, as far as the minimum widths allow.
+    """Return column widths that fit into `room`, as far as the minimum widths allow.
 
-    Columns of ids are shortened first, to prefixes that are still unique; then the widest of the other columns; the
-    last column is shortened last. The first cell of each column is its heading.
+    Columns of ids are shortened first, to prefixes that are still unique, and the last column last.
     """
     widths, least_ids = list(natural), {}
     *before, last = range(len(columns))
@@ -50,7 +49,7 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
         ids = {cell for cell in columns[number][1:] if cell}
         if ids and all(map(_ID.fullmatch, ids)):
             sizes = range(LEAST_ID_COLUMNS, widths[number])
-            # Find the shortest prefixes that are unique; one column is needed for the ellipsis.
+            # The shortest unique prefixes; the ellipsis takes one column.
             least_ids[number] = next(
                 (size for size in sizes if len({each[: size - 1] for each in ids}) == len(ids)), widths[number]
             )
@@ -66,10 +65,9 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
 
 
 def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[int], *, fold: bool) -> str:
-    """Draw a table with these column widths; if the output has colours, headings are dim and failures red."""
+    """Draw a table with these column widths."""
     with shielded():
-        # Importing rich takes 40 ms, so import it only if it is needed. Delay Ctrl-C meanwhile, because Python may lose
-        # a KeyboardInterrupt during an import.
+        # Importing rich takes 40 ms. Python may lose a KeyboardInterrupt during an import.
         from rich.console import Console as RichConsole
         from rich.table import Table
         from rich.text import Text
@@ -91,7 +89,7 @@ def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[i
         ]
         grid.add_row(*map(Text, line, styles))
     colours: Literal["standard"] | None = "standard" if has_colour(console.out, console.environ) else None
-    # Rich uses the given width on a dumb terminal only if a height is given too.
+    # On a dumb terminal, Rich ignores a width without a height.
     rich = RichConsole(
         file=StringIO(),
         width=sum(widths) + len(GAP) * len(widths),
@@ -113,7 +111,7 @@ def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:
 
 
 def state_of(source: Mapping[str, Any]) -> str:
-    """Return the state of a source in one word: `ready`, `syncing` if active but not ready, otherwise its status."""
+    """Return the state of a source in one word, such as `ready`."""
     if source.get("ready"):
         return "ready"
     return "syncing" if source.get("status") == "active" else str(source.get("status"))
@@ -168,7 +166,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def width(text: str) -> int:
-    """Return the width of a text in columns; wide characters take two, combining characters and joiners none."""
+    """Return the width of a text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(

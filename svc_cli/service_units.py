@@ -1,7 +1,4 @@
-"""Installs the daemon, the watcher and a daily backup as services of the current user: systemd units or launchd agents.
-
-This module creates the unit files from the current environment, and writes, loads and removes them.
-"""
+"""Installs the daemon, the watcher and a daily backup as services of the user, with systemd or launchd."""
 
 import hashlib
 import os
@@ -16,26 +13,23 @@ from pathlib import Path
 from svc_cli.errors import UsageError
 from svc_daemon import paths
 
-#: Prefixes of the variables that are written to unit files: our settings, the certificate authorities that `svc`
-#: trusts, and the destination of traces.
+#: Prefixes of the environment variables that are written to unit files.
 CARRIED = ("SVC_", "SSL_CERT_", "OTEL_")
-#: Variables that are not written to unit files: keys, and those that only matter for one command.
+#: Variables that are not: keys, and those for a single command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
 #: Seconds after which a service that has failed is restarted.
 RESTART_S = 2
-#: Seconds that the service manager gives a service to stop; longer than the daemon's own limit.
+#: Seconds that a service gets to stop; the daemon needs up to 10.
 STOP_S = 15
-#: The end of a systemd unit, for a program that always runs, and for one that runs once a day.
+#: The end of a systemd unit, for a program that always runs or runs once a day.
 _ALWAYS = (
     *("Restart=on-failure", f"RestartSec={RESTART_S}", f"TimeoutStopSec={STOP_S}"),
     *("", "[Install]", "WantedBy=default.target"),
 )
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
-#: Directives for a daemon that notifies systemd when it is ready, and then at regular intervals that it is alive. The
-#: timeout for the start is unlimited, because an upgrade of the schema may take long.
+#: For a daemon that reports to systemd. Its start has no timeout, because a schema upgrade may take long.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
-#: Directives that take away privileges which none of our programs needs. They don't hide folders: a user service can
-#: hide folders only if the kernel lets users create namespaces, and would fail to start elsewhere.
+#: Takes away unneeded privileges. Hiding folders too would fail on kernels without user namespaces.
 _CONFINED = (
     "NoNewPrivileges=yes",
     "UMask=0077",
@@ -48,7 +42,7 @@ _CONFINED = (
     "SystemCallFilter=@system-service",
     "SystemCallErrorNumber=EPERM",
 )
-#: The keys of a launchd agent, for a program that always runs, and for one that runs once a day.
+#: The keys of a launchd agent, for a program that always runs or runs once a day.
 _AGENT = {
     "RunAtLoad": True,
     "KeepAlive": {"SuccessfulExit": False},
@@ -66,11 +60,11 @@ class Service:
     description: str
     command: tuple[str, ...]
     environ: Mapping[str, str]
-    #: The name of the service that must be started before this one.
+    #: The service to start before this one.
     needs: str | None = None
-    #: Whether the program is started once a day and ends when its work is done, instead of running all the time.
+    #: Whether it runs once a day instead of all the time.
     is_daily: bool = False
-    #: Whether the program notifies the service manager when it is ready, and then regularly that it is alive.
+    #: Whether it reports to the service manager that it is ready and alive.
     is_watched: bool = False
 
 
@@ -81,20 +75,19 @@ class Unit:
     name: str
     path: Path
     text: str
-    #: Whether the service manager starts the program at each login. A program with a timer is started by the timer
-    #: instead.
+    #: Whether the program starts at each login; otherwise a timer starts it.
     is_enabled: bool = True
 
 
 def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[Service]:
-    """Return the services for this environment: the daemon, the watcher of all mappings, and backups to a folder."""
+    """Return the services for this environment: the daemon, the watcher, and backups to a folder if one is given."""
     name = "svc"
     if environ.get("SVC_DATA_DIR"):
-        # Derive the name from the data directory, so that services for several data directories can be installed.
+        # Each data directory has its own services.
         name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
     carried = {name: value for name, value in environ.items() if name.startswith(CARRIED) and name not in LEFT_OUT}
     for variable, value in carried.items():
-        # A service runs in another folder, where a relative path would be wrong.
+        # A service runs in another folder.
         if variable.endswith(("_DIR", "_FILE")):
             carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
@@ -117,14 +110,14 @@ def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[
 
 
 class Systemd:
-    """The service manager on Linux: systemd's instance for the user."""
+    """The service manager on Linux: the user's systemd."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         config = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".config")
         self._folder = Path(config) / "systemd" / "user"
 
     def unit(self, service: Service) -> Unit:
-        """Return the unit file of a service. Raises UsageError if a value can't be written in a unit file."""
+        """Return the unit file of a service. Raises UsageError if it can't contain a value."""
         file_name, kind = f"{service.name}.service", "notify" if service.is_watched else "exec"
         needs = [f"Wants={service.needs}.service", f"After={service.needs}.service"] if service.needs else []
         lines = [
@@ -145,7 +138,7 @@ class Systemd:
         return Unit(file_name, self._folder / file_name, text, is_enabled=not service.is_daily)
 
     def timer(self, service: Service) -> Unit | None:
-        """Return the unit file that starts a daily service; if the machine was off, it is started at the next boot."""
+        """Return the timer of a daily service; None for others."""
         if not service.is_daily:
             return None
         lines = ["[Unit]", f"Description=Daily {service.description}", "", "[Timer]", "OnCalendar=daily"]
@@ -163,12 +156,12 @@ class Systemd:
         _call("systemctl", "--user", "disable", "--now", *(unit.name for unit in units if unit.is_enabled))
 
     def reload(self) -> None:
-        """Make systemd read its unit files again, after some were removed."""
+        """Make systemd read its unit files again."""
         _call("systemctl", "--user", "daemon-reload")
 
 
 class Launchd:
-    """The service manager on macOS: launchd, with agents of the user."""
+    """The service manager on macOS: launchd."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._folder = Path(environ.get("HOME", "~")).expanduser() / "Library" / "LaunchAgents"
@@ -185,7 +178,7 @@ class Launchd:
         return Unit(label, self._folder / f"{label}.plist", plistlib.dumps(agent).decode())
 
     def timer(self, _service: Service) -> Unit | None:
-        """Return None: launchd needs no second file, as the property list contains the time of a daily start."""
+        """Return None: the property list contains the time of a daily start."""
         return None
 
     def load(self, units: Sequence[Unit]) -> None:
@@ -208,7 +201,7 @@ def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Sys
 
 
 def _quoted(word: str) -> str:
-    """Quote a word for a unit file, in which `%`, quotes and backslashes are special."""
+    """Quote a word for a systemd unit."""
     if any(ord(character) < 32 for character in word):
         raise UsageError(f"{word!r} can't be written in a systemd unit.", hint="unset or change that variable.")
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

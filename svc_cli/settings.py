@@ -12,7 +12,7 @@ from svc_daemon import paths
 PROJECT_FILE = "svc.toml"
 USER_FILE = "config.toml"
 
-#: The name of the TOML tables of mappings (folders to sync), `[[map]]`.
+#: The name of the TOML tables `[[map]]`, the folders to sync.
 MAPPINGS = "map"
 
 #: The environment variable of each setting that has one.
@@ -28,7 +28,7 @@ class Rule:
     choices: tuple[str, ...] = ()
 
 
-#: All settings that a file may contain. In `upload.jobs`, `upload` is the TOML table and `jobs` the key in it.
+#: All settings; in `upload.jobs`, `upload` is the TOML table.
 RULES: dict[str, Rule] = {
     "base_url": Rule(str, None),
     "bucket": Rule(str, None),
@@ -62,7 +62,7 @@ class SettingValue:
     value: Any
     #: `flag`, `environment SVC_…`, a file's path, or `default`.
     source: str
-    #: Whether the value came from the project's file, which may be untrusted.
+    #: Whether it came from the project's file, which may be untrusted.
     from_project: bool = False
 
 
@@ -76,11 +76,11 @@ class SettingsLayer:
 
 
 class CliSettings:
-    """The settings of one run. If several layers contain a setting, the first one decides."""
+    """The settings of one run. Of several sources of a setting, the first decides."""
 
     def __init__(self, environ: Mapping[str, str], layers: list[SettingsLayer], project: Path | None = None) -> None:
         self.environ = environ
-        #: The path of the project's file, or None if there is none.
+        #: The project's file, if there is one.
         self.project_file = project
         self._layers = layers
 
@@ -88,8 +88,7 @@ class CliSettings:
     def load(cls, environ: Mapping[str, str], cwd: Path) -> "CliSettings":
         """Read the environment, the nearest `svc.toml` in `cwd` or its parents, and the user's file.
 
-        Raises UsageError, naming the file and the setting, if a setting is unknown, a value has the wrong type, or a
-        file can't be read as TOML.
+        Raises UsageError if a file or a setting is invalid.
         """
         values = {name: environ[variable] for name, variable in VARIABLES.items() if environ.get(variable)}
         for name, value in values.items():
@@ -104,7 +103,7 @@ class CliSettings:
         return cls(environ, layers, project)
 
     def find(self, name: str, flag: Any = None) -> SettingValue:
-        """Return the value and origin of a setting; a given flag takes precedence."""
+        """Return the value and origin of a setting. `flag` takes precedence if given."""
         if flag is not None and flag != []:
             return SettingValue(name, flag, "flag")
         for layer in self._layers:
@@ -114,7 +113,7 @@ class CliSettings:
         return SettingValue(name, RULES[name].default, "default")
 
     def get(self, name: str, flag: Any = None) -> Any:
-        """Return the value of a setting; a given flag takes precedence."""
+        """Return the value of a setting. `flag` takes precedence if given."""
         return self.find(name, flag).value
 
     def all(self) -> Iterator[SettingValue]:
@@ -141,7 +140,7 @@ def find_project_file(cwd: Path) -> Path | None:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Read the settings of a TOML file, by dotted name, without its mappings. Raises UsageError if one is invalid."""
+    """Read the settings of a TOML file, by dotted name. Raises UsageError if one is invalid."""
     document = _read_document(path)
     document.pop(MAPPINGS, None)
     values = dict(_flatten(document))
@@ -151,7 +150,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def read_mapping_tables(path: Path) -> list[dict[str, Any]]:
-    """Read the `[[map]]` tables of a file; their content is not validated. Raises UsageError if they aren't tables."""
+    """Read the `[[map]]` tables of a file, without checking their content. Raises UsageError if they aren't tables."""
     tables = _read_document(path).get(MAPPINGS, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"{path}: mappings are tables.", hint="begin each with a line `[[map]]`.")
@@ -168,7 +167,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, value: Any, source: str) -> None:
-    """Raise UsageError if `value` is not valid for the setting `name`; `source` is its origin, for the message."""
+    """Raise UsageError if the setting's value is invalid. `source`, for the message, says where it came from."""
     rule = RULES.get(name)
     if rule is None:
         hint = f"known settings: {', '.join(RULES)}."

@@ -33,7 +33,7 @@ EXPECTATION_FIELDS = ("source", "heading", "text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """Describes a passage to be found by its source, heading and text, of which at least one is set."""
+    """A passage to be found; at least one of the fields is set."""
 
     source: str | None = None
     heading: str | None = None
@@ -113,10 +113,7 @@ class _FieldReader:
 
 
 def read_golden(path: Path) -> list[GoldenQuery]:
-    """Read the queries of a file, in order.
-
-    Raises PathMissing if there is no such file, and UsageError, which names the line and the entry, if it is invalid.
-    """
+    """Read the queries of a file, in order. Raises PathMissing, and UsageError if the file is invalid."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file of expectations.", code="svc_golden_refused")
     if not path.is_file():
@@ -205,6 +202,6 @@ def _construct_fields(loader: "_Loader", node: yaml.MappingNode) -> Fields:
 
 
 class _Loader(yaml.SafeLoader):
-    """Loads plain YAML values. Records the line of each mapping, and refuses duplicate fields."""
+    """Loads YAML. Records the line of each mapping, and refuses duplicate fields."""
 
     yaml_constructors = {**yaml.SafeLoader.yaml_constructors, "tag:yaml.org,2002:map": _construct_fields}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""Renders an evaluation as JUnit XML, which CI services display like test results."""
+"""Renders an evaluation as JUnit XML, which CI services display."""
 
 import re
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -8,15 +8,15 @@ from svc_cli.evals.summaries import describe
 from svc_cli.evals.thresholds import Thresholds
 
 SUITE = "svc eval"
-#: Characters that are not allowed in XML, even escaped.
+#: Characters that XML can't contain, even escaped.
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
     """Render one test case for each query and each threshold.
 
-    Without thresholds, a query whose expected passages were not all found is a failure. With thresholds, such a
-    query is `skipped`, and only a threshold that was not reached is a failure.
+    A query that did not find all its passages is a failure. With thresholds, it is `skipped`; then only thresholds that
+    were not reached are failures.
     """
     judged = thresholds.judge(evaluation)
     suite = Element("testsuite", name=SUITE)

@@ -1,7 +1,6 @@
-"""Metrics for ranked results, computed from relevance grades.
+"""Metrics for ranked results, computed from relevance grades (0 means not expected).
 
-The grade of a result is 0 if it was not expected, and higher the more relevant it is. The parameter `order` has the
-grades of the results in ranking order, `ideal` the grades of everything that was expected.
+`order` has the grades of the results in ranking order, `ideal` the grades of everything that was expected.
 """
 
 import math
@@ -15,12 +14,12 @@ def recall(order: Sequence[int], ideal: Sequence[int], k: int) -> float:
 
 
 def reciprocal_rank(order: Sequence[int], k: int) -> float:
-    """Return 1 / rank of the first relevant result, or 0 if it is not among the first k. Its mean is the MRR."""
+    """Return 1 / rank of the first relevant result; 0 if none of the first k is. Its mean is the MRR."""
     return next((1 / rank for rank, relevance in enumerate(order[:k], start=1) if relevance > 0), 0.0)
 
 
 def ndcg(order: Sequence[int], ideal: Sequence[int], k: int) -> float:
-    """Return the normalized discounted cumulative gain of the first k results; 0 if nothing was expected."""
+    """Return the nDCG of the first k results; 0 if nothing was expected."""
     best = _gain(sorted(ideal, reverse=True)[:k])
     return _gain(order[:k]) / best if best else 0.0
 

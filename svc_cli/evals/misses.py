@@ -8,10 +8,10 @@ not_ready           the source is still being indexed, or not in the bucket yet
 heading_missing     no passage of the source is under this heading, or the text is under another heading
 text_cut            the source contains the text, but no single passage does
 text_missing        the source does not contain the text
-ranked_below        the query matches the passage, but so many hits rank above it that the API does not return it
+ranked_below        the query matches the passage, but the API does not return so many hits
 filtered            the query's tags or filters exclude the passage
 policy              the agent's policy excludes the passage by its scope, filters or threshold
-no_match            the query does not match the passage, even without these restrictions
+no_match            the query does not match the passage
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from svc_daemon.wire.codes import ErrorCode
 SOURCE_PREFIX = "src_"
 #: Maximum number of buckets that one search can name.
 MOST_BUCKETS = 200
-#: Maximum number of characters of an expected text that are used as a query.
+#: Maximum characters of an expected text to search for.
 PROBE_CHARACTERS = 300
 
 
@@ -43,7 +43,7 @@ class Miss:
 
 
 class Inquiry:
-    """Finds out why the expected passages of one evaluation were not found."""
+    """Finds out why expected passages were not found."""
 
     def __init__(self, client: Client, scope: EvalScope) -> None:
         self._client = client
@@ -60,7 +60,7 @@ class Inquiry:
         return self._explain_named(golden, expectation, expectation.source)
 
     def _explain_unnamed(self, golden: GoldenQuery, expectation: Expectation) -> Miss:
-        """Explain a miss if the expectation names no source, by searching for its heading and text."""
+        """Explain a miss of an expectation without a source, by searching for its heading and text."""
         words = " ".join(filter(None, (expectation.heading, expectation.text)))[:PROBE_CHARACTERS]
         probe = replace(golden, query=words, tags=(), filters=None)
         slugs = list(self._scope.buckets) or [bucket["slug"] for bucket in self._list_buckets()][:MOST_BUCKETS]
@@ -89,7 +89,7 @@ class Inquiry:
         return lacking or self._probe(golden, expectation, source["id"], place)
 
     def _find_lack(self, expectation: Expectation, source_id: str) -> Miss | None:
-        """Return a miss if the source has no passage with the expected heading and text; None if it has one."""
+        """Return None if the source has a passage with the expected heading and text, otherwise what it lacks."""
         if expectation.text is None and expectation.heading is None:
             return None
         stored = self._client.source_text(source_id)
@@ -108,7 +108,7 @@ class Inquiry:
         return Miss(code="text_missing", message="the text is in none of its passages")
 
     def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str, place: Sequence[str]) -> Miss:
-        """Search in this source only, and remove the restrictions one after the other until the passage is found."""
+        """Search in this source only, with fewer and fewer restrictions, until the passage is found."""
         if find_rank(expectation, self._ask(golden, source_ids=[source_id])):
             return Miss(code="ranked_below", message=f"ranked below the {ordinal(DEPTH)}")
         bare = replace(golden, tags=(), filters=None)
@@ -128,7 +128,7 @@ class Inquiry:
         return ask(self._client, self._scope, golden, DEPTH, **changes).hits
 
     def _ask_freely(self, golden: GoldenQuery, buckets: Sequence[str], **changes: Any) -> Sequence[Hit] | None:
-        """Like `_ask`, but without an agent's policy. Returns None if the key may search only through agents."""
+        """Like `_ask`, but without an agent. Returns None if the key can search only through agents."""
         try:
             return self._ask(golden, agent=None, buckets=list(buckets), **changes)
         except ApiError as error:
@@ -137,9 +137,9 @@ class Inquiry:
             return None
 
     def _find_source(self, name: str) -> tuple[JsonMapping | None, list[str]]:
-        """Return the source with this id, title or file name, and the slugs of its buckets; (None, []) if none has it.
+        """Return the source with this id, title or file name, and its buckets' slugs; (None, []) if there is none.
 
-        Prefers sources in buckets that are searched, and among these a ready one.
+        Of several, one that is searched and ready is preferred.
         """
         if name.startswith(SOURCE_PREFIX):
             try:

@@ -1,4 +1,4 @@
-"""Runs an evaluation: searches for every query, scores the results, and explains what was not found."""
+"""Searches for every query of an evaluation, scores the results, and explains what was not found."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class Evaluation:
 
     scope: EvalScope
     results: list[QueryResult] = field(default_factory=list)
-    #: The distinct warnings of the searches, in order, as keys; the values are not used.
+    #: The warnings of the searches, as the keys of an ordered set.
     warnings: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -67,7 +67,7 @@ class Evaluation:
 def evaluate(
     client: Client, scope: EvalScope, queries: Sequence[GoldenQuery], on_result: Callable[[QueryResult], None]
 ) -> Evaluation:
-    """Run every query and score its results; `on_result` is called after each query. Raises the errors of a search."""
+    """Run every query and score its results. Raises the errors of a search."""
     evaluation = Evaluation(scope)
     inquiry = Inquiry(client, scope)
     for golden in queries:

@@ -1,4 +1,4 @@
-"""The buckets, agent and mode with which an evaluation searches."""
+"""Where and how an evaluation searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ DEPTH = 50
 class EvalScope:
     """The search options that all queries share."""
 
-    #: Slugs or ids of the buckets to search; empty means everything that the agent or the key may search.
+    #: Slugs or ids of the buckets to search; empty means all that the agent or the key can search.
     buckets: tuple[str, ...] = ()
-    #: The agent's model id. If it is None, searches use no agent or, if `buckets` is empty too, the default agent.
+    #: The agent's model id. If None, searches with `buckets` use no agent, others the default agent.
     agent: str | None = None
     mode: str = "hybrid"
     k: int = 10
 
     @property
     def goes_by_agent(self) -> bool:
-        """Whether an agent's policy applies: the named agent's, or the default agent's if no buckets are named."""
+        """Whether searches use an agent: a named one, or the default agent if no buckets are named."""
         return self.agent is not None or not self.buckets
 
 
@@ -38,7 +38,7 @@ class QueryHits:
 
 
 def ask(client: Client, scope: EvalScope, golden: GoldenQuery, count: int, **changes: Any) -> QueryHits:
-    """Search, and return the first `count` hits. `changes` override options of the scope; None omits an option."""
+    """Search, and return the first `count` hits. `changes` override options; None omits one."""
     options: dict[str, Any] = {
         "buckets": list(scope.buckets) or None,
         "agent": scope.agent,

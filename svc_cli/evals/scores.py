@@ -1,4 +1,4 @@
-"""Decides which hits meet an expectation, and computes the scores of a page of results."""
+"""Decides which search results meet an expectation, and computes scores."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Hit = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """The scores of one page of results, or the means of many. Each is between 0 and 1."""
+    """The scores of one query, or the means of many, from 0 to 1."""
 
     recall: float
     mrr: float
@@ -50,13 +50,10 @@ def find_rank(expectation: Expectation, hits: Sequence[Hit]) -> int | None:
 
 
 def score_ranks(ranks: Sequence[int | None], k: int) -> Scores:
-    """Compute the scores of a page from the rank at which each expectation was found, None for one not found.
-
-    Further hits for the same expectation don't count. One hit may meet several expectations.
-    """
+    """Compute the scores from the rank of each expectation, None for one not found. One hit can meet several."""
     at = Counter(rank for rank in ranks if rank is not None and rank <= k)
     order = [at[rank] for rank in range(1, k + 1)]
-    # The ideal page has the hits of this page, plus one hit for each expectation that was not found.
+    # The ideal: these hits, plus one for each expectation that was not found.
     ideal = [*at.values(), *[1] * (len(ranks) - sum(at.values()))]
     return Scores(
         recall=recall(order, ideal, k),

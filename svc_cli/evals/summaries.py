@@ -1,4 +1,4 @@
-"""Converts an evaluation to the JSON that `svc eval --json` prints, and an expectation to text."""
+"""Converts an evaluation to the JSON of `svc eval --json`, and an expectation to text."""
 
 from dataclasses import asdict
 
@@ -10,7 +10,7 @@ from svc_daemon.wire import Json
 
 
 def summarize(evaluation: Evaluation, thresholds: Thresholds) -> Json:
-    """Return the `eval.summary` object: the mean scores, the thresholds, and the result of every query."""
+    """Return the JSON object with the mean scores, the thresholds, and the result of every query."""
     scope, is_passed = evaluation.scope, thresholds.is_passed(evaluation)
     found = sum(result.is_found for result in evaluation.results)
     summary: Json = {
@@ -61,7 +61,7 @@ def item_of(result: QueryResult) -> Json:
 
 
 def describe(expectation: Expectation) -> str:
-    """Describe an expectation in a few words, such as `handbook.md > Vacation: "30 days"`."""
+    """Describe an expectation, such as `handbook.md > Vacation: "30 days"`."""
     place = " > ".join(each for each in (expectation.source, expectation.heading) if each)
     quoted = f'"{expectation.text}"' if expectation.text else ""
     return ": ".join(each for each in (place, quoted) if each)

@@ -1,4 +1,4 @@
-"""The minimum mean scores that an evaluation must reach, and whether it reached them."""
+"""The minimum scores that an evaluation must reach."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -8,7 +8,7 @@ from svc_cli.evals.runs import Evaluation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The minimum of one mean score, and the value that was reached."""
+    """The minimum of one mean score, and what was reached."""
 
     #: `recall`, `mrr` or `ndcg`.
     metric: str
@@ -17,7 +17,7 @@ class Threshold:
 
     @property
     def is_passed(self) -> bool:
-        # Tolerate rounding errors, so that 9 of 10 queries reach a minimum of 0.9.
+        # Tolerate rounding errors.
         return self.reached >= self.least - 1e-9
 
 

@@ -1,7 +1,6 @@
 """The archive of an export: an uncompressed tar with the manifest, its checksum, and its members, sorted by name.
 
-Each header is compared with the header that `tarfile` writes for a plain file with this name and size, so the archive
-can't contain anything but these files.
+It can contain plain files only, because each header must equal the one that `svc` writes.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ from svc_cli.exports.manifests import ExportManifest, ExportRefused, parse_manif
 
 #: The manifest, and its checksum in the format of `sha256sum`.
 MANIFEST, CHECKSUM = "manifest.json", "manifest.json.sha256"
-#: Maximum size of a manifest, since it is read into memory; about 500 bytes for each source.
+#: Maximum size of a manifest, which is read into memory.
 MOST_MANIFEST_BYTES = 256 * 1024**2
 BLOCK_BYTES = 1024 * 1024
 
@@ -28,7 +27,7 @@ def header_of(name: str, size_bytes: int) -> bytes:
 
 
 class ArchiveWriter:
-    """Writes an archive to an open file, from its first byte to its last."""
+    """Writes an archive to an open file."""
 
     def __init__(self, file: BinaryIO, manifest: ExportManifest) -> None:
         """Write the manifest to the archive. Raises ExportRefused if it is too large."""
@@ -43,7 +42,7 @@ class ArchiveWriter:
             self.add(name, len(data), [data])
 
     def add(self, name: str, size_bytes: int, blocks: Iterable[bytes]) -> None:
-        """Write a member. Raises BadAnswer if the blocks together don't have this size."""
+        """Write a member. Raises BadAnswer if it doesn't have this size."""
         self._write(header_of(name, size_bytes))
         begin_bytes = self.size_bytes
         for block in blocks:
@@ -65,7 +64,7 @@ class ArchiveWriter:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive that was read to its end, and is undamaged."""
+    """An archive that was checked."""
 
     manifest: ExportManifest
     #: The offset of each member's first byte, by name.
@@ -73,10 +72,7 @@ class Archive:
 
 
 def read_archive(file: BinaryIO, on_read: Callable[[int], None]) -> Archive:
-    """Read and check a whole archive. Raises ExportRefused at the first byte that `svc` would not have written.
-
-    `on_read` is called with the number of bytes read so far.
-    """
+    """Read and check a whole archive. Raises ExportRefused at the first byte that `svc` would not have written."""
     header = file.read(tarfile.BLOCKSIZE)
     try:
         size_bytes = tarfile.TarInfo.frombuf(header, "utf-8", "strict").size
@@ -101,14 +97,14 @@ def read_archive(file: BinaryIO, on_read: Callable[[int], None]) -> Archive:
         if name.rpartition("/")[2] != digest.hexdigest():
             raise ExportRefused(f"The export is damaged: the SHA-256 of {name} is {digest.hexdigest()}.")
     rest_bytes = _end_bytes(file.tell())
-    # Try to read one byte more than the padding, to detect data after the end of the archive.
+    # One byte more, to detect data after the end.
     if file.read(rest_bytes + 1) != bytes(rest_bytes):
         raise ExportRefused("The export is damaged: it does not end where it should.")
     return Archive(manifest, offsets)
 
 
 def _member(file: BinaryIO, name: str, size_bytes: int) -> Iterator[bytes]:
-    """Yield the bytes of the member at the current position, and skip the zeros that pad it."""
+    """Yield the bytes of the member at the current position, without its padding."""
     left_bytes = size_bytes
     while left_bytes:
         block = file.read(min(BLOCK_BYTES, left_bytes))
@@ -126,9 +122,9 @@ def _checksum(manifest: bytes) -> bytes:
 
 
 def _end_bytes(size_bytes: int) -> int:
-    """Return the number of zero bytes that end an archive whose members take up this size.
+    """Return the number of zeros at the end of a tar archive.
 
-    A tar archive ends with two blocks of zeros, followed by zeros up to a multiple of the record size.
+    There are two blocks of them, and more up to a multiple of the record size.
     """
     least_bytes = size_bytes + 2 * tarfile.BLOCKSIZE
     return least_bytes - size_bytes + -least_bytes % tarfile.RECORDSIZE

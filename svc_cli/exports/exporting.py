@@ -1,7 +1,6 @@
-"""Exports a bucket: waits until nothing in it is being indexed, lists its sources, then reads their texts and bytes.
+"""Exports a bucket: waits until nothing in it is being indexed, then reads its sources.
 
-Texts and vectors are first written to a temporary file without a name. The manifest contains their hashes, so it can be
-written only after all of them were read, but it comes before them in the archive.
+Texts and vectors are first written to a temporary file: the manifest contains their hashes, but comes before them.
 """
 
 import base64
@@ -31,9 +30,9 @@ from svc_cli.progress import Progress
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.buckets import Chunking
 
-#: Seconds between two requests for the number of passages without a vector.
+#: Seconds between two checks for missing vectors.
 LOOK_S = 0.2
-#: An export stops waiting for vectors if no passage got one for this many seconds.
+#: Seconds without a new vector after which an export stops waiting.
 STALLED_S = 30.0
 
 
@@ -53,20 +52,20 @@ class Exported:
     #: SHA-256 of the whole file.
     sha256: str
     size_bytes: int
-    #: Number of passages that have no vector although the service has a model.
+    #: Number of passages without a vector.
     without_vector: int
 
 
 class MemberSpool:
-    """Stores texts and vectors in a temporary file, and finds them by the names of their members."""
+    """Stores texts and vectors in a temporary file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        #: Offset and size of each member's bytes in the file, by the member's name.
+        #: Offset and size of the bytes of each member, by its name.
         self.places: dict[str, tuple[int, int]] = {}
 
     def add(self, folder: str, data: bytes) -> str:
-        """Store the bytes of a member; returns their SHA-256."""
+        """Store the bytes of a member. Returns their SHA-256."""
         sha256 = hashlib.sha256(data).hexdigest()
         if f"{folder}/{sha256}" not in self.places:
             self.places[f"{folder}/{sha256}"] = (self._file.seek(0, 2), len(data))
@@ -80,7 +79,7 @@ class MemberSpool:
 
 
 class ExportReading:
-    """Reads the sources of a bucket, and keeps their texts and vectors in a spool."""
+    """Reads the sources of a bucket, and stores their texts and vectors."""
 
     def __init__(self, client: Client, spool: MemberSpool, *, with_vectors: bool) -> None:
         self._client = client
@@ -102,10 +101,7 @@ class ExportReading:
         return ExportedSource(**described, bytes=source["sha256"], text=text, vectors=vectors)
 
     def _keep_vectors(self, read: JsonMapping) -> str | None:
-        """Store the vectors in the order of the passages, each after the SHA-256 of its text.
-
-        Returns the SHA-256 of the stored bytes; None if there are no vectors.
-        """
+        """Store the vectors, each after the SHA-256 of its text. Returns the SHA-256 of all; None if there are none."""
         if read.get("model") is None:
             return None
         rows = [
@@ -129,10 +125,9 @@ class ExportReading:
 def write_export(
     client: Client, bucket: str, output: str, progress: Progress, timeout_s: float | None, *, with_vectors: bool
 ) -> Exported:
-    """Export a bucket to the file `output`. An existing file is replaced only when the export is complete.
+    """Export a bucket to the file `output`, which is replaced only when the export is complete.
 
-    Raises WaitTimedOut if a source is still being indexed after `timeout_s`, and BucketChanged if a source is deleted
-    or replaced during the export.
+    Raises WaitTimedOut if a source is still being indexed after `timeout_s`, and BucketChanged.
     """
     if output == "-":
         raise UsageError("An export is written to a file, not to standard output.")
@@ -158,9 +153,7 @@ def write_export(
 
 
 def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: float | None) -> list[JsonMapping]:
-    """Wait until each source of the bucket is ready or has failed. Returns all sources, listed when none was being
-    indexed.
-    """
+    """Wait until each source of the bucket is ready or has failed. Returns all sources."""
     deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         pages = list(client.source_pages(bucket_id, {"status": "all"}))
@@ -186,10 +179,9 @@ def wait_embedded(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until each passage of the bucket has a vector, while the service computes them.
+    """Wait until each passage of the bucket has a vector, but no longer than `timeout_s`.
 
-    Also returns if the service has computed none for STALLED_S, or after `timeout_s`. Missing vectors are left out of
-    the export.
+    Also returns if the service computes none. The export leaves missing vectors out.
     """
     began_s = changed_s = clock()
     least: int | None = None
@@ -210,7 +202,7 @@ def wait_embedded(
 def _read_manifest(
     bucket: JsonMapping, listed: list[JsonMapping], reading: ExportReading, spool: MemberSpool, progress: Progress
 ) -> ExportManifest:
-    """Read the listed sources, and return the manifest, which describes the bucket."""
+    """Read the listed sources, and return the manifest."""
     files = [source for source in listed if source["type"] != "qa"]
     asked = [source for source in listed if source["type"] == "qa"]
     progress.begin("reading texts", len(files))
@@ -239,7 +231,7 @@ def _read_manifest(
 def _write_members(
     client: Client, archive: ArchiveWriter, listed: list[JsonMapping], spool: MemberSpool, progress: Progress
 ) -> None:
-    """Write the bytes of the listed sources, and the texts and vectors in the spool."""
+    """Write the bytes of the listed sources, and the stored texts and vectors."""
     by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
     progress.begin("reading files", len(members))
     for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):

@@ -1,10 +1,6 @@
-"""Imports an export into a bucket: reads and checks the whole file, decides which sources the bucket lacks, and sends
-them.
+"""Imports an export into a bucket: checks the whole file, then sends the sources that the bucket lacks.
 
-A source of the bucket and a source of the export are the same if title and SHA-256 are equal; two questions with
-answers are the same if their texts are equal. What the bucket already has is not sent, so an import that was killed can
-be completed by running it again. If the bucket has other content under the title of a source, the source is a conflict,
-unless the user wants both.
+Two sources are the same if title and SHA-256 are equal. An import that was killed can be completed by running it again.
 """
 
 import hashlib
@@ -33,22 +29,21 @@ from svc_cli.uploads.transfers import Transfer, stops_everything
 from svc_daemon.wire import JsonMapping
 
 Entry = ExportedSource | ExportedQuestion
-#: Number of bytes that are read between two updates of the progress display.
+#: Bytes read between two updates of the progress.
 SHOWN_BYTES = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedExport:
-    """An export that was read to its end, and is undamaged."""
+    """An export that was checked."""
 
     path: Path
-    #: Device, inode, size and modification time of the file. If they change after the check, nothing more is sent from
-    #: it.
+    #: Device, inode, size and modification time. If they change, nothing more is sent from the file.
     stamp: Stamp
     archive: Archive
 
     def content(self, folder: str, sha256: str) -> FileContent:
-        """Return the content of a member, which is read when it is sent."""
+        """Return a member, whose bytes are read when they are sent."""
         name = f"{folder}/{sha256}"
         size_bytes, start = self.archive.manifest.members[name], self.archive.offsets[name]
         return FileContent(self.path, sha256, size_bytes, stamp=self.stamp, start=start)
@@ -56,9 +51,9 @@ class OpenedExport:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntry:
-    """What to do with one entry of the export, and the source in the bucket that it concerns, if any."""
+    """What to do with one entry of the export, and the bucket's source that it concerns, if any."""
 
-    #: The title or question; if several entries have the same one, the later ones get a number.
+    #: The title or question, with a number if it is not unique.
     label: str
     entry: Entry
     #: `created`: the bucket lacks it. `unchanged`: the bucket has it. `retried`: the bucket has it, but it has failed.
@@ -68,9 +63,9 @@ class PlannedEntry:
 
 
 def open_export(path: Path, progress: Progress) -> OpenedExport:
-    """Read and check a whole export. Raises ExportRefused, and PathMissing if there is no file."""
+    """Read and check an export. Raises ExportRefused, and PathMissing if there is no file."""
     try:
-        # Without O_NONBLOCK, opening a pipe without a writer would block forever.
+        # Without O_NONBLOCK, opening a pipe could block forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError as error:
         raise PathMissing(f"There is no file {path}.") from error
@@ -87,7 +82,7 @@ def open_export(path: Path, progress: Progress) -> OpenedExport:
 
 
 def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_new: bool) -> list[PlannedEntry]:
-    """Decide what to do with each entry. `known` are all sources of the bucket. Pure."""
+    """Decide what to do with each entry. `known` are the bucket's sources. Pure."""
     entries: list[Entry] = [*manifest.sources, *manifest.questions]
     here: defaultdict[Hashable, list[JsonMapping]] = defaultdict(list)
     for source in known:
@@ -95,8 +90,8 @@ def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_ne
     exported = {_identity(entry) for entry in entries}
     files = [source for source in known if source["type"] != "qa"]
     others = {str(each["title"]): each for each in files if _identity_in_bucket(each) not in exported}
-    # Pair each entry of the export with a source in the bucket: first those that are equal in every field, then those
-    # that have only title and bytes in common. The entries that remain without a source are added.
+    # Pair the entries with sources in the bucket: first those equal in every field, then those equal in title and
+    # bytes.
     pairs: dict[int, JsonMapping] = {}
     for is_pair in (_is_equal, lambda *_: True):
         for place, entry in enumerate(entries):
@@ -148,16 +143,16 @@ class Adding:
     opened: OpenedExport
     #: Offers the vectors of each source before the source is sent.
     vectors: VectorSender
-    #: Whether imported sources keep the names of the sync mappings that owned them in the exported bucket.
+    #: Whether sources keep the name of the synced folder that they came from.
     keeps_mappings: bool
     is_dry: bool
 
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
-        """Yield a transfer for each source to send, after its vectors were offered, and a report item for the rest."""
+        """Yield a transfer for each source to send, after its vectors were offered, and an item for the rest."""
         return self.vectors.offer_before(self._files(plan))
 
     def _files(self, plan: Sequence[PlannedEntry]) -> Iterator[tuple[ReportItem | Transfer, FileContent | None]]:
-        """Yield the transfers and report items, each with the vectors to offer before it, if any."""
+        """Yield the transfers and items, each with the vectors to offer before it, if any."""
         for planned in plan:
             source = planned.entry
             if not isinstance(source, ExportedSource):
@@ -180,7 +175,7 @@ class Adding:
             yield Transfer(item, content, description), vectors
 
     def questions(self, plan: Sequence[PlannedEntry]) -> list[Callable[[], ReportItem]]:
-        """Return one function for each question with its answer: it adds the question if the bucket lacks it."""
+        """Return a function for each question: it adds the question and its answer if the bucket lacks them."""
         return [partial(self._ask, each) for each in plan if isinstance(each.entry, ExportedQuestion)]
 
     def _ask(self, planned: PlannedEntry) -> ReportItem:

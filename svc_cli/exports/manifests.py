@@ -17,7 +17,7 @@ from svc_daemon.wire.file_names import clean_name, find_flaw
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
 
-#: Maximum nesting depth of the manifest's JSON: the maximum of a source's metadata, plus the three levels around it.
+#: Maximum nesting depth of the JSON: that of a source's metadata, plus three levels around it.
 MANIFEST_LEVELS = MOST_LEVELS + 3
 #: The smallest and the largest integer that the service accepts in JSON.
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
@@ -29,7 +29,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ExportRefused(SvcError):
-    """The file is not an export, is damaged, or contains what the service would refuse; nothing was changed."""
+    """The file is no valid export; nothing was changed."""
 
     code = "svc_export_refused"
     exit = Exit.FAILED
@@ -47,7 +47,7 @@ class ExportedBucket(_Shape):
     chunking: Chunking | None
 
     def fields(self) -> "BucketFieldsDict":
-        """Return the fields with which a bucket like the exported one can be created."""
+        """Return the fields of a request that creates a bucket like the exported one."""
         fields: BucketFieldsDict = {"name": self.name, "description": self.description, "metadata": self.metadata}
         if self.chunking is not None:
             sizes = self.chunking
@@ -67,9 +67,7 @@ class _Described(_Shape):
 
 
 class ExportedSource(_Described):
-    """A file or a web page, which an import adds as a file; its bytes, text and vectors are members of the archive,
-    each named by its SHA-256.
-    """
+    """A file or web page. Its bytes, text and vectors are members of the archive, named by their SHA-256."""
 
     title: str
     filename: str
@@ -96,7 +94,7 @@ class ExportedModel(_Shape):
 
     @property
     def row_bytes(self) -> int:
-        """Return the size of a row: the SHA-256 of a text, and its vector as 32-bit floats."""
+        """Number of bytes for one vector and the SHA-256 of its text."""
         return HASH_BYTES + 4 * self.dimension
 
 
@@ -116,12 +114,12 @@ class ExportManifest(_Shape):
     members: dict[str, Annotated[int, Field(ge=0, lt=8**11)]]
 
     def encode(self) -> bytes:
-        """Return the canonical JSON of the manifest, the only form that an import accepts."""
+        """Return the manifest as JSON, in the only form that an import accepts."""
         return canonical(self.model_dump()) + b"\n"
 
 
 def canonical(value: Any) -> bytes:
-    """Encode a value as canonical JSON. Raises ValueError if it contains NaN or infinity, which JSON does not have."""
+    """Encode a value as JSON in canonical form. Raises ValueError if it contains NaN or infinity."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
@@ -132,14 +130,14 @@ def in_order(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def members_of(sources: Sequence[ExportedSource]) -> set[str]:
-    """Return the names of all members that a manifest with these sources must have."""
+    """Return the names of the archive's members for these sources."""
     texts = {f"texts/{source.text}" for source in sources if source.text is not None}
     vectors = {f"vectors/{source.vectors}" for source in sources if source.vectors is not None}
     return texts | vectors | {f"bytes/{source.bytes}" for source in sources}
 
 
 def parse_manifest(data: bytes) -> ExportManifest:
-    """Parse a manifest. Raises ExportRefused if it is of another version, or if `svc` would not have written it."""
+    """Parse a manifest. Raises ExportRefused if `svc` would not have written it."""
     try:
         raw = json.loads(data)
         is_canonical = canonical(raw) + b"\n" == data
@@ -161,7 +159,7 @@ def parse_manifest(data: bytes) -> ExportManifest:
         place = ".".join(map(str, first["loc"]))
         raise ExportRefused(f"The manifest of the export is invalid: {place}: {plain(first['msg'])}") from error
     is_sorted = in_order(manifest.sources) == manifest.sources and in_order(manifest.questions) == manifest.questions
-    # If a field is missing and its default is used, the manifest's encoding differs from the data.
+    # A missing field is noticed here, because its default is encoded.
     if not is_canonical or not is_sorted or manifest.encode() != data:
         raise ExportRefused("The manifest of the export is not in canonical form.")
     if set(manifest.members) != members_of(manifest.sources):
@@ -174,9 +172,7 @@ def parse_manifest(data: bytes) -> ExportManifest:
 
 
 def check_limits(manifest: ExportManifest, limits: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ExportRefused for the first field that the service would refuse; `limits` is its response to `GET
-    /v1/limits`.
-    """
+    """Raise ExportRefused for the first field that exceeds the service's limits."""
     most = {name: int(limit["value"]) for name, limit in limits.items()}
     for flaw in _flaws(manifest, most):
         raise ExportRefused(f"The service would refuse this export: {flaw}")
@@ -225,7 +221,7 @@ def _flaws_in_metadata(name: str, metadata: dict[str, Any], most: Mapping[str, i
 
 
 def _flaws_in_json(value: Any, levels: int) -> Iterator[str]:
-    """Yield a description of each part of this JSON that the service would refuse in any request."""
+    """Describe each part of this JSON that the service would refuse."""
     if isinstance(value, str) and "\0" in value:
         yield f"{value[:80]!r} contains a NUL character."
     elif isinstance(value, int) and not LEAST_INTEGER <= value <= MOST_INTEGER:

@@ -1,6 +1,6 @@
-"""Offers the vectors of an export to the service: those of some files in one request, just before the files are sent.
+"""Offers the vectors of an export to the service, just before the files are sent.
 
-The service decides which vectors it uses, and computes all others. Therefore no error here ends the import.
+The service computes all vectors that it doesn't get, so no error here ends the import.
 """
 
 import base64
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Maximum size of the rows in one request; in base64 and JSON, they take less than the 1 MB that a request may have.
+#: Maximum size of the vectors in one request; base64 must stay below 1 MB.
 MOST_BYTES = 512 * 1024
-#: Maximum number of rows in one request, since the service limits the entries of a JSON body.
+#: Maximum number of vectors in one request.
 MOST_ROWS = 2000
-#: Maximum number of files that wait until the vectors of all of them were offered in one request.
+#: Maximum number of files whose vectors are offered in one request.
 FILES_AT_ONCE = 100
 
 
 class VectorSender:
-    """Offers vectors for one bucket, until the service shows that it uses another model."""
+    """Offers vectors to one bucket, unless the service uses another model."""
 
     def __init__(self, client: Client, bucket_id: str, model: ExportedModel | None) -> None:
-        """`model` is that of the export; None if it has no vectors, or if none are to be offered."""
+        """`model` is that of the export; if it is None, no vectors are offered."""
         self._client = client
         self._bucket_id = bucket_id
         self._model = model
         #: Number of vectors that the export has for the files to send.
         self.found = 0
-        #: How many of them the service kept.
+        #: Number of vectors that the service kept.
         self.kept = 0
-        #: Whether no more vectors are offered: the service would refuse them, or uses another model.
+        #: Whether the service refuses the vectors, or uses another model.
         self.is_refused = False
 
     def offer_before(self, entries: "Iterable[tuple[T, FileContent | None]]") -> Iterator[T]:
@@ -61,7 +61,7 @@ class VectorSender:
         yield from waiting
 
     def _read(self, content: FileContent | None) -> "Iterator[OfferedVectorDict]":
-        """Yield the rows of a member, which may be large. If reading it fails, the remaining rows are not offered."""
+        """Yield the vectors in a member. If reading it fails, the rest is not offered."""
         if content is None or self._model is None:
             return
         size_bytes, rest = self._model.row_bytes, b""
@@ -81,7 +81,7 @@ class VectorSender:
         try:
             answer = self._client.offer_vectors(self._bucket_id, self._model.name, rows)
         except SvcError as error:
-            # An error that affects every request, such as a revoked key, ends the import when its files are sent.
+            # An error such as a revoked key ends the import when its files are sent.
             self.is_refused = not error.retryable
             return
         self.kept += answer["kept"]

@@ -1,4 +1,4 @@
-"""Carries out each change (sends bytes, renames or retries sources), and waits until the sources are ready."""
+"""Carries out each change, and waits until the sources are ready."""
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -12,7 +12,7 @@ from svc_cli.sync.runs import SyncRun
 from svc_cli.sync.sending import SyncQueue
 from svc_cli.uploads.items import ReportItem
 
-#: Number of index rows that are written in one transaction.
+#: Index rows written in one transaction.
 SAVED_AT_ONCE = 1000
 _ACTIONS = {
     Verb.CREATE: "created",
@@ -33,7 +33,7 @@ def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], Non
 
 
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
-    """Carry out the changes while the walk continues. Raises SvcError if an error affects every file."""
+    """Carry out the changes. Raises SvcError if an error affects every file."""
     run.progress.begin("syncing", None)
     queue = open_queue(run, bucket_id, run.add)
     run.report.batch_ids = queue.batch_ids
@@ -54,7 +54,7 @@ def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
 
 
 def record(run: SyncRun, change: Change) -> None:
-    """Report a change that needs no action, or that a dry run does not carry out."""
+    """Report a change without carrying it out."""
     if change.verb is Verb.KEEP:
         run.report.keep(change.path)
     else:
@@ -77,7 +77,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             on_change=lambda seen: run.progress.update(seen.settled_count),
         )
     finally:
-        # Even after an error, write the last known state of each source to the report and the index.
+        # Even after an error, save the last known state of each source.
         rows = run.index.load_within(item.path for item in pending.values())
         changed = []
         for source_id, source in ((each, source) for each, source in watch.seen.items() if source):
@@ -86,13 +86,13 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             run.on_item(item)
             row = rows.get(item.path)
             if row is not None and source["status"] != "gone":
-                # A state that was read from a batch has no hash, so use that of the row, which is for the same bytes.
+                # A source that was read from a batch has no hash.
                 changed.append(row_of({"sha256": row.sha256, **source, "title": row.path}, row, row.place_id))
         run.index.save(changed)
 
 
 def _update_source(run: SyncRun, change: Change) -> None:
-    """Give the source of a moved file its new title, or let the service index a failed source again."""
+    """Rename the source of a moved file, or retry a failed source."""
     item, row, now = _item_of(change), change.row, change.now
     if row is None or row.source_id is None or now is None:
         raise AssertionError("a move and a retry have a source")

@@ -1,7 +1,6 @@
-"""Compares the folder with the index: walks it, reads files that may have changed, and yields each file's change.
+"""Compares the folder with the index, and yields what to do about each file.
 
-New files whose hash is in the index are yielded last. They may have been moved from another path, and which paths are
-gone is known only after the walk.
+New files with a known hash come last: whether they were moved from another path is known only after the walk.
 """
 
 import stat
@@ -25,42 +24,39 @@ class Change(NamedTuple):
 
     verb: Verb
     path: str
-    #: The file's row in the index; for MOVE, the row with the file's old path.
+    #: The file's row in the index; for MOVE, under its old path.
     row: FileRow | None
-    #: The file's new row in the index, without a source id if the file is to be sent; None if it could not be read.
+    #: The file's new row; None if the file could not be read.
     now: FileRow | None = None
     #: The file's content, if it is to be sent.
     content: FileContent | None = None
-    #: Why the file could not be read; in this case, `size_bytes` is set.
+    #: Why the file could not be read.
     error: SvcError | None = None
     size_bytes: int | None = None
 
 
 @dataclass(slots=True)
 class Comparison:
-    """A comparison of the folder with the index. It can be iterated once; then `gone`, `left_out` and `met` are
-    complete.
-    """
+    """A comparison of the folder with the index. Iterate it once; then `gone`, `left_out` and `met` are complete."""
 
     snapshot: Snapshot
     rows: Mapping[str, FileRow]
-    #: Called with the path of each file that is ready and whose fingerprint equals that of its row. Such files yield no
-    #: change.
+    #: Called with the path of each file that is ready and unchanged, instead of yielding it.
     on_kept: Callable[[str], None]
-    #: Whether to read every file, even if its fingerprint equals that of its row.
+    #: Whether to read files even if their metadata is unchanged.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
     gone: list[FileRow] = field(default_factory=list)
     #: Rows of files that exist but are now left out.
     left_out: list[FileRow] = field(default_factory=list)
-    #: Number of files that were found in the folder.
+    #: Number of files in the folder.
     met: int = 0
     _refreshed: list[FileRow] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
         unmet, ready = dict(self.rows), str(State.READY)
-        # Computed only when it is needed, which is when the first new file is found.
+        # Needed only if there are new files.
         known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
         newcomers: dict[str, tuple[Change, FileRow]] = {}
         for entry in self.snapshot:
@@ -80,7 +76,7 @@ class Comparison:
                 yield change
         for row in unmet.values():
             (self.left_out if _is_there(self.snapshot.root / row.raw) else self.gone).append(row)
-        # If a folder could not be listed, a missing file may still be in it, so no file is treated as moved.
+        # If a folder could not be listed, a missing file may still be in it.
         gone = self.gone if self.snapshot.is_complete else []
         moves, rest = match_moves([now for _, now in newcomers.values()], gone)
         moved = {was.path for _, was in moves}
@@ -89,18 +85,14 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
-        """Return the rows to save: those of files with a new fingerprint but the same bytes, and those of files of
-        unsupported types.
-
-        Returns an empty list if there are fewer than `at_least` such rows. Each row is returned only once.
-        """
+        """Return the rows to save of files that are not sent, once each; none if there are fewer than `at_least`."""
         if len(self._refreshed) < at_least:
             return []
         taken, self._refreshed = self._refreshed, []
         return taken
 
     def _examine(self, entry: Entry, row: FileRow | None) -> Change | None:
-        """Return the change of one file, or None if it was deleted during the walk. `row` is its row in the index."""
+        """Return the change of one file; None if it was deleted during the walk."""
         filters = self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)
@@ -127,7 +119,7 @@ class Comparison:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether the file still exists; a folder in its place does not count. Also True if the system denies access."""
+    """Whether the file still exists; True in case of doubt."""
     try:
         return not stat.S_ISDIR(path.lstat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

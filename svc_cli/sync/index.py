@@ -1,8 +1,9 @@
-"""The sync index: an SQLite file that records, for one mapping, which files its last run stored in the bucket.
+"""The sync index: an SQLite file that records which files the last sync of a folder stored in the bucket.
 
-The index is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded before it is sent, and
-removed in the transaction that writes its files' rows. If a run is killed, the next run finishes its batches with the
-same requests, so that nothing is sent or stored twice.
+It is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded before it is sent, and
+removed
+when the rows of its files are written. If a run is killed, the next run repeats the requests of its batches, so that
+nothing is stored twice.
 """
 
 import contextlib
@@ -20,14 +21,14 @@ from typing import Any, NamedTuple, Self
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
 
-#: A file that was modified less than this many nanoseconds before it was hashed is hashed again by the next sync: the
-#: file system's clock may be too coarse to show a later change. Git has the same rule for "racily clean" files.
+#: A file modified less than this many nanoseconds before it was hashed is hashed again: the file system's clock may be
+#: too coarse to show a later change (Git calls such files "racily clean").
 RACY_NS = 2_000_000_000
-#: SQLite result codes for a file that is damaged, is not a database, or lacks our tables.
+#: SQLite result codes for a damaged file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
-#: Keys of the `facts` table: the bucket's id, its revision when it was last listed, the folder's device and inode.
+#: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode.
 BUCKET_ID, REVISION, ROOT = "bucket_id", "revision", "root"
-#: The version of this release's schema, stored in SQLite's `user_version`.
+#: The version of the schema.
 SCHEMA_VERSION = 1
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -56,40 +57,40 @@ COMMIT;
 class State(StrEnum):
     """The state of a file when the last sync ended."""
 
-    #: The file's source was created, but is neither ready nor failed yet.
+    #: The source was created, but is neither ready nor failed yet.
     SENT = "sent"
     READY = "ready"
-    #: The file's source has failed.
+    #: The source has failed.
     FAILED = "failed"
-    #: The file was not sent, because the service can't read its type.
+    #: Not sent, because the service can't read this type.
     SKIPPED = "skipped"
 
 
 class FileRow(NamedTuple):
-    """A row of the sync index: one file as the last run found it. The first five fields are the file's fingerprint."""
+    """One file as the last run found it. The first five fields are its fingerprint."""
 
     size_bytes: int
     mtime_ns: int
     ctime_ns: int
     inode: int
     device: int
-    #: The time at which the file was hashed, in nanoseconds since the Unix epoch; 0 if this machine has not hashed it.
+    #: When the file was hashed, in Unix nanoseconds; 0 if this machine has not hashed it.
     hashed_ns: int
-    #: The path relative to the root, in Unicode normalization form NFC; it is also the source's title.
+    #: The path relative to the root, in Unicode NFC; also the source's title.
     path: str
-    #: The path as the file system spells it, which may not be in NFC.
+    #: The path as the file system spells it.
     raw: str
     sha256: str
     #: Id of the newest source of this path.
     source_id: str | None
-    #: Id of the source that searches find for this path; differs from `source_id` only while the newest is not ready.
+    #: Id of the source that searches find: an older one while the newest is not ready.
     place_id: str | None
     state: str
-    #: For a failed source, its error as JSON; for a skipped file, the reason.
+    #: The error of a failed source as JSON, or why the file was skipped.
     reason: str | None
 
     def is_same(self, fingerprint: Fingerprint) -> bool:
-        """Whether the file is unchanged since it was hashed, judged without reading it."""
+        """Whether the file is unchanged since it was hashed, judged by its metadata."""
         return self[:5] == fingerprint and self.mtime_ns < self.hashed_ns - RACY_NS
 
     @property
@@ -100,24 +101,21 @@ class FileRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Journaled:
-    """An unfinished batch: the descriptions that were sent, and the rows to write for its files when it ends."""
+    """An unfinished batch: the request, and the rows to write when it ends."""
 
     key: str
     body: dict[str, Any]
-    #: The rows by the `client_file_id` of their files.
+    #: By `client_file_id`.
     rows: dict[str, FileRow]
 
 
 class Index:
-    """The state of one mapping after its last sync: files, unfinished batches, and facts such as the bucket's id.
-
-    Not thread-safe.
-    """
+    """What the last sync of a folder knew. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; it is created if missing, and replaced if damaged.
 
-        Raises UsageError if a newer release wrote the file, or if the operating system denies access.
+        Raises UsageError if a newer release wrote it, or if it can't be accessed.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -125,7 +123,7 @@ class Index:
         except (sqlite3.Error, ValueError, TypeError) as error:
             if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
                 raise unwritable(path, error) from error
-            # An index can be rebuilt, so a damaged one is moved aside for inspection.
+            # An index can be rebuilt. Keep the damaged one for inspection.
             path.replace(path.with_suffix(".damaged"))
             for suffix in ("-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -150,7 +148,7 @@ class Index:
         query = f"SELECT {_COLUMNS} FROM files WHERE path = ? OR (path > ? AND path < ?)"  # noqa: S608 - our own names
         found: dict[str, FileRow] = {}
         for path in paths:
-            # "0" is the character after "/", so this range has exactly the paths below `path`.
+            # "0" comes after "/", so this is the range of the paths below `path`.
             cursor = self._connection.execute(query, (path, f"{path}/", f"{path}0"))
             found |= {row.path: row for row in map(FileRow._make, cursor)}
         return found
@@ -172,7 +170,7 @@ class Index:
             self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
 
     def move(self, path: str, row: FileRow) -> None:
-        """Replace the row at `path` with `row`, which has the file's new path."""
+        """Replace the row at `path` with `row`, which has the new path."""
         with self._transaction():
             self._connection.execute("DELETE FROM files WHERE path = ?", (path,))
             self._put([row])
@@ -193,7 +191,7 @@ class Index:
             )
 
     def finish_batch(self, key: str, rows: Iterable[FileRow]) -> None:
-        """Remove a finished batch from the index, and write the rows of its files."""
+        """Remove a finished batch, and write the rows of its files."""
         with self._transaction():
             self._put(rows)
             self._connection.execute("DELETE FROM batches WHERE key = ?", (key,))
@@ -203,7 +201,7 @@ class Index:
         return _read_batches(self._connection)
 
     def adopt_bucket(self, bucket_id: str) -> None:
-        """Clear the index if it belongs to another bucket, for example to a deleted bucket of the same name."""
+        """Clear the index if it belongs to another bucket."""
         if self.find_fact(BUCKET_ID) != bucket_id:
             self.clear()
             self.set_fact(BUCKET_ID, bucket_id)
@@ -237,10 +235,7 @@ _path_of = attrgetter("path")
 
 @contextlib.contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file of an index during the block. Raises SyncRunning if another sync of the mapping holds it.
-
-    The kernel releases the lock when the process ends, even if it is killed.
-    """
+    """Lock an index during the block. Raises SyncRunning if another sync has locked it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         try:
@@ -253,7 +248,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
 
 
 def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
-    """Return the error for a file that can't be written, for example because the disk is full."""
+    """Return the error for an index that can't be written, for example because the disk is full."""
     return UsageError(
         f"{path}: {error}.",
         code="svc_file_refused",
@@ -264,20 +259,20 @@ def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file, create its tables, and read every row.
 
-    Raises sqlite3.Error, ValueError or TypeError if the file is damaged, and UsageError if a newer release wrote it.
+    Raises sqlite3.Error, ValueError or TypeError if it is damaged, and UsageError if a newer release wrote it.
     """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     with contextlib.ExitStack() as stack:
         stack.callback(connection.close)
         connection.execute("PRAGMA journal_mode = WAL")
-        # With NORMAL, a power failure may lose the last transactions; their rows can be restored from the bucket.
+        # A power failure may lose the last rows, which can be restored from the bucket.
         connection.execute("PRAGMA synchronous = NORMAL")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
         if version < SCHEMA_VERSION:
             connection.executescript(_SCHEMA)
-        # Read everything now, so that damage is found while the file can still be replaced, not in the middle of a run.
+        # Find damage now, while the file can still be replaced.
         connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
         connection.execute("SELECT name, value FROM facts").fetchall()
         _read_batches(connection)

@@ -1,4 +1,4 @@
-"""Mappings: each syncs a folder into a bucket, with filters and a name that is stored with every source."""
+"""Mappings: each syncs a folder into a bucket, with filters and a name."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from svc_cli.uploads.skips import is_utf8
 Prune = Literal["none", "detach", "delete"]
 PRUNES: tuple[Prune, ...] = ("none", "detach", "delete")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
-#: The fields of a `[[map]]` table in `svc.toml`, and their types.
+#: The fields of a `[[map]]` table in `svc.toml`.
 FIELDS: dict[str, type] = {
     "name": str,
     "dir": str,
@@ -33,7 +33,7 @@ FIELDS: dict[str, type] = {
 class Mapping:
     """A folder that is synced into a bucket."""
 
-    #: Stored with every source that the sync creates, so that a sync from another machine finds the sources too.
+    #: Stored with every source, so that a sync from another machine finds them.
     name: str
     #: The absolute path of the folder.
     folder: Path
@@ -42,9 +42,9 @@ class Mapping:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    #: What to do with the sources of deleted files; None if flags and settings decide.
+    #: What to do with the sources of deleted files; None if settings decide.
     prune: Prune | None = None
-    #: Whether the user chose the name; a name derived from the folder's path is not necessarily unique.
+    #: Whether the user chose the name; others may not be unique.
     is_named: bool = True
 
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
@@ -63,14 +63,14 @@ class Mapping:
             )
 
     def index_path(self, state_dir: Path, origin: str) -> Path:
-        """Return the path of the mapping's index: there is one for each service, bucket, folder and name."""
+        """Return the path of the mapping's index for the service at `origin`."""
         identity = json.dumps([origin, self.bucket, str(self.folder), self.name])
         digest = hashlib.sha256(os.fsencode(identity)).hexdigest()[:24]
         return state_dir / "sync" / f"{digest}.db"
 
 
 def name_of(folder: Path) -> str:
-    """Return a mapping's default name: the folder's path in its Git repository, otherwise the folder's name."""
+    """Return a mapping's default name: the folder's path in its Git repository, or its name."""
     root = find_repository(folder)
     if root is None or root == folder:
         return folder.name or "root"
@@ -78,9 +78,9 @@ def name_of(folder: Path) -> str:
 
 
 def read_mappings(tables: Sequence[Table[str, Any]], project_file: Path, bucket: str | None) -> list[Mapping]:
-    """Read the `[[map]]` tables of a project file; `bucket` is the default for mappings without a bucket.
+    """Read the `[[map]]` tables of a project file; `bucket` is the default bucket.
 
-    Raises UsageError if a table is invalid or mappings overlap; its message names the file and the mapping.
+    Raises UsageError if a table is invalid or mappings overlap.
     """
     mappings = [
         _read(table, f"{project_file}: [[map]] {number}", project_file.parent, bucket)
@@ -119,7 +119,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
 
 
 def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None, bucket: str | None) -> Mapping | None:
-    """Find the mapping that matches all given criteria. Raises UsageError if several match."""
+    """Find the mapping that matches everything given. Raises UsageError if several match."""
     found = [
         each
         for each in known
@@ -134,7 +134,7 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
 
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
-    """Raise UsageError if two mappings into one bucket have the same name, or if one's folder contains the other's."""
+    """Raise UsageError if two mappings into one bucket have the same name or overlapping folders."""
     for number, one in enumerate(mappings):
         for other in mappings[number + 1 :]:
             if one.bucket != other.bucket:

@@ -1,6 +1,4 @@
-"""Decides what a sync does with each file, by comparing the disk, the index and the bucket. Pure.
-
-The disk is authoritative. For each file with a known hash:
+"""Decides what a sync does with each file on disk. Pure.
 
     index and bucket know        the hash is          action
     nothing                      any                  CREATE, or MOVE if a deleted file had the same bytes
@@ -10,7 +8,7 @@ The disk is authoritative. For each file with a known hash:
     a failed source              the same             RETRY if that can help, otherwise FAIL again
     a skipped file               the same             SKIP again
 
-Files that are only in the index were deleted; `safety` decides whether their sources are removed.
+Files that are only in the index were deleted; see `safety`.
 """
 
 import json
@@ -25,16 +23,16 @@ from svc_daemon.wire import JsonMapping
 
 
 class Holdings(NamedTuple):
-    """The sources of a mapping in a bucket, according to the index and the bucket's list."""
+    """The sources of a mapping in its bucket."""
 
     #: The index's rows by path.
     rows: dict[str, FileRow]
-    #: Duplicates: sources that have the same title as another source, which is the one in `rows`.
+    #: Duplicates: further sources with the title of one in `rows`.
     surplus: list[JsonMapping]
 
     @property
     def owned(self) -> int:
-        """Return the number of files that the mapping has in the bucket."""
+        """The number of the mapping's files in the bucket."""
         return sum(row.source_id is not None for row in self.rows.values())
 
 
@@ -52,7 +50,7 @@ class Verb(StrEnum):
 
 
 def judge(row: FileRow | None, sha256: str) -> Verb:
-    """Decide what to do about a file with this hash; `row` is its row in the index."""
+    """Decide what to do about a file with this hash. `row` is its row in the index."""
     if row is None or row.sha256 != sha256:
         return Verb.UPDATE if row is not None and row.place_id else Verb.CREATE
     if row.state == State.FAILED:
@@ -60,8 +58,7 @@ def judge(row: FileRow | None, sha256: str) -> Verb:
     return _SAME[row.state]
 
 
-#: What to do about a file whose hash equals the hash in its row, by the row's state. The state is looked up as
-#: text, because converting it to the enum would double the work for an unchanged file.
+#: What to do about a file with an unchanged hash. The state is text, which is faster than the enum.
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,
@@ -98,10 +95,10 @@ MERGED = ("id", "title", "sha256", "size_bytes", "status", "ready", "replaces", 
 
 
 def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdings:
-    """Update the index's rows from the bucket. `sources` are all sources of the mapping.
+    """Update the index's rows from the mapping's sources in the bucket.
 
-    The rows of sources that were removed from the bucket are dropped, so that their files are sent again. Sources that
-    another machine added get rows too, and files at the same paths are read and compared by hash.
+    If a source was removed from the bucket, its row is dropped, so that its file is sent again. A source that another
+    machine added gets a row.
     """
     by_title: defaultdict[str, list[JsonMapping]] = defaultdict(list)
     for source in sorted(sources, key=lambda source: source["id"]):
@@ -111,7 +108,7 @@ def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdin
     for title, known in by_title.items():
         ids = {source["id"] for source in known}
         settled = [source for source in known if source.get("replaces") not in ids]
-        # The current source of the title. A newer one may still be waiting to replace it.
+        # A newer source may be waiting to replace it.
         place = (settled or known)[-1]
         waiting = [source for source in known if source.get("replaces") == place["id"]]
         merged[title] = row_of((waiting or [place])[-1], rows.get(title), place["id"])
@@ -120,11 +117,7 @@ def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdin
 
 
 def row_of(source: JsonMapping, known: FileRow | None, place_id: str | None = None) -> FileRow:
-    """Return the row for a source.
-
-    The fingerprint is that of the `known` row if it has the same hash; otherwise it has only the size, so that the file
-    is read again.
-    """
+    """Return the row for a source, with the metadata of the `known` row if the hash is the same."""
     is_same = known is not None and known.sha256 == source["sha256"]
     fingerprint = (
         Fingerprint._make(known[:5])

@@ -1,4 +1,4 @@
-"""The last step of a sync: removes the sources of deleted files from the bucket, if requested and safe."""
+"""Removes the sources of deleted files from the bucket, if requested and safe."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -15,11 +15,10 @@ from svc_cli.uploads.items import ReportItem
 def remove(
     run: SyncRun, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool, is_late: bool
 ) -> None:
-    """Remove the sources of deleted files, or report why they stay in the bucket.
+    """Remove the sources of deleted files, or report why they stay. Raises SafetyStop if too many files are missing.
 
-    If there is no bucket id, as in a dry run, only report what would be removed. `is_moved`: the folder is not the same
-    one as in the last run. `is_late`: the run did not wait until everything was indexed. Raises SafetyStop if too many
-    files are missing.
+    Without `bucket_id`, nothing is removed. `is_moved`: the folder was replaced since the last run. `is_late`: some
+    sources are still being indexed.
     """
     run.report.withheld.clear()
     ours, others = _by_owner(run, comparison, known)
@@ -55,15 +54,15 @@ def remove(
 
 
 def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
-    """Split the sources of deleted files into those of this folder and those that may belong to another folder.
+    """Split the sources of deleted files into those of this folder and those that may belong to another.
 
-    If the user did not choose the mapping's name, another folder may have the same one. Then only sources of files that
-    were hashed in this folder count as those of this folder.
+    Two folders may have the same name if the user did not choose it. Then only files that were hashed here count as
+    those of this folder.
     """
     ours: list[Leaving] = []
     others: list[Leaving] = []
     for row in comparison.gone:
-        # The newest source of the path, and the older one if the newest has not replaced it yet.
+        # The newest source, and the one that it has not replaced yet.
         ids = list(dict.fromkeys(each for each in (row.source_id, row.place_id) if each))
         is_silent = row.state == State.FAILED and len(ids) == 1
         leaving = [Leaving(row.path, each, row.sha256, row.size_bytes, is_silent) for each in ids]
@@ -77,7 +76,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """Return the sources to remove. The others stay: a file in the folder may replace them as soon as it is ready."""
+    """Return the sources to remove now. Those that a file in the folder may soon replace stay."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)
@@ -93,7 +92,7 @@ def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Le
 
 
 def _withhold(run: SyncRun, cause: Cause, leaving: Collection[Leaving], because: tuple[str, ...] = ()) -> None:
-    """Report each file whose source stays in the bucket, and add the cause and the number of files to the summary."""
+    """Report each file whose source stays in the bucket, and why."""
     if not leaving:
         return
     run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
@@ -118,6 +117,6 @@ def _take_out(run: SyncRun, leaving: Leaving, bucket_id: str | None) -> None:
 
 
 def _report(run: SyncRun, item: ReportItem) -> None:
-    """Report a removal. If the path is already in the report, as with a duplicate, report only a failure."""
+    """Report a removal. If the path is already in the report, only a failure is added."""
     if item.error is not None or item.path not in run.report.items:
         run.report.add(item)

@@ -10,7 +10,7 @@ from svc_cli.exits import Exit
 from svc_cli.sync.safety import Withheld
 from svc_cli.uploads.items import ReportItem, worst
 
-#: Every outcome, in the order in which a report lists them.
+#: All outcomes, in the order of a report.
 ACTIONS = ("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed")
 #: Outcomes that change the bucket.
 CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})
@@ -22,14 +22,14 @@ class Report:
 
     mapping: str
     bucket: str
-    #: The outcomes by path; files that are unchanged and ready are only counted.
+    #: The outcomes by path, without files that are unchanged and ready.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
-    #: Bytes sent while recovering batches of a killed run, for files that did not become sources.
+    #: Bytes sent for batches of a killed run whose files did not become sources.
     recovered_bytes: int = 0
     #: Remarks for the user, each a sentence.
     remarks: list[str] = field(default_factory=list)
-    #: Deleted files whose sources stay in the bucket, one entry for each cause.
+    #: Deleted files whose sources stay in the bucket, by cause.
     withheld: list[Withheld] = field(default_factory=list)
     batch_ids: Sequence[str] = ()
     duration_ms: int = 0
@@ -37,11 +37,11 @@ class Report:
     is_strict: bool = False
     #: Exit with PENDING if the sync changed something, or would in a dry run.
     exits_pending: bool = False
-    #: The error that ended the sync early, such as Ctrl-C, a timeout or a safety stop.
+    #: The error that ended the sync early, such as Ctrl-C.
     stopped_by: SvcError | None = None
 
     def add(self, item: ReportItem) -> None:
-        """Record the outcome of a file; `unchanged` never replaces an outcome recorded earlier in this run."""
+        """Record the outcome of a file. `unchanged` never replaces an earlier outcome."""
         earlier = self.items.get(item.path)
         if earlier is not None and item.action == "unchanged":
             return
@@ -54,10 +54,7 @@ class Report:
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Record the outcome of a file from a batch of a killed run.
-
-        If the file did not become a source, only its bytes are counted, because this run sends it again.
-        """
+        """Record the outcome of a file from a killed run; of a failed file, only the bytes, since it is sent again."""
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:
@@ -65,9 +62,7 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of files for each outcome and, as `pending`, the number of files whose sources are not
-        searchable yet.
-        """
+        """Return the number of files for each outcome; `pending` counts those that are not searchable yet."""
         counted = Counter(item.action for item in self.items.values())
         counted["unchanged"] += self.unchanged
         pending = sum(item.is_pending for item in self.items.values())
@@ -79,7 +74,7 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """Return the remarks, followed by those about deleted files whose sources stay in the bucket."""
+        """Return all remarks."""
         return [*self.remarks, *map(str, self.withheld)]
 
     @property
@@ -99,7 +94,7 @@ class Report:
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """Return the error that explains a failing exit code in `--json`; None if the sync succeeded."""
+        """Return the error of a failed sync for `--json`; None if it succeeded."""
         if self.stopped_by is not None:
             return {**self.stopped_by.body(), "request_id": self.stopped_by.request_id}
         if self.exit in (Exit.DONE, Exit.PENDING):

@@ -1,4 +1,4 @@
-"""The options and the state of one sync of one mapping, shared by all its steps."""
+"""The options and the state of one sync."""
 
 import sqlite3
 import time
@@ -27,13 +27,13 @@ class SyncOptions:
     """The options of a sync, from flags, settings and the mapping."""
 
     filters: Filters
-    #: Maximum number of tags of a source; a limit of the service.
+    #: Maximum number of tags of a source.
     max_tags: int
-    #: Maximum length of a tag; a limit of the service.
+    #: Maximum length of a tag.
     max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
-    #: Remove nothing in this run, because files were deleted a moment ago and may reappear.
+    #: Remove nothing, because files were deleted a moment ago and may reappear.
     is_restless: bool = False
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
@@ -75,10 +75,7 @@ class SyncRun:
         self.progress.update(len(report.items) + report.unchanged, note)
 
     def look(self, bucket: JsonMapping) -> Holdings:
-        """Return the mapping's sources in the bucket.
-
-        The bucket is listed only if it has changed since the last run, or if that run left sources that were not ready.
-        """
+        """Return the mapping's sources in the bucket. The bucket is listed only if something may have changed."""
         rows = self.index.load()
         was_seen = self.index.find_fact(REVISION) == str(bucket["revision"])
         is_known = was_seen and self.index.find_fact(BUCKET_ID) == bucket["id"] and not self.options.verify_remote
@@ -87,16 +84,16 @@ class SyncRun:
         return self.list_bucket(bucket["id"], rows)
 
     def list_bucket(self, bucket_id: str, rows: dict[str, FileRow]) -> Holdings:
-        """List the mapping's sources and bring the index's rows up to date; a dry run saves nothing."""
+        """List the mapping's sources, and update the index; a dry run saves nothing."""
         revisions: set[int] = set()
         sources: list[JsonMapping] = []
         for page in self.client.source_pages(bucket_id, {"status": "all", "mapping": self.mapping.name}):
             revisions.add(page["revision"])
-            # Keep only the fields that are used: all fields of a large bucket would take hundreds of megabytes.
+            # All fields of a large bucket would take hundreds of megabytes.
             sources += ({name: source.get(name) for name in MERGED} for source in page["sources"])
         holdings = merge(rows, sources)
         if not self.options.is_dry:
-            # If the bucket changed while its pages were read, store no revision, so that the next run lists it again.
+            # If the bucket changed between two pages, the next run must list it again.
             is_settled = len(revisions) == 1 and not holdings.surplus
             self.index.replace_all(holdings.rows.values())
             self.index.set_fact(REVISION, str(revisions.pop()) if is_settled else "")
@@ -105,7 +102,7 @@ class SyncRun:
 
 @contextmanager
 def reporting(report: Report, index_path: Path) -> Iterator[None]:
-    """Record in the report how long the block took, and the error that ended it early."""
+    """Record how long the block took, and the error that ended it."""
     began_s = time.monotonic()
     try:
         yield
@@ -123,7 +120,7 @@ def reporting(report: Report, index_path: Path) -> Iterator[None]:
 
 
 def identify_root(folder: Path) -> str | None:
-    """Return the device and inode of the folder; None if it can't be read or is not a folder."""
+    """Return the device and inode of the folder; None if there is no such folder."""
     try:
         facts = folder.stat()
     except OSError:

@@ -1,12 +1,10 @@
-"""Decides whether sources of deleted files may be removed from the bucket, and if not, why. Pure.
+"""Decides whether the sources of deleted files can be removed from the bucket. Pure.
 
-If a folder's disk is not mounted, or the folder was emptied or moved away, all files seem to be deleted. A sync can't
-undo a removal, so in case of doubt nothing is removed.
-
-Some problems prevent every removal of a run: a folder that could not be read, a file that did not reach the service,
-new content that may turn out to be unreadable. A file that can't be read, or whose content already failed in an earlier
-run, prevents only the removal of sources that it may replace: those with the same title, the same bytes, or, if its
-bytes are unknown, the same size.
+If a disk is not mounted, or a folder was moved away, all files seem to be deleted. A removal can't be undone, so in
+case
+of doubt the sources stay:
+- all of them, if a folder could not be read, a file did not reach the service, or new content may be unreadable
+- those that a file in the folder may replace, if that file can't be read or has failed before
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,11 +15,11 @@ from typing import Any, NamedTuple
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
 
-#: If the limit is a percentage, this many files may be removed even if they are a larger share.
+#: If the limit is a percentage, this many removals are always allowed.
 FEW = 10
-#: Maximum number of files that a message lists.
+#: Maximum number of files in a message.
 MOST_NAMED = 3
-#: Error codes of refusals that depend only on the file, so that the next run would get the same refusal.
+#: Error codes of refusals that the next run would get again.
 OWN_REFUSALS = frozenset(
     {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
 )
@@ -32,7 +30,7 @@ class Cause(StrEnum):
 
     #: Removal was not requested.
     PRUNE_NOT_ASKED = "prune_not_asked"
-    #: The sources may belong to another folder whose mapping has the same name.
+    #: The sources may belong to another folder with the same mapping name.
     OTHER_FOLDER = "other_folder"
     #: A part of the folder could not be listed.
     FOLDER_UNREADABLE = "folder_unreadable"
@@ -46,11 +44,11 @@ class Cause(StrEnum):
     MOVE_NOT_SENT = "move_not_sent"
     #: New content could not be indexed.
     NEWLY_FAILED = "newly_failed"
-    #: New content is still being indexed, and waiting for it has timed out.
+    #: New content was not indexed in time.
     NOT_INDEXED = "not_indexed"
-    #: A file in the folder with the same title or the same bytes as the deleted one is not searchable yet.
+    #: A file with the same title or bytes as the deleted one is not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
-    #: A file of the same size as the deleted one can't be read; it may be that file at a new path.
+    #: A file of the same size can't be read; it may be the deleted one at a new path.
     MAY_HAVE_MOVED = "may_have_moved"
     #: More files are missing than one run may remove.
     TOO_MANY = "too_many"
@@ -77,12 +75,12 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Deleted files whose sources stay in the bucket, all for the same reason."""
+    """Deleted files whose sources stay in the bucket for one reason."""
 
     cause: Cause
-    #: The number of deleted files; None if the run ended before they were counted.
+    #: Their number; None if the run ended before they were counted.
     files: int | None = None
-    #: The paths of the files that are the reason, if any.
+    #: The files that are the reason, if any.
     because: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -110,15 +108,15 @@ class Leaving(NamedTuple):
     sha256: str
     #: The size of the file; 0 if it is unknown.
     size_bytes: int = 0
-    #: Whether no search can find the source: it has failed, and has no older version.
+    #: Whether no search finds it: it has failed, and has no older version.
     is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The facts that decide which sources a run may remove."""
+    """What decides which sources a run can remove."""
 
-    #: The results of all files except those that are unchanged and ready.
+    #: The results of all files that are not unchanged and ready.
     items: Sequence[ReportItem]
     #: The paths of the mapping's sources when the run began.
     paths: Collection[str]
@@ -135,7 +133,7 @@ class Findings:
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """Return the causes that prevent every removal in this run, each with the paths of the files that cause it."""
+    """Return the causes that prevent every removal, each with the paths of the files that are the reason."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
@@ -152,7 +150,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Return why this file prevents all removals of the run; None if it prevents none, or only some."""
+    """Return why this file prevents all removals; None if it doesn't."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None
@@ -165,17 +163,17 @@ def _doubt(item: ReportItem, found: Findings) -> Cause | None:
 
 
 class Replacements:
-    """The files in the folder that are not searchable, any of which may replace a source whose file was deleted."""
+    """The files that are not searchable yet; any of them may replace a source whose file was deleted."""
 
     def __init__(self, items: Iterable[ReportItem]) -> None:
         troubled = [item for item in items if item.error or item.is_pending]
         self._by_title = {item.path: item.path for item in troubled}
         self._by_hash = {item.sha256: item.path for item in troubled if item.sha256}
-        #: Maps the size of each unreadable file to its path; the size is 0 if it is unknown.
+        #: The paths of unreadable files by size, 0 if unknown.
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
     def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
-        """Return why this source must stay, and the path of the file that may replace it; None if it can be removed."""
+        """Return why this source must stay, and the file that may replace it; None if it can be removed."""
         same = self._by_title.get(leaving.path)
         if same is None and not leaving.is_silent:
             same = self._by_hash.get(leaving.sha256)
@@ -188,7 +186,7 @@ class Replacements:
 
 
 def _is_unread(item: ReportItem) -> bool:
-    """Whether the bytes of the file are unknown: it can't be read, or it changed during every attempt to read it."""
+    """Whether the bytes of the file are unknown, because reading it failed."""
     return item.error is not None and (item.sha256 is None or item.error["code"] == "svc_file_unstable")
 
 
@@ -221,7 +219,7 @@ DEFAULT_MAX_DELETE = MaxDelete(percent=25)
 
 
 def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
-    """Return the error for a run that would remove more files than `limit` allows."""
+    """Return the error for a run that would remove too many files."""
     return SafetyStop(
         f"{gone} of {owned} files are gone, more than {limit}; nothing was removed.",
         hint=f"if that is right, run `svc sync` with --max-delete {gone}.",
@@ -230,7 +228,7 @@ def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
 
 
 def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -> None:
-    """Raise SafetyStop if a folder that had files is missing or empty, since it may just not be mounted."""
+    """Raise SafetyStop if a folder that had files is missing or empty: its disk may not be mounted."""
     if not owned or (exists and not is_empty):
         return
     what = "has nothing to sync" if exists else "is missing"

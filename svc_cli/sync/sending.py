@@ -1,7 +1,6 @@
-"""Sends files to the bucket in batches. The sync index records each batch before it is sent, and its files afterwards.
+"""Sends files to the bucket in batches, each of which is first recorded in the sync index.
 
-Batches that a killed run left in the index are sent again unchanged, with the same idempotency key: the service knows
-which bytes and sources it has, so nothing is sent or created twice.
+The batches of a killed run are sent again with the same idempotency keys, so nothing is created twice.
 """
 
 import json
@@ -20,7 +19,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
 from svc_cli.uploads.transfers import Transfer, TransferGroup
 
-#: Maximum number of replacements to follow from a source to its current successor.
+#: Maximum number of replacements to follow.
 MOST_SUCCESSORS = 20
 
 
@@ -44,14 +43,13 @@ class SyncQueue(TransferQueue):
         )
         self._index = index
         self._on_item = on_item
-        #: By path, the index row to write for each file after it has been sent.
+        #: The index row to write after a file was sent, by path.
         self._rows: dict[str, FileRow] = {}
-        #: Files to send a second time, because the sources that they were to replace are gone. None during the second
-        #: attempt, whose outcome is final.
+        #: Files to send again, because the sources to replace are gone. None during that second attempt.
         self._displaced: list[tuple[FileRow, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: FileRow, content: FileContent, place_id: str | None) -> None:
-        """Send a file, which replaces the source `place_id` if given. Raises SvcError if an error stops the run."""
+        """Send a file, which replaces the source `place_id` if given. Raises SvcError if every file is affected."""
         description = Description(
             filename=PurePosixPath(row.path).name,
             title=row.path,
@@ -64,10 +62,7 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the remaining files, then resend those that were to replace a source that no longer exists.
-
-        Raises SvcError like `add_file`.
-        """
+        """Send the remaining files, and again those whose source to replace was gone. Raises like `add_file`."""
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
@@ -79,11 +74,11 @@ class SyncQueue(TransferQueue):
         super().finish()
 
     def recover(self, root: Path) -> None:
-        """Finish the batches that an earlier run began. Raises SvcError like `add_file`."""
+        """Finish the batches of an earlier run. Raises like `add_file`."""
         for batch in self._index.list_batches():
             transfers = []
             for name, row in batch.rows.items():
-                # With the stamp, reading raises FileRefused if the file has changed since it was hashed.
+                # Reading fails if the file has changed since.
                 stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
                 content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
                 transfers.append(_transfer(row, content, Description(**batch.body[name])))
@@ -99,9 +94,9 @@ class SyncQueue(TransferQueue):
             self._index.begin_batch(Journaled(_key(group), bodies, rows))
 
     def _end(self, group: TransferGroup) -> None:
-        """Write the index rows of a group that was sent, and report each file that will not be sent a second time.
+        """Write the index rows of a group that was sent, and report its files.
 
-        A file without a source gets no row, so the next run treats it as new.
+        A file without a source gets no row, so the next run sends it again.
         """
         ended, again = [], []
         for transfer in group.transfers:
@@ -124,7 +119,7 @@ class SyncQueue(TransferQueue):
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
-    """Return the id if the source exists, otherwise the id of the source that replaced it; None if there is neither."""
+    """Return the id of the source, or of the one that has replaced it; None if there is neither."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None

@@ -1,7 +1,4 @@
-"""Walks the folder on disk, yields its files one by one, and records what was left out and why.
-
-A walk records whether it was complete: if a folder could not be listed, its files may still exist.
-"""
+"""Walks a folder, yields its files, and records what was left out and whether everything could be read."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,12 +20,12 @@ from svc_cli.uploads.skips import (
     reason_by_name,
 )
 
-#: Reads all fields of a fingerprint in one call, for speed: a walk does this for every file.
+#: Reads all fields of a fingerprint in one call, for speed.
 _FACTS = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_dev")
 
 
 class Fingerprint(NamedTuple):
-    """A file's metadata; as long as none of these values changes, the bytes are assumed to be unchanged."""
+    """A file's metadata. If it is unchanged, the bytes are assumed to be unchanged."""
 
     size_bytes: int
     mtime_ns: int
@@ -44,9 +41,9 @@ class Fingerprint(NamedTuple):
 class Entry(NamedTuple):
     """A file to sync."""
 
-    #: The path relative to the root, `/`-separated and in Unicode normalization form NFC: the title of its source.
+    #: The path relative to the root, in Unicode NFC; also the source's title.
     path: str
-    #: The path as the file system spells it, which may not be in NFC.
+    #: The path as the file system spells it.
     raw: str
     fingerprint: Fingerprint
 
@@ -55,29 +52,29 @@ class Entry(NamedTuple):
 class Filters:
     """Which files of the folder a mapping includes."""
 
-    #: Patterns in the style of `.gitignore`; if there are any, only files that match one are included.
+    #: Patterns as in `.gitignore`; if there are any, only files that match one are included.
     include: tuple[str, ...] = ()
-    #: Patterns of files to leave out, in addition to the ignore files.
+    #: Patterns of files to leave out.
     exclude: tuple[str, ...] = ()
     follow_links: bool = False
-    #: Extensions that the service can read, lower case with their dot.
+    #: Extensions that the service can read, such as `.pdf`.
     extensions: frozenset[str] = frozenset()
-    #: Maximum size of a file that the service accepts.
+    #: Maximum size of a file.
     max_bytes: int
     #: Maximum length of a path, which becomes the title.
     max_path_characters: int
 
 
 class FolderPart:
-    """A part of a folder: some of its files and subfolders, with everything inside them."""
+    """Some files and subfolders of a folder, with everything inside them."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        """`paths` are relative to the root, as the file system spells them."""
+        """`paths` are relative to the root."""
         self.paths = frozenset(map(composed, paths))
         self._above = frozenset(folder for path in self.paths for folder in folders_above(path))
 
     def leads_to(self, path: str) -> bool:
-        """Whether the path (normalized like a title) belongs to this part, or is a parent folder of one that does."""
+        """Whether the path belongs to this part, or is a parent folder of one that does."""
         return path in self._above or path in self.paths or any(each in self.paths for each in folders_above(path))
 
 
@@ -92,22 +89,21 @@ def folders_above(path: str) -> Iterator[str]:
 class _Folder(NamedTuple):
     """A folder that is still to be listed."""
 
-    #: The folder's path relative to the root, with a trailing slash; empty for the root.
+    #: Its path relative to the root, with a trailing slash; empty for the root.
     prefix: str
     #: The ignore rules of its parent folders.
     above: IgnoreRules
-    #: For each symbolic link followed on the way to this folder, two real paths: of the folder with the link, and of
-    #: the link's target.
+    #: For each link followed on the way here, the real paths of its folder and its target.
     linked: tuple[str, ...] = ()
 
 
 class Snapshot:
-    """One walk over a folder, to be iterated once. Files and folders that are left out are added to `skips`."""
+    """One walk over a folder, to be iterated once. What is left out is added to `skips`."""
 
     def __init__(self, root: Path, filters: Filters, part: FolderPart | None = None) -> None:
         """Walk all of `root`, or only a part of it."""
         self.skips: list[Skip] = []
-        #: False if a folder could not be listed, or a file's metadata could not be read.
+        #: Whether every folder could be listed, and every file's metadata read.
         self.is_complete = True
         self.root = root.absolute()
         self._base = f"{str(self.root).rstrip(os.sep)}{os.sep}"
@@ -119,8 +115,7 @@ class Snapshot:
     def __iter__(self) -> Iterator[Entry]:
         """Yield the files of each folder before those of its subfolders.
 
-        Not recursive, since a tree may be deeper than Python's stack. Raises FileRefused if access to the root is
-        denied, and OSError if it can't be listed for another reason.
+        Raises FileRefused or OSError if the root can't be listed.
         """
         try:
             os.scandir(self.root).close()
@@ -159,7 +154,7 @@ class Snapshot:
                     yield entry
 
     def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
-        """Return the entries sorted by name. A folder that can't be listed is skipped and makes the walk incomplete."""
+        """Return the entries sorted by name. If the folder can't be listed, the walk is incomplete."""
         try:
             with os.scandir(self._base + prefix) as entries:
                 return sorted(entries, key=attrgetter("name"))
@@ -171,8 +166,7 @@ class Snapshot:
     def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
         """Return why a link is not followed; None if it is.
 
-        Links are followed only if that was requested, only to targets below the root, and never in a cycle. `around`
-        lists the real paths of the link's folder, and of the folders and targets of links followed on the way to it.
+        Links are followed only below the root and never in a cycle: `around` are the real paths on the way to the link.
         """
         if not self.filters.follow_links:
             return "link"
@@ -192,8 +186,7 @@ class Snapshot:
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
-            # The file may have been moved here from a path at which it now looks deleted. Marking the walk as
-            # incomplete prevents the removal of its source.
+            # The file may have been moved here. An incomplete walk prevents the removal of its source.
             self.is_complete = False
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None
@@ -211,7 +204,7 @@ class Snapshot:
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
-    """Return the rules that apply to `root` besides its own ignore files: its parent folders' rules, and `exclude`."""
+    """Return the ignore rules that `root` inherits, and those of `exclude`."""
     rules = rules_above(root)
     return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
 
@@ -222,17 +215,17 @@ def _is_within(path: str, folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreExplanation:
-    """Whether a sync leaves out a path, judged by its name and by ignore rules."""
+    """Whether and why a sync leaves out a path, judged by its name and ignore rules."""
 
     path: str
     is_ignored: bool
     #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
     reason: str | None = None
-    #: The path that decided the result: the given path, or a parent folder that is left out with all its contents.
+    #: The path that decided: the given one, or a parent folder that is left out.
     at: str | None = None
-    #: Where `pattern` comes from: the path of an ignore file, or `exclude`.
+    #: The path of the pattern's ignore file, or `exclude`.
     origin: str | None = None
-    #: The pattern that decided the result, if any; it may be an exception (`!`).
+    #: The pattern that decided, if any; it may be an exception (`!`).
     pattern: str | None = None
 
 

@@ -1,8 +1,7 @@
-"""Runs one sync of one mapping, of the whole folder (full sync) or only of paths that changed (touched paths).
+"""Runs one sync, of the whole folder (full sync) or only of paths that changed (touched paths).
 
 A full sync:
-
-1. lock the mapping; look up the bucket
+1. lock the mapping, and look up the bucket
 2. finish the batches that a killed run left
 3. if the bucket has changed since the last run, list it and update the index
 4. walk, compare, and send during the walk; rename and retry sources
@@ -10,9 +9,7 @@ A full sync:
 6. remove sources of deleted files, if requested and safe
 7. if something changed, list the bucket once more and store its revision, so that the next run need not list it
 
-A sync of touched paths ignores all others. It trusts the index and does not update the stored revision of the bucket,
-so the next full sync lists the bucket and corrects wrong assumptions. It removes nothing from the bucket, since that is
-safe only after a walk over the whole folder.
+A sync of touched paths trusts the index. It removes nothing from the bucket, since that is safe only after a full walk.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,8 +33,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import JsonMapping
 
-#: Reasons of skips that users expect. A full sync only counts the files that are skipped for one of these reasons, and
-#: a sync of touched paths doesn't report them.
+#: Expected reasons of skips. A full sync only counts these files, and a sync of touched paths ignores them.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
@@ -45,7 +41,7 @@ class Touched(NamedTuple):
     """The result of a sync of touched paths."""
 
     report: Report
-    #: Whether a full sync is needed, because something could not be decided from the touched paths.
+    #: Whether a full sync is needed to decide about these paths.
     needs_sync: bool
 
 
@@ -59,9 +55,8 @@ def sync(
 ) -> Report:
     """Sync the whole folder. An error that ends the sync early is stored in the report.
 
-    These are raised instead: SyncRunning if the mapping is locked, UsageError if the service would refuse its name or
-    tags or if the index can't be opened, and PathMissing or ApiError (such as `bucket_not_found`) if nothing was done
-    yet.
+    Errors before the first change are raised: SyncRunning if the mapping is locked, UsageError, PathMissing or
+    ApiError.
     """
     mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
     report = Report(
@@ -70,7 +65,7 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # This entry is reported if the sync ends before it has counted the deleted files; otherwise it is replaced.
+        # Replaced when the deleted files are counted.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
@@ -90,8 +85,7 @@ def touch(
 ) -> Touched:
     """Sync these paths and everything below them. An error that ends the sync early is stored in the report.
 
-    Sends no request if nothing has changed. Raises SyncRunning if the mapping is locked, and UsageError if the index
-    can't be opened.
+    Raises SyncRunning if the mapping is locked, and UsageError if the index can't be opened.
     """
     report, is_whole = Report(mapping=mapping.name, bucket=mapping.bucket), True
     with hold(index_path, str(mapping.folder)), Index(index_path) as index:
@@ -120,10 +114,10 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # Checking this after the walk is early enough: if the walk found no files, nothing has been sent or removed.
+    # Early enough: if the walk found no files, nothing has been changed.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
-    # If the disk was unmounted during the walk, files that were not visited yet look deleted.
+    # If the disk was unmounted during the walk, files look deleted.
     is_moved = is_moved or identify_root(folder) != root
     if bucket is None or options.is_dry:
         remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")
@@ -134,13 +128,13 @@ def _sync(run: SyncRun) -> None:
 def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Holdings]:
     """Return the bucket, created if necessary and allowed, and the mapping's sources in it.
 
-    In a dry run, or if the folder is missing, a missing bucket is not created, and None is returned for it.
+    The bucket is None if it is missing and this is a dry run, or the folder is missing too.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:
         bucket = run.client.bucket(name, members=False)
     except ApiError as error:
-        # A bucket can be created by slug only; an id contains an underscore.
+        # An id, which contains an underscore, can't be created.
         may_make = run.options.may_create and "_" not in name
         if error.code != "bucket_not_found" or not may_make:
             raise
@@ -154,8 +148,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Ho
     refuse_archived(bucket)
     if not is_dry:
         run.index.adopt_bucket(bucket["id"])
-    # If the folder is missing, keep interrupted batches for a later run: they could not be completed now, and their
-    # uploaded bytes would be lost.
+    # Without the folder, batches can't be finished, and their uploaded bytes would be lost.
     if not is_dry and is_here and run.index.list_batches():
         remarks.append("an earlier run was interrupted; its batches were finished.")
         with open_queue(run, bucket["id"], run.report.recover) as queue:
@@ -168,7 +161,7 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
     for skip in comparison.snapshot.skips:
         item = ReportItem.of_skip(skip)
         report.add(item)
-        # Ignored files may number thousands, so they are not printed one by one.
+        # There may be thousands of ignored files.
         if skip.reason not in EXPECTED:
             run.on_item(item)
     answering = [row for row in comparison.left_out if row.source_id is not None]
@@ -186,9 +179,9 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
 def _finish(
     run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, root: str, *, is_moved: bool
 ) -> None:
-    """Wait for the sources, remove those of deleted files, and update the index so that the next run needs no listing.
+    """Wait for the sources, remove those of deleted files, and update the index.
 
-    Raises WaitTimedOut if the wait times out, after removing the sources that no pending source may replace.
+    Raises WaitTimedOut at the end if the wait timed out.
     """
     late: WaitTimedOut | None = None
     try:
@@ -210,7 +203,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
     """Sync the touched paths. Returns False if a full sync is needed."""
     index, folder = run.index, run.mapping.folder
     bucket_id, root = index.find_fact(BUCKET_ID), identify_root(folder)
-    # The index must be of this folder (same device and inode), and must have no unfinished batches.
+    # The index must be of this folder, and have no unfinished batches.
     if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
         return False
     snapshot = Snapshot(folder, run.options.filters, part)
@@ -227,7 +220,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         return False
     for row in owned:
         run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
-    # If a file failed but its row has no error, the failure was temporary or the index is wrong: a full sync is needed.
+    # If a file failed but its row has no error, the failure was temporary or the index is wrong.
     troubled = [item.path for item in run.report.items.values() if item.error]
     rows = index.load_within(troubled)
     return all(path in rows and rows[path].error is not None for path in troubled)

@@ -1,1 +1,1 @@
-"""Runs the tools of `svc_daemon.tools` for `svc mcp`, and controls which local files they may read."""
+"""Runs the tools of `svc mcp`, and controls which local files they can read."""

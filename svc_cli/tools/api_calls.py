@@ -1,9 +1,7 @@
-"""Calls the API for the tools of `svc mcp`: through the client, in threads, with a new connection for each tool call.
+"""Calls the API for the tools of `svc mcp`, with a new connection for each tool call.
 
-`svc mcp` may run for days. Meanwhile the daemon may be restarted on another port, the key may change, and another
-program may listen on the daemon's old port. So, like every command, each tool call checks which service answers before
-it sends the key. If the connection breaks, it connects once more, which may start the local daemon, and repeats the
-request. Nothing is created twice, because every create has an idempotency key.
+`svc mcp` may run for days. Meanwhile the daemon may move to another port, and another program may listen on the old
+one. So each tool call checks which service answers before it sends the key.
 """
 
 import asyncio
@@ -27,18 +25,18 @@ Connect = Callable[[], AbstractContextManager[Client]]
 
 
 async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
-    """Run a tool with a connection that is used for this tool call only. Raises CallFailed."""
+    """Run a tool with a connection of its own. Raises CallFailed."""
     line = Line(connect, folders)
     try:
         return await tool.call(line, arguments)
-    except SvcError as error:  # raised if a response lacks a field that the tool reads
+    except SvcError as error:  # a response lacks a field that the tool reads
         raise failure(error) from error
     finally:
         line.close()
 
 
 class Line:
-    """Makes the API calls of one tool call. Implements `svc_daemon.tools.api_calls.ToolService`."""
+    """Makes the API calls of one tool call."""
 
     def __init__(self, connect: Connect, folders: Folders) -> None:
         self._connect = connect
@@ -48,7 +46,7 @@ class Line:
         self._lock = Lock()
 
     def close(self) -> None:
-        """Close all connections. This also ends the requests of canceled tool calls that are still running."""
+        """Close all connections, which also ends requests that are still running."""
         if self._client is not None:
             self._client.stop()
         self._open.close()
@@ -62,7 +60,7 @@ class Line:
             json=call.body,
             idempotency_key=call.idempotency_key,
             silence_s=call.silence_s,
-            # Tools send an idempotency key only with requests that create sources or upload sessions.
+            # Only requests that create something have a key.
             is_create=call.idempotency_key is not None,
         )
         answer = await self._do(lambda client: client.send(request))
@@ -71,7 +69,7 @@ class Line:
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
         """Send all bytes of an upload session. Raises CallFailed."""
         path = urlsplit(upload_url).path
-        # The service may have moved to another port since it returned the URL.
+        # The service may have moved to another port since.
         await self._do(lambda client: client.send_bytes(client.base_url + path, BytesContent(data)))
 
     async def read_file(self, path: str) -> File:
@@ -88,7 +86,7 @@ class Line:
         await asyncio.sleep(seconds)
 
     async def _do(self, work: Callable[[Client], T]) -> T:
-        """Run a call of the client in a thread. If the task is canceled, the thread goes on until `close` stops it."""
+        """Run a call of the client in a thread. If the task is canceled, the thread runs until `close`."""
         try:
             return await asyncio.to_thread(self._try, work)
         except SvcError as error:
@@ -104,16 +102,16 @@ class Line:
             return work(self._connected(dead=client))
 
     def _connected(self, dead: Client | None = None) -> Client:
-        """Return the open client. Connect if there is none, or if its connection broke (`dead` is that client)."""
+        """Return the open client. Connects if there is none, or if it is `dead`, a client whose connection broke."""
         with self._lock:
             if self._client is None or self._client is dead:
-                # Don't close the old client yet, because another thread may be using it. `close` closes them all.
+                # Another thread may be using the old client; `close` closes both.
                 self._client = None
                 self._client = self._open.enter_context(self._connect())
             return self._client
 
 
 def failure(error: SvcError) -> CallFailed:
-    """Convert an error of the client to the error that a tool reports, with its hint."""
+    """Convert an error of the client to the error of a tool."""
     body = {name: value for name, value in error.body().items() if value is not None}
     return CallFailed(body, error.request_id)

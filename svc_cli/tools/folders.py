@@ -1,4 +1,4 @@
-"""Restricts the files that tools may read to allowed folders, judged by the real path after resolving links."""
+"""Lets tools read files in allowed folders only. Links are resolved first."""
 
 import os
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Folders:
     """The folders that the user allowed. Without any, no file may be read."""
 
     def __init__(self, allowed: Sequence[Path]) -> None:
-        """Resolve the folders. Raises PathMissing if one doesn't exist, and UsageError if a path is not a folder."""
+        """Raises PathMissing if a folder doesn't exist, and UsageError if a path is not a folder."""
         for folder in allowed:
             if not folder.exists():
                 raise PathMissing(f"{folder} does not exist.")
@@ -36,23 +36,20 @@ class Folders:
     def read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
         """Return the name and bytes of a file. A relative path is looked up in each folder.
 
-        Raises PathRefused if the path is outside the folders, PathMissing if it doesn't exist, and FileRefused if it
-        can't be read.
+        Raises PathRefused if it is outside the folders, and PathMissing or FileRefused if it can't be read.
         """
         real = self._find(path)
         data = read(real, max_bytes).whole()
-        # Check again after reading: if the file was replaced by a link in the meantime, the bytes may be from outside
-        # the folder.
+        # If the file was replaced by a link meanwhile, the bytes may be from outside the folders.
         if self._find(path) != real:
             raise self._refused(path)
         return Path(path).name, data
 
     def _find(self, path: str) -> Path:
-        """Return the real path. A path outside the folders is refused before it is accessed, so that the error reveals
-        nothing about it."""
+        """Return the real path. A path outside the folders is not accessed, so the error reveals nothing about it."""
         paths = [_resolved(root / path) for root in self._roots]
         inside = [real for real in paths if any(map(real.is_relative_to, self._roots))]
-        # Unlike Path.exists, os.access doesn't raise if a name is too long or a parent folder is unreadable.
+        # Path.exists raises if a name is too long.
         found = next((real for real in inside if os.access(real, os.F_OK)), None)
         if found is not None:
             return found
@@ -72,5 +69,5 @@ def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        # The path has a cycle of links, a NUL character or a name that is too long.
+        # For example a cycle of links, a NUL character, or a name that is too long.
         raise PathRefused(f"{str(path)!r} is not a path.") from error

@@ -1,12 +1,12 @@
-"""Uploads files and imports URLs into a bucket, for the commands `upload`, `import` and `sync` and for the tools.
+"""Uploads files and imports URLs into a bucket.
 
 ignores      matches paths against a folder's ignore files (pure)
-skips        decides which files are left out, by name and metadata, and what title each file gets
+skips        decides which files of a folder are left out, and what title each file gets
 selections   expands the given paths to a list of files with their titles
 contents     reads and hashes files, and detects files that change before they are sent
 decisions    compares a file with the bucket's sources and decides what to do (pure)
 items        records the result for each file, and computes the exit code
-transfers    sends a file in one request or through an upload session, or several files as a batch
+transfers    sends one file, or several as a batch
 queues       groups files and sends several groups at a time
 runs         reads ahead, sends in parallel, then waits until all sources are ready
 imports      asks the service to fetch URLs

@@ -1,8 +1,7 @@
-"""Reads files so that the bytes that are sent are the ones that were hashed, even if the file changes.
+"""Reads and hashes files, and sends only bytes that were hashed.
 
-A file is hashed first, to find out whether it has to be sent at all. The bytes of small files are kept in memory;
-larger files are read again when they are sent. A change in between is detected here by the file's stamp (device, inode,
-size, modification time), and by the service, which compares the hash with the bytes it received.
+The bytes of small files are kept in memory. Larger files are read again when they are sent, and are refused if they
+have changed.
 """
 
 import hashlib
@@ -23,31 +22,27 @@ STDIN = "-"
 #: Maximum attempts to read a file that changes while it is read.
 ATTEMPTS = 3
 PAUSE_S = 0.25
-#: Files up to this size are kept in memory between hashing and sending; there are never more than a few hundred of them
-#: in memory.
+#: Files up to this size are kept in memory between hashing and sending, at most a few hundred at a time.
 KEPT_BYTES = 64 * 1024
 #: Size of the blocks in which larger files are read.
 BLOCK_BYTES = 1024 * 1024
 
-#: Device, inode, size and modification time; at least one differs if the file was replaced or its bytes changed.
+#: Device, inode, size and modification time, to detect that a file has changed.
 Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The content that a file had when it was hashed.
-
-    It is kept in memory, or read again from the file, which must not have changed.
-    """
+    """The content that a file had when it was hashed."""
 
     path: Path
     sha256: str
     size_bytes: int
-    #: The bytes, if the file is small or standard input; otherwise None.
+    #: The bytes of a small file or of standard input.
     data: bytes | None = None
-    #: The file's stamp when it was hashed; None for standard input.
+    #: The stamp when the file was hashed; None for standard input.
     stamp: Stamp | None = None
-    #: Offset of the content's first byte in the file, if it is a member of an archive.
+    #: Offset of the first byte, if the content is part of an archive.
     start: int = 0
 
     def whole(self) -> bytes:
@@ -75,7 +70,7 @@ class FileContent:
 def read(path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep) -> FileContent:
     """Read and hash a file, or standard input for `-`.
 
-    Raises FileRefused if the file is unreadable, empty or too large, or if it changes during every attempt.
+    Raises FileRefused if the file is unreadable, empty or too large, or changes while it is read.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -94,7 +89,7 @@ def read(path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep
 
 
 def changed() -> FileRefused:
-    """Return the error for a file that has changed since it was hashed; the service keeps none of its bytes."""
+    """Return the error for a file that has changed since it was hashed."""
     return FileRefused(
         "the file changed while it was being sent; nothing was stored.",
         code="svc_file_unstable",
@@ -129,9 +124,9 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open the file for reading. Raises FileRefused if it can't be opened, or if a read in the `with` block fails."""
+    """Open the file for reading. Raises FileRefused if opening or a read in the `with` block fails."""
     try:
-        # Without O_NONBLOCK, opening a pipe without a writer would block forever.
+        # Without O_NONBLOCK, opening a pipe could block forever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             yield file
@@ -140,7 +135,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def stamp_of(facts: os.stat_result) -> Stamp:
-    """Return the fields of `facts` that change when the file is replaced or written."""
+    """Return the stamp of a file with this metadata."""
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 

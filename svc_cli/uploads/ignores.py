@@ -1,8 +1,7 @@
-"""Decides which entries of a folder are ignored by `.gitignore` and `.svcignore` files, following git's rules.
+"""Decides which entries of a folder are ignored by `.gitignore` and `.svcignore` files.
 
-A pattern applies only to the path that it matches. So an exception for a folder (`!docs/`) does not include files in
-it that another pattern ignores. The files in an ignored folder are left out because a walk does not enter the folder. A
-pattern that git considers invalid matches nothing.
+Git's rules apply. A pattern matches a path itself, not the files below it; those are left out because an ignored folder
+is not entered.
 """
 
 import os
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
-#: Read in this order. The last rule that matches a path decides, so those of `.svcignore` take precedence.
+#: The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
-#: POSIX character classes, which git supports, and their equivalents inside brackets of a Python regex.
+#: POSIX character classes, and what they are in a Python regex.
 _KINDS = {
     "alnum": "A-Za-z0-9",
     "alpha": "A-Za-z",
@@ -31,8 +30,7 @@ _KINDS = {
     "xdigit": "A-Fa-f0-9",
 }
 _NOTHING = "(?!)"
-#: One token of a pattern: a path component of two or more stars, any other run of stars, an escape, a bracket
-#: expression, or any other character.
+#: One token of a pattern: `**/`, `*`, an escape, a bracket expression, or any other character.
 _PIECE = re.compile(
     r"(?P<deep>(?<![^/])\*{2,}(?:/|\Z))|\*+|\\.?|\[[!^]?\]?(?:\\.|\[:[^\]/]*:\]|[^\]\\])*\]|.", re.DOTALL
 )
@@ -49,11 +47,11 @@ class Pattern(NamedTuple):
     keeps: bool
     #: Whether it ends in `/`, and so matches folders only.
     only_folders: bool
-    #: Whether it is matched against the path relative to its ignore file's folder, not against the name alone.
+    #: Whether it is matched against the path; otherwise against the name.
     is_path: bool
 
     def matches(self, path: str, *, is_folder: bool) -> bool:
-        """Whether the pattern matches this path, which is `/`-separated and has no trailing slash."""
+        """Whether the pattern matches this `/`-separated path."""
         if self.only_folders and not is_folder:
             return False
         return self.regex.fullmatch(path if self.is_path else path.rpartition("/")[2]) is not None
@@ -75,7 +73,7 @@ class Patterns:
         return next((each for each in reversed(self.all) if each.matches(path, is_folder=is_folder)), None)
 
     def covers(self, path: str) -> bool:
-        """Whether the file is included; the last pattern that matches it or one of its parent folders decides."""
+        """Whether the patterns match the file or one of its parent folders, and the last match is no exception."""
         parts = path.split("/")
         above = ["/".join(parts[:end]) for end in range(1, len(parts))]
         for pattern in reversed(self.all):
@@ -86,7 +84,7 @@ class Patterns:
 
 def _parse(line: str) -> Pattern | None:
     """Parse a line; None for a comment or a blank line."""
-    # Trailing spaces are ignored, unless escaped with a backslash.
+    # Ignore trailing spaces, except after a backslash.
     end = len(line.rstrip(" "))
     slashes = end - len(line[:end].rstrip("\\"))
     text = line[: end + slashes % 2]
@@ -119,7 +117,7 @@ def _translate(piece: re.Match[str]) -> str:
 
 def _translate_brackets(inside: str) -> str:
     """Convert a bracket expression to a regular expression, which never matches a slash."""
-    if inside in {"", "!", "^"}:  # empty brackets, or an opening bracket without a closing one
+    if inside in {"", "!", "^"}:  # empty or not closed
         return _NOTHING
     is_other = inside[0] in "!^"
     listed = ""
@@ -139,25 +137,24 @@ def _translate_brackets(inside: str) -> str:
 class Layer(NamedTuple):
     """The rules of one ignore file, or of the command line."""
 
-    #: Length of the absolute path, with its slash, of the folder that the rules apply to. This prefix is removed from a
-    #: path before the path is matched.
+    #: Length of the prefix to remove from an absolute path before it is matched: the folder of the rules.
     behind: int
     patterns: Patterns
-    #: Where the rules come from: the path of the ignore file, or `exclude`.
+    #: The path of the ignore file, or `exclude`.
     origin: str
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules that apply inside one folder: those of its parent folders first, its own last."""
+    """The rules that apply inside a folder: first its parent folders', last its own."""
 
     layers: tuple[Layer, ...] = ()
 
     def inside(self, folder: Path) -> "IgnoreRules":
-        """Return these rules plus those of the ignore files in `folder`, the absolute path of a subfolder."""
+        """Return these rules plus those of the ignore files in `folder`, an absolute path."""
         rules = self
         for path in (folder / name for name in IGNORE_FILES):
-            # Read regular files only, because reading a named pipe would block forever.
+            # Reading a named pipe could block forever.
             with suppress(OSError):
                 text = path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else ""
                 rules = rules.under(folder, Patterns.parse(text), str(path)) if text else rules
@@ -183,9 +180,9 @@ class IgnoreRules:
 
 
 def rules_above(folder: Path) -> IgnoreRules:
-    """Return the rules that `folder` inherits from its parent folders, up to the root of its repository.
+    """Return the rules that `folder` inherits from its parent folders, up to the root of its Git repository.
 
-    If one of these rules ignores the folder itself or one of its parents, the result ignores everything inside.
+    If they ignore the folder itself, the result ignores everything inside.
     """
     root = find_repository(folder)
     rules = IgnoreRules()
@@ -201,9 +198,9 @@ def rules_above(folder: Path) -> IgnoreRules:
 
 
 def find_repository(folder: Path) -> Path | None:
-    """Return the root of the folder's repository: the nearest folder, itself or a parent, that contains `.git`."""
+    """Return the root of the folder's Git repository: the nearest folder upwards with a `.git`."""
     for parent in (folder, *folder.parents):
-        # Access may be denied; this is reported later, when the folder is listed.
+        # Denied access is reported later, when the folder is listed.
         with suppress(OSError):
             if (parent / ".git").exists():
                 return parent

@@ -1,8 +1,6 @@
 """Imports URLs into a bucket; the service fetches them.
 
-Within a bucket, an import is identified by its URL. A URL that already has a source is not fetched again unless a
-refresh is requested, so running a command twice creates no duplicates. A refresh asks the host whether the content has
-changed, and imports it again only in this case.
+A URL that already has a source in the bucket is not fetched again, unless a refresh is requested.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,20 +27,20 @@ class ImportOptions:
 
     bucket_id: str
     kind: Kind
-    #: A template for the request of each URL; only its `url` is replaced.
+    #: The request for each URL, apart from its `url`.
     pattern: ImportRequest
-    #: Fetch URLs again that already have a source in the bucket.
+    #: Whether to fetch URLs again that already have a source.
     is_refresh: bool = False
     is_dry: bool = False
 
 
 def sources_by_url(sources: Iterable[JsonMapping]) -> dict[str, JsonMapping]:
-    """Map each URL to the source that was imported from it; to the newest if there are several."""
+    """Map each URL to the newest source that was imported from it."""
     return {source["source_url"]: source for source in sources if source.get("source_url")}
 
 
 def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], options: ImportOptions) -> ReportItem:
-    """Import one URL, and return the result. Raises SvcError only for errors that affect every URL."""
+    """Import one URL. Raises SvcError only for errors that affect every URL."""
     item = ReportItem(path=url, action="created")
     try:
         if (source := known.get(url)) is not None:
@@ -57,7 +55,7 @@ def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], optio
 
 
 def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
-    """Handle a URL that already has a source in the bucket: refresh the source, retry it, or leave it unchanged."""
+    """Refresh the source of a URL, retry it, or leave it unchanged."""
     if options.is_refresh:
         item.action = "refreshed"
         if options.is_dry:
@@ -75,7 +73,7 @@ def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options:
 
 
 def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
-    """Import a new URL as a file or as a page; with `auto` as a file, unless the service reports that it is a page."""
+    """Import a new URL as a file or a web page; with `auto`, the service decides."""
     try:
         source = _create(client, wanted, "page" if options.kind == "page" else "file", options)
     except ApiError as error:
@@ -84,7 +82,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
             return
         if error.code != "website_url_exists":
             raise
-        # The team already has a source for the page, perhaps with another spelling of its URL or in another bucket.
+        # The page already has a source, perhaps under another spelling of its URL or in another bucket.
         source = client.source(str(error.details["source_id"]))
         if options.bucket_id in source["bucket_ids"]:
             _fetch_again(client, source, item, options)
@@ -97,7 +95,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 
 
 def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> JsonMapping | None:
-    """Create the source for a URL, and return it; None in a dry run."""
+    """Create the source for a URL; returns None in a dry run."""
     if options.is_dry:
         client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
         return None
@@ -110,11 +108,10 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
 
 
 def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
-    """Create a source, unless an earlier run has already created it. Returns the source in both cases.
+    """Create a source, or return the one that an earlier run created.
 
-    If the service repeats its answer to an earlier request, but the source in this answer has been removed from the
-    bucket since, another request with a new idempotency key creates it again. `send` therefore gets a counter, the
-    epoch, which it must put into the key.
+    `send` gets a counter, which it must put into the idempotency key. It is called again with the next number if the
+    source of the earlier run has been removed from the bucket.
     """
     for epoch in range(MOST_EPOCHS):
         reply = send(epoch)

@@ -1,4 +1,4 @@
-"""The result for each file or URL, and the exit code and the error of a whole report."""
+"""The result for each file or URL, and the exit code and error of a report."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,21 +21,21 @@ DRY_ACTIONS = {
 class ReportItem:
     """One file or URL of a report."""
 
-    #: The URL, or the file's title, which is usually its path as the user gave it.
+    #: The URL, or the file's title.
     path: str
-    #: One of the report's actions, such as `created` or `skipped`.
+    #: What was done, such as `created` or `skipped`.
     action: str
     source_id: str | None = None
     #: The batch in which this run sent the file.
     batch_id: str | None = None
-    #: The source's status as last seen; None if there is no source.
+    #: The source's last known status.
     status: str | None = None
     ready: bool = False
     size_bytes: int | None = None
     sha256: str | None = None
     #: Why the file was skipped.
     reason: str | None = None
-    #: `{code, message, …}` of a failure or a conflict; `as_json` adds the missing fields.
+    #: The error of a failure or a conflict, perhaps without optional fields.
     error: Json | None = None
     warnings: list[str] = field(default_factory=list)
     #: The exit code if this were the only item.
@@ -45,7 +45,7 @@ class ReportItem:
 
     @classmethod
     def of_skip(cls, skip: Skip) -> "ReportItem":
-        """Return the item for a skipped file; it counts as failed if the skip has an error code."""
+        """Return the item for a skipped file; a skip with an error code counts as failed."""
         item = cls(path=skip.path, action="skipped", reason=skip.reason)
         if skip.error_code is not None:
             item.reason = None
@@ -54,7 +54,7 @@ class ReportItem:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the source was accepted, but is neither ready nor failed yet."""
+        """Whether the source is neither ready nor failed yet."""
         return self.source_id is not None and not self.ready and not self.error
 
     def follow(self, source: JsonMapping) -> None:
@@ -101,22 +101,19 @@ class ReportItem:
 
 
 def worst(exits: Iterable[Exit]) -> Exit:
-    """Return the exit code for many items: DONE if none failed, the code that all failures share, otherwise FAILED."""
+    """Return the code that all failures share, FAILED if they differ, and DONE if there are none."""
     kinds = set(exits) - {Exit.DONE}
     return kinds.pop() if len(kinds) == 1 else Exit.FAILED if kinds else Exit.DONE
 
 
 def exit_for(items: Sequence[ReportItem], *, is_strict: bool) -> Exit:
-    """Return the exit code of a report: the code that all failures share, or FAILED (3) if they differ.
-
-    With `is_strict`, skipped files count as failures.
-    """
+    """Return the exit code of a report. With `is_strict`, skipped files count as failures."""
     has_failed = is_strict and any(item.action == "skipped" for item in items)
     return worst(item.exit for item in items) or (Exit.FAILED if has_failed else Exit.DONE)
 
 
 def error_for(items: Sequence[ReportItem], many: str) -> Json:
-    """Return the error of a report with failures: the item's own error if exactly one failed, otherwise a summary.
+    """Return the error of a report: that of the item if only one failed, otherwise a summary.
 
     `many` completes the summary "N … failed.", for example "of 20 files".
     """

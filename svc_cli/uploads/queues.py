@@ -1,17 +1,11 @@
 """Sends many files in parallel: collects them into groups, sends the groups in threads, and reports each as it ends.
 
-There are two kinds of threads. Each shipper handles one batch at a time, from its creation to its finalization; with
-several shippers, the next batch is opened while the bytes of the previous one are still being sent. Senders send single
-files: those that are in no batch, and those of a batch that can't be sent as a pack. The caller's thread groups files
-and collects results; it calls all callbacks except `on_sent`.
+shippers     threads that each handle one batch at a time
+senders      threads that send single files
+the caller   groups the files, collects results, and calls all callbacks except `on_sent`
 
-Files are grouped in the order in which they are added. A run that follows a killed one therefore forms the same groups
-from the remaining files, and resumes their sessions. In a group the small files come first: the service indexes in this
-order, so these become ready early. A file whose metadata is nested too deeply for a batch is sent alone. A large file
-is sent alone, so that its upload can be resumed even if other files have changed.
-
-The main thread never waits for a future: an interrupt inside `wait` or `result` may leave the future's lock locked, and
-the thread that completes the future would wait forever. It waits for a queue instead, where Ctrl-C is safe.
+Groups depend only on the order of the files. So a run that follows a killed one forms the same groups, and resumes
+their sessions. The main thread waits for queues, never for futures: Ctrl-C could leave the lock of a future locked.
 """
 
 import time
@@ -35,16 +29,15 @@ from svc_cli.uploads.transfers import Sender, Transfer, TransferGroup
 T = TypeVar("T")
 Mode = Literal["auto", "one", "session", "batch"]
 
-#: Maximum seconds that the main thread blocks. Python runs signal handlers in the main thread only; if the system
-#: delivers the signal to another thread, the main thread handles it when it wakes.
+#: Maximum seconds that the main thread blocks, because it can't handle Ctrl-C meanwhile.
 HEARTBEAT_S = 0.2
 #: Seconds that running requests get to finish after an interrupt.
 GRACE_S = 1.0
-#: Maximum number of concurrent batches: one is opened and one finalized while the bytes of a third are sent.
+#: Concurrent batches: one is opened and one finalized while the bytes of a third are sent.
 BATCHES_AT_ONCE = 3
-#: A larger file is sent through a session, which can be resumed after a broken connection.
+#: A larger file is sent through a session, which can be resumed.
 LARGE_BYTES = 8 * 1024 * 1024
-#: Maximum total size of a batch's files, and so the most that has to be sent again if a batch is lost.
+#: Maximum total size of a batch's files.
 BATCH_BYTES = 256 * 1024 * 1024
 
 
@@ -56,14 +49,14 @@ class Crew:
 
     @shielded()
     def give(self, task: Callable[[], T], done: "SimpleQueue[Future[T]]") -> "Future[T]":
-        """Queue the task; its future is put into `done` when it is finished."""
+        """Queue the task. When it is finished, its future is put into `done`."""
         future = self.pool.submit(task)
         future.add_done_callback(done.put)
         return future
 
     @shielded()
     def end(self) -> None:
-        """Cancel the tasks that have not started; does not wait for running ones."""
+        """Cancel the tasks that have not started. Does not wait for others."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -100,14 +93,14 @@ class Grouper:
             yield from self.rest()
 
     def rest(self) -> Iterator[TransferGroup]:
-        """Yield a group of the remaining transfers; a single file needs no batch, unless batches were requested."""
+        """Yield a group of the remaining transfers."""
         group, self._waiting, self._waiting_bytes = sorted(self._waiting, key=lambda each: each.size_bytes), [], 0
         if group:
             yield TransferGroup("one" if len(group) == 1 and self._mode == "auto" else "batch", tuple(group))
 
 
 class TransferQueue:
-    """Sends files in groups, several groups at a time. An error that leaves its `with` block stops the transfers."""
+    """Sends several groups of files at a time. An error that leaves its `with` block stops the transfers."""
 
     def __init__(
         self,
@@ -121,8 +114,7 @@ class TransferQueue:
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_sent` gets the size of each block sent, and may be called from any thread. While a method waits for
-        groups to end, it calls `on_wait` at least every HEARTBEAT_S."""
+        """`on_sent` gets the size of each block sent, in any thread. `on_wait` is called repeatedly during waits."""
         #: The ids of the batches that were opened.
         self.batch_ids: list[str] = []
         self._client = client
@@ -150,7 +142,7 @@ class TransferQueue:
             while self._under_way and time.monotonic() < deadline_s:
                 self._collect()  # further errors are ignored, because they would hide the first one
         finally:
-            # Shippers that are still running need the senders to send their bytes, so the senders end last.
+            # Running shippers need the senders.
             self._senders.end()
 
     def add(self, transfer: Transfer) -> None:
@@ -159,7 +151,7 @@ class TransferQueue:
             self.send(group)
 
     def send(self, group: TransferGroup) -> None:
-        """Send a group as soon as there is capacity. Raises SvcError like `add`."""
+        """Send a group as soon as a thread is free. Raises SvcError like `add`."""
         is_batch = group.kind == "batch"
         crew, most = (self._shippers, min(BATCHES_AT_ONCE, self._jobs)) if is_batch else (self._senders, self._jobs)
         while sum(each.kind == group.kind for each in self._under_way.values()) >= most:
@@ -185,10 +177,7 @@ class TransferQueue:
         self._on_wait()
 
     def _collect(self) -> SvcError | None:
-        """Pass the next finished group to `on_end`, if one ends within HEARTBEAT_S.
-
-        Returns the error of the group if the error affects every file.
-        """
+        """Pass the next finished group to `on_end`, if one ends soon. Returns its error if it affects every file."""
         future = take(self._done)
         if future is None:
             return None

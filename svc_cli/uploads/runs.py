@@ -1,4 +1,4 @@
-"""Runs an upload: lists the bucket once, reads ahead, sends in parallel, then waits until all sources are ready."""
+"""Runs an upload: reads files ahead, sends them in parallel, then waits until their sources are ready."""
 
 import time
 from collections import defaultdict, deque
@@ -30,9 +30,9 @@ from svc_daemon.wire import JsonMapping
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Up to this many titles are looked up one by one; for more titles, the whole bucket is listed.
+#: For more titles, the whole bucket is listed.
 FEW_TITLES = 4
-#: Number of files that a reader thread reads in one task, since switching threads costs more than reading a small file.
+#: Files that a thread reads in one task, since switching threads is expensive.
 READ_AT_ONCE = 25
 
 
@@ -41,7 +41,7 @@ class UploadOptions:
     """The checked options, from flags and settings."""
 
     paths: tuple[str, ...]
-    #: Slug or id, as the user wrote it.
+    #: Slug or id.
     bucket: str
     title: str | None = None
     tags: tuple[str, ...] = ()
@@ -64,9 +64,9 @@ class UploadRun:
 
     client: Client
     progress: Progress
-    #: Called with each item when its file was sent, skipped or failed, and again when its source is ready or failed.
+    #: Called when a file was sent, skipped or failed, and again when its source is ready or failed.
     on_item: Callable[[ReportItem], None]
-    #: The results by path, in the order in which the files were finished.
+    #: The results by path, in the order of completion.
     items: dict[str, ReportItem] = field(default_factory=dict)
     #: The error that ended the run early.
     stopped_by: SvcError | None = None
@@ -76,7 +76,7 @@ class UploadRun:
     def send_all(
         self, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
     ) -> None:
-        """Send every file. An error that affects every file ends the run and is stored in `stopped_by`."""
+        """Send every file. An error that affects all of them ends the run, and is stored in `stopped_by`."""
         readers = Crew(options.jobs, "read")
         some = [files[start : start + READ_AT_ONCE] for start in range(0, len(files), READ_AT_ONCE)]
         tasks = [partial(_examine_some, self.client, each, known, options, max_bytes) for each in some]
@@ -90,7 +90,7 @@ class UploadRun:
             )
 
     def send_entries(self, entries: "Iterable[ReportItem | Transfer]", total: int, bucket_id: str, jobs: int) -> None:
-        """Send the transfers in batches, and add the items to the report. Errors are handled as in `send_all`."""
+        """Send the transfers in batches, and report the items. Handles errors like `send_all`."""
         self.progress.begin("sending", total)
         with self._ended():
             self._send(entries, bucket_id, jobs, "batch")
@@ -110,7 +110,7 @@ class UploadRun:
         with queue:
             for each in found:
                 if isinstance(each, Transfer):
-                    # A batch can't contain the same title and content twice, but an exported bucket may.
+                    # Unlike an exported bucket, a batch can't contain the same title and content twice.
                     if each.member.client_file_id in in_batch:
                         queue.flush()
                         in_batch.clear()
@@ -121,7 +121,7 @@ class UploadRun:
             queue.finish()
 
     def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
-        """Run the tasks, `jobs` at a time. An error that affects every task ends the run; see `stopped_by`."""
+        """Run the tasks, `jobs` at a time. Handles errors like `send_all`."""
         self.progress.begin(label, len(tasks))
         crew, done = Crew(jobs, "task"), SimpleQueue[Future[ReportItem]]()
         under_way: set[Future[ReportItem]] = set()
@@ -137,12 +137,11 @@ class UploadRun:
                     self._take(done, under_way)
 
     def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
-        """Wait until all accepted sources are ready or failed. An error that ends the waiting is stored in
-        `stopped_by`."""
+        """Wait until all accepted sources are ready or failed. An error is stored in `stopped_by`."""
         pending: defaultdict[str, list[ReportItem]] = defaultdict(list)
         for item in self.items.values():
             if item.is_pending and item.source_id:
-                # Several items may share a source: URLs that are different spellings of the same page's address.
+                # Several spellings of a URL may share a source.
                 pending[item.source_id].append(item)
         if not pending or self.stopped_by:
             return
@@ -167,7 +166,7 @@ class UploadRun:
     def _read_ahead(
         self, readers: Crew, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
     ) -> "Iterator[ReportItem | Transfer]":
-        """Yield the results of the tasks in order. At most `jobs` + 1 tasks run ahead of the consumer."""
+        """Yield the results of the tasks in order. At most `jobs` + 1 tasks run ahead."""
         rest = iter(tasks)
         ahead: deque[SimpleQueue[Future[list[ReportItem | Transfer]]]] = deque()
         while True:
@@ -184,7 +183,7 @@ class UploadRun:
             yield from examined
 
     def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
-        """Add the result of the next task, if one ends within HEARTBEAT_S. Raises errors that affect every task."""
+        """Add the result of the next task, if one ends soon. Raises errors that affect every task."""
         future = take(done)
         if future is None:
             return
@@ -194,7 +193,7 @@ class UploadRun:
 
     @contextmanager
     def _ended(self, *crews: Crew) -> Iterator[None]:
-        """End the thread pools after the block. An error that ends the block early is stored in `stopped_by`."""
+        """End the thread pools after the block. An error in it is stored in `stopped_by`."""
         try:
             yield
         except KeyboardInterrupt:
@@ -222,7 +221,7 @@ def _examine_some(
 ) -> list[ReportItem | Transfer]:
     """Return a transfer for each file to send, and an item for each other file.
 
-    Raises SvcError only for errors that affect every file.
+    Raises SvcError only for errors that affect all files.
     """
     found: list[ReportItem | Transfer] = []
     for file in files:
@@ -269,9 +268,7 @@ def _examine(
 
 
 def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
-    """Return the bucket's sources, or none if the bucket is missing.
-
-    If a few `titles` are given, only the sources with these titles are returned.
+    """Return the bucket's sources, or at least those with these titles. None are returned if the bucket is missing.
 
     Raises ApiError `bucket_not_found` for an archived bucket.
     """
@@ -293,7 +290,7 @@ def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> Kn
 
 
 def refuse_archived(bucket: JsonMapping) -> None:
-    """Raise ApiError `bucket_not_found` if the bucket is archived, as the service does for new sources."""
+    """Raise ApiError `bucket_not_found` if the bucket is archived."""
     if bucket["status"] == "archived":
         message = f"The bucket {bucket['slug']!r} is archived: it accepts no uploads, and no search finds its sources."
         error = ApiError(404, {"code": "bucket_not_found", "message": message, "details": {"status": "archived"}})
@@ -302,7 +299,7 @@ def refuse_archived(bucket: JsonMapping) -> None:
 
 
 def elapsed_ms(began_s: float) -> int:
-    """Return the milliseconds since `began_s`, a reading of the monotonic clock."""
+    """Return the milliseconds since `began_s` on the monotonic clock."""
     return round((time.monotonic() - began_s) * 1000)
 
 
@@ -312,7 +309,7 @@ def interrupted() -> Interrupted:
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command that can be interrupted: on Ctrl-C, it raises Interrupted with a hint to run it again."""
+    """Decorate a command: on Ctrl-C, it raises Interrupted with a hint to run it again."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

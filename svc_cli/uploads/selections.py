@@ -1,8 +1,7 @@
-"""Expands the paths that the user gave to the files to upload, each with its title.
+"""Expands the user's paths to the files to upload.
 
-A file that the user named is always sent. A folder is walked; its hidden entries (names that start with a dot), ignored
-entries, links, and files of types that the service can't read are skipped and reported. The title is the path as given,
-`/`-separated.
+A file that the user named is always sent. In a folder, hidden entries, ignored entries, links and unreadable types are
+skipped and reported. A file's title is its path as given.
 """
 
 import glob
@@ -33,9 +32,9 @@ from svc_cli.uploads.skips import (
 class _Level(NamedTuple):
     """A folder that is being walked."""
 
-    #: The path of the folder as the user gave it, with a trailing slash, or empty for the current folder.
+    #: The folder as the user gave it, with a trailing slash; empty for the current folder.
     prefix: str
-    #: The absolute path of the folder, with a trailing slash.
+    #: Its absolute path, with a trailing slash.
     absolute: str
     #: The ignore rules that apply to its entries.
     rules: IgnoreRules
@@ -50,7 +49,7 @@ class SelectedFile:
     #: The path to open; `-` is standard input.
     path: Path
     title: str
-    #: Whether the user named the file; otherwise it was found in a folder.
+    #: Whether the user named it; otherwise it was found in a folder.
     is_named: bool
 
 
@@ -58,9 +57,9 @@ class SelectedFile:
 class FolderPolicy:
     """The rules that decide which files of a folder are sent."""
 
-    #: Extensions the service can read, lower case with their dot.
+    #: Extensions that the service can read, such as `.pdf`.
     extensions: frozenset[str]
-    #: Maximum size of a file that the service accepts.
+    #: Maximum size of a file.
     max_bytes: int
     #: Maximum length of a path, which becomes the title.
     max_path_characters: int = sys.maxsize
@@ -89,7 +88,7 @@ class Selection:
             self.skips.append(Skip(name, SPELLED_TWICE, "svc_title_conflict"))
 
     def drop_doubles(self) -> None:
-        """Keep one file per title. A file that the user named takes precedence over one found in a folder."""
+        """Keep one file per title, preferably one that the user named."""
         unique: dict[str, SelectedFile] = {}
         for file in self.files:
             if file.is_named or file.title not in unique:
@@ -98,7 +97,7 @@ class Selection:
         self.skips = [skip for skip in dict.fromkeys(self.skips) if skip.path not in unique]
 
     def _walk(self, root: Path) -> None:
-        """Add the files below a folder, in order. Not recursive, since a tree may be deeper than Python's stack."""
+        """Add the files below a folder. Not recursive, because a tree may be deeper than Python's stack."""
         levels = [self._list(root, rules_above(root.absolute()))]
         while levels:
             folder = levels[-1]
@@ -119,7 +118,7 @@ class Selection:
                 self._take(entry, path)
 
     def _list(self, folder: Path, above: IgnoreRules) -> _Level:
-        # Rules are matched on absolute paths: `docs`, `./docs` and `.` may be the same folder.
+        # `docs`, `./docs` and `.` may be the same folder.
         absolute = folder.absolute()
         entries: list[os.DirEntry[str]] = []
         try:
@@ -155,8 +154,7 @@ class Selection:
 def select(paths: Iterable[str], policy: FolderPolicy, title: str | None = None) -> Selection:
     """Return the files that the paths select, in order and without duplicates.
 
-    Raises PathMissing if a path doesn't exist or a pattern matches nothing, and UsageError if `title` is given for
-    several files or missing for standard input.
+    Raises PathMissing if a path doesn't exist, and UsageError if `title` doesn't fit the number of files.
     """
     selection = Selection(policy)
     for path in expand(paths):
@@ -179,8 +177,7 @@ def expand(paths: Iterable[str]) -> list[Path]:
         if given == STDIN or _exists(given):
             found.append(Path(given))
             continue
-        # Shells expand patterns themselves, except quoted ones, or `**` if the shell doesn't support it.
-        # Not Path.glob, which doesn't support absolute patterns.
+        # The shell has not expanded a quoted pattern. Path.glob doesn't support absolute patterns.
         matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
         if not matches:
             raise PathMissing(f"{given}: there is no such file or folder.", details={"path": given})
@@ -194,6 +191,6 @@ def _exists(given: str) -> bool:
         os.lstat(given)
     except PermissionError as error:
         raise FileRefused(f"{given}: {error.strerror}.", code="svc_file_unreadable") from error
-    except (OSError, ValueError):  # ValueError: the path contains a NUL character
+    except (OSError, ValueError):  # ValueError: a NUL character
         return False
     return True

@@ -1,4 +1,4 @@
-"""Decides which files of a folder are left out, by name and metadata, and what title each file gets."""
+"""Decides which files of a folder are left out, and what title each file gets."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from svc_daemon.wire.file_names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
 SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
-#: Bytes read from the start of a file to decide whether it is text.
+#: Bytes to read to decide whether a file is text.
 SNIFF_BYTES = 8192
 
-#: The `reason_code` in JSON for each reason. The keys are the reasons' texts, up to the colon if they have one.
+#: The `reason_code` in JSON for each reason, or for the part of it before a colon.
 CODES = {
     "dotfile": "dotfile",
     "ignored": "ignored",
@@ -41,7 +41,7 @@ CODES = {
 
 
 def readable_extensions(limits: JsonMapping) -> frozenset[str]:
-    """Return the extensions that the service can read, from its `limits()`: lower case, with their dot."""
+    """Return the extensions that the service can read, such as `.pdf`."""
     return frozenset(f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"])
 
 
@@ -50,37 +50,34 @@ class Skip(NamedTuple):
 
     path: str
     reason: str
-    #: Set if the file should have been sent but couldn't be; the file then counts as failed.
+    #: Set if the file counts as failed.
     error_code: str | None = None
 
     @classmethod
     def unreadable(cls, path: str, error: OSError) -> "Skip":
-        """Return the skip for an unreadable path; it counts as failed, unless it was deleted after it was listed."""
+        """Return the skip for an unreadable path; it counts as failed unless the path is gone."""
         is_gone = isinstance(error, FileNotFoundError)
         return cls(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
 
 
 def code_of(reason: str) -> str:
-    """Return the `reason_code` of a reason; a reason that is not in CODES is converted to snake case."""
+    """Return the `reason_code` of a reason."""
     words = reason.partition(":")[0]
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
 
 
-#: Finds a character that can be encoded in several ways, so that two different paths may get the same title when they
-#: are normalized. This is any character outside ASCII, and `K`, `;` and the backtick, because the Kelvin sign, the
-#: Greek question mark and the Greek varia are normalized to these.
+#: Finds a character that Unicode can encode in several ways. `K`, `;` and the backtick have twins outside ASCII.
 has_twins = re.compile(r"[^\x00-\x7f]|[K;`]").search
 
 
 class Titles:
-    """Assigns titles to the paths of a walk, so that paths that differ only in Unicode normalization get different
-    titles."""
+    """Assigns titles to paths, so that two Unicode spellings of a name get different titles."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
     def name(self, path: str) -> str:
-        """Return the title of a path; if another path already has it, the path with non-ASCII characters escaped."""
+        """Return the title of a path. If another path has it, non-ASCII characters are escaped."""
         title = composed(path)
         if not has_twins(title) or self._first.setdefault(title, path) == path:
             return title
@@ -88,14 +85,14 @@ class Titles:
 
 
 def composed(path: str) -> str:
-    """Convert a path to a title: `/`-separated and in NFC, so that all systems spell the same name the same way."""
+    """Convert a path to a title that is the same on all systems: `/`-separated and in Unicode NFC."""
     if path.isascii() and os.sep == "/":
         return path
     return unicodedata.normalize("NFC", path if os.sep == "/" else path.replace(os.sep, "/"))
 
 
 def is_utf8(name: str) -> bool:
-    """Whether a name can be encoded as UTF-8; Python represents undecodable bytes of a name as lone surrogates."""
+    """Whether a file name is UTF-8."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -104,7 +101,7 @@ def is_utf8(name: str) -> bool:
 
 
 def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
-    """Return why the entry with this name and absolute path is left out; None if it is included."""
+    """Return why a file or folder is left out because of its name or path; None if it is not."""
     if name.startswith("."):
         return "dotfile"
     if rules.layers and rules.ignores(path, is_folder=is_folder):
@@ -114,7 +111,7 @@ def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool)
 
 
 def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_characters: int) -> str | None:
-    """Return why the file with this title is left out, judged by its metadata; None if it is included."""
+    """Return why a file is left out because of its metadata or title; None if it is not."""
     if not stat.S_ISREG(facts.st_mode):
         return "not a regular file"
     if facts.st_size == 0:
@@ -125,7 +122,7 @@ def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_
 
 
 def leads_to_folder(link: Path) -> bool:
-    """Whether a link points to a folder; False if the system denies access."""
+    """Whether a link points to a folder; False if it can't be followed."""
     try:
         return link.is_dir()
     except OSError:
@@ -133,7 +130,7 @@ def leads_to_folder(link: Path) -> bool:
 
 
 def can_extract(path: Path, extensions: frozenset[str]) -> bool:
-    """Whether the service can read the file, judged by its name or, if that is not enough, by whether it is text."""
+    """Whether the service can read the file, judged by its extension or first bytes."""
     if path.suffix.lower() in extensions or "".join(path.suffixes[-2:]).lower() in extensions:
         return True
     try:
@@ -145,7 +142,7 @@ def can_extract(path: Path, extensions: frozenset[str]) -> bool:
 
 
 def is_text(start: bytes) -> bool:
-    """Whether the first bytes of a file are UTF-8 text; a character truncated at the end counts as text."""
+    """Whether the first bytes of a file are UTF-8 text, perhaps cut within a character."""
     if b"\0" in start:
         return False
     try:

@@ -1,13 +1,13 @@
 """Sends files into one bucket: in a single request, through a session, or up to 100 together as a batch.
 
-Each create request has an idempotency key derived from the content, so a repeated run continues a killed one: the
-service repeats its answer to an earlier request with the same key. If the source has since been deleted, renamed or
-removed from the bucket, the file is created again with the key of the next epoch, a counter that is part of the key.
+Idempotency keys are derived from the content, so a repeated run continues a killed one. If the resulting source was
+deleted since then, the file is sent with a new key, made from the next number of a counter, the epoch.
 
-One create request opens a batch, the bytes of its files are sent together as one pack, and one finalize request creates
-all sources. Files whose bytes are still incomplete are sent one by one, and the batch is finalized again, at most
-MOST_ROUNDS times; files that were rejected or failed are recorded with their error and not retried. If the service
-doesn't support packs, all files are sent one by one.
+A batch goes through these steps:
+1. One request opens the batch.
+2. The bytes of its files are sent together (a pack), or one by one if the service refuses that.
+3. A finalize request creates all sources.
+4. Files whose bytes are incomplete are sent one by one, and finalized again, at most MOST_ROUNDS times.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,17 +27,17 @@ from svc_cli.uploads.contents import BLOCK_BYTES, FileContent, changed
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import JsonMapping
 
-#: Maximum number of epochs to try, so that a run ends even if the service returns a removed source each time.
+#: Maximum number of keys to try for a file.
 MOST_EPOCHS = 1000
-#: Maximum rounds of sending and finalizing a batch; only a service that loses bytes or times out each time needs more.
+#: Maximum rounds of sending and finalizing a batch.
 MOST_ROUNDS = 10
-#: If a whole batch is refused with one of these statuses, some of its files may still be acceptable.
+#: If a batch is refused with one of these statuses, some of its files may still be acceptable.
 _REFUSALS = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A file to be sent. The result is recorded in `item`."""
+    """A file to be sent; `item` gets the result."""
 
     item: ReportItem
     content: FileContent
@@ -62,10 +62,10 @@ class TransferGroup:
 
 
 class Pack:
-    """The body of a PUT request: the bytes of a batch's files, one after the other. Files are read as they are sent."""
+    """The bytes of a batch's files, one after the other, as the body of a request."""
 
     def __init__(self, opened: JsonMapping, transfers: Mapping[str, Transfer]) -> None:
-        """`opened` is the response that opened the batch; `transfers` are the batch's files by client_file_id."""
+        """`opened` is the response that opened the batch; `transfers` are its files by client_file_id."""
         self.upload_url: str = opened["pack"]["upload_url"]
         self.size_bytes: int = opened["pack"]["size_bytes"]
         places = [(item["offset"], transfers[item["client_file_id"]]) for item in opened["items"]]
@@ -74,9 +74,9 @@ class Pack:
     def blocks(self, offset: int) -> Iterator[bytes]:
         """Yield the bytes from `offset` on.
 
-        If a file has changed since it was hashed, it is refused, and zeros are sent in its place, so that the files
-        after it keep their offsets. The service creates no source from the zeros, because their hash differs from that
-        of the file.
+        If a file has changed since it was hashed, zeros are sent instead, so that the next files keep their offsets.
+        The
+        service rejects the zeros, because their hash differs.
         """
         for begin, transfer in self._places:
             left_bytes = begin + transfer.size_bytes - max(begin, offset)
@@ -94,7 +94,7 @@ class Pack:
                 left_bytes -= min(BLOCK_BYTES, left_bytes)
 
     def count(self, sent_bytes: int) -> None:
-        """Record that the last `sent_bytes` bytes of the pack were sent: add each file's share of them to its count."""
+        """Count the last `sent_bytes` bytes of the pack as sent, each for its file."""
         first = self.size_bytes - sent_bytes
         for begin, transfer in self._places:
             if transfer.item.error is None:
@@ -108,8 +108,7 @@ class Sender:
     def __init__(
         self, client: Client, bucket_id: str, pool: Executor, *, on_sent: OnSent, on_batch: Callable[[str], None]
     ) -> None:
-        """`pool` sends the bytes of a batch's files. `on_sent` gets the size of each block sent, `on_batch`
-        the id of each batch that was opened; both may be called from any thread."""
+        """`on_sent` gets the size of each block sent, `on_batch` the id of each batch opened, both in any thread."""
         self.client = client
         self.bucket_id = bucket_id
         self._pool = pool
@@ -117,7 +116,7 @@ class Sender:
         self._on_batch = on_batch
 
     def send(self, group: TransferGroup) -> None:
-        """Send the files, and record the results in their items. Raises SvcError for errors that affect every file."""
+        """Send the files, and record the results. Raises SvcError for errors that affect every file."""
         if group.kind == "batch":
             self._send_batch(group.transfers)
             return
@@ -145,12 +144,12 @@ class Sender:
         raise too_many_epochs()
 
     def _send_session(self, transfer: Transfer) -> None:
-        """Send the file through its own upload session, resuming the session of an earlier run if there is one."""
+        """Send the file through an upload session, which may be that of an earlier run."""
         for epoch in range(MOST_EPOCHS):
             key = session_key(self.bucket_id, transfer.description, transfer.size_bytes, epoch)
             opened = self.client.open_upload(self.bucket_id, transfer.description, transfer.size_bytes, key)
             if opened.body["status"] == "canceled":
-                # The session was canceled, or has failed permanently, which the service also reports as `canceled`.
+                # It was canceled, or has failed permanently.
                 continue
             if opened.body["status"] != "finalized":
                 self._send_bytes(opened.body["upload_url"], transfer, resume=opened.is_replay)
@@ -175,7 +174,7 @@ class Sender:
             except ApiError as error:
                 if error.status not in _REFUSALS or stops_everything(error):
                     raise
-                # Send each half on its own, to find which files the service accepts, and the error of each other file.
+                # Send each half on its own, to find which files are refused.
                 middle = len(left) // 2
                 if middle:
                     self._send_batch(left[:middle])
@@ -188,7 +187,7 @@ class Sender:
             transfer.item.refuse(too_many_epochs())
 
     def _send_epoch(self, transfers: Mapping[str, Transfer], epoch: int) -> list[Transfer]:
-        """Send one batch. Returns the files that can no longer become sources with this epoch's idempotency keys."""
+        """Send one batch. Returns the files that need another idempotency key."""
         members = [transfer.member for transfer in transfers.values()]
         key = batch_key(self.bucket_id, members, epoch)
         opened = self.client.open_batch(self.bucket_id, members, key, pack=True)
@@ -217,9 +216,7 @@ class Sender:
         return dead
 
     def _send_pack(self, pack: Pack, *, resume: bool) -> bool:
-        """Send the bytes of all files together. Returns False if the service refuses the pack; the caller then
-        sends the files one by one.
-        """
+        """Send the bytes of all files together. Returns False if the service refuses that."""
         try:
             pack.count(self.client.send_bytes(pack.upload_url, pack, resume=resume, on_sent=self._on_sent))
         except ApiError as error:
@@ -229,10 +226,9 @@ class Sender:
         return True
 
     def _sort_replayed(self, batch_id: str, transfers: Mapping[str, Transfer]) -> tuple[list[str], list[Transfer]]:
-        """Look up the files of a batch that an earlier run opened, and record the results of those that have a source.
+        """Record the results of a batch that an earlier run opened.
 
-        Returns the ids of the pending files, and the files that need the next epoch's key because their item failed or
-        their source is gone.
+        Returns the ids of the pending files, and the files that need another idempotency key.
         """
         open_ids, dead = [], []
         for item in self.client.batch(batch_id, items=True)["items"]:
@@ -246,7 +242,7 @@ class Sender:
         return open_ids, dead
 
     def _send_all(self, targets: Mapping[str, Transfer], *, resume: bool) -> None:
-        """Send the bytes in parallel; an error that affects one file is stored in its item."""
+        """Send the bytes in parallel. A file's own error is stored in its item."""
         sending = [
             (transfer, self._pool.submit(self._send_bytes, url, transfer, resume=resume))
             for url, transfer in targets.items()
@@ -262,11 +258,11 @@ class Sender:
     def _finalize(
         self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Finalize the batch and record the results. Returns two lists of `client_file_id`s.
+        """Finalize the batch and record the results.
 
-        The first has all files that are not finalized yet; the second has those of them that must be sent again,
-        because bytes are missing. If sending any of the `open_ids` failed, the service abandons the files whose bytes
-        are missing.
+        Returns two lists of `client_file_id`s: files that are not finalized yet, and those of them whose bytes must be
+        sent
+        again. If sending one of `open_ids` failed, the service abandons incomplete files.
         """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
@@ -283,7 +279,7 @@ class Sender:
         return list(pending), [each for each in lacking if transfers[each].item.error is None]
 
     def _send_bytes(self, upload_url: str, transfer: Transfer, *, resume: bool) -> None:
-        """Send the bytes of a file that the service doesn't have yet. Raises FileRefused if the file has changed."""
+        """Send the bytes of a file. Raises FileRefused if the file has changed."""
         try:
             transfer.item.sent_bytes += self.client.send_bytes(
                 upload_url, transfer.content, resume=resume, on_sent=self._on_sent
@@ -294,7 +290,7 @@ class Sender:
             raise
 
     def _find_living(self, source_id: str, transfer: Transfer) -> JsonMapping | None:
-        """Return the source named in a replayed response; None if it was deleted, renamed or detached since then."""
+        """Return the source that an earlier run created; None if it was deleted, renamed or removed from the bucket."""
         try:
             source = self.client.source(source_id)
         except ApiError as error:
@@ -304,25 +300,24 @@ class Sender:
         return source if self._is_here(source, transfer) else None
 
     def _is_here(self, source: JsonMapping, transfer: Transfer) -> bool:
-        """Whether the source is still in the bucket and has this file's title."""
+        """Whether the source is still in the bucket under the file's title."""
         return source["title"] == transfer.description.title and self.bucket_id in source["bucket_ids"]
 
 
 def stops_everything(error: SvcError) -> bool:
-    """Whether the error affects every file: a refused key, a missing bucket, a broken connection."""
+    """Whether the error affects every file, such as a refused key."""
     is_bucket = error.code in {"bucket_not_found", "bucket_assignment_failed"}
     is_dead = isinstance(error, NetworkFailed) and error.is_dead
     return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
 
 
 def too_many_epochs() -> FileRefused:
-    """Return the error for a file that has used up the idempotency keys of all epochs."""
+    """Return the error for a file that has used up its idempotency keys."""
     return FileRefused("it was removed and sent again too often this week.", code="svc_too_many_epochs")
 
 
 def _refuse(transfer: Transfer, error: SvcError) -> None:
-    # End the run after a connection that failed in every retry: it would fail for the next file too. The next run
-    # continues, because the service keeps the uploaded bytes.
+    # The next file would fail too. A later run continues, because the service keeps the uploaded bytes.
     if stops_everything(error) or isinstance(error, NetworkFailed):
         raise error
     transfer.item.refuse(error)
@@ -337,5 +332,5 @@ def _refusing(transfer: Transfer) -> Iterator[None]:
 
 
 def _error(body: JsonMapping) -> ApiError:
-    """Convert the error of a batch item to the ApiError that a single upload would raise."""
+    """Convert the error of a batch item to an ApiError."""
     return ApiError(404 if body["code"].endswith("_not_found") else 400, body)

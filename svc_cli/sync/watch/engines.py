@@ -1,4 +1,4 @@
-"""Runs the syncs of watchers, full or of touched paths, and reconnects to the service after errors."""
+"""Runs the syncs of watchers, and reconnects to the service after errors."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
@@ -13,8 +13,7 @@ from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.syncs import Touched, sync, touch
 from svc_cli.uploads.items import ReportItem
 
-#: Seconds that a sync waits until its sources are ready; a later sync checks those that are not. The time is short,
-#: because all mappings of a process are synced one after the other.
+#: Seconds that a sync waits for its sources. Few, because mappings are synced one after the other.
 WAIT_S = 5.0
 
 
@@ -30,7 +29,7 @@ Connect = Callable[[], AbstractContextManager[WatchSession]]
 
 
 class Engine:
-    """Runs syncs. Connects when needed, and again after `close`, because the daemon may have moved to another port."""
+    """Runs syncs. Connects when needed, also after `close`."""
 
     def __init__(self, connect: Connect, state_dir: Path) -> None:
         self._connect = connect
@@ -39,13 +38,13 @@ class Engine:
         self._session: WatchSession | None = None
 
     def session(self) -> WatchSession:
-        """Return the open session, or connect. Raises SvcError, for example DaemonUnreachable or NotAuthenticated."""
+        """Return the open session, or connect. Raises SvcError."""
         if self._session is None:
             self._session = self._open.enter_context(self._connect())
         return self._session
 
     def close(self) -> None:
-        """Disconnect; the next call connects again."""
+        """Disconnect. The next call connects again."""
         self._session = None
         self._open.close()
 

@@ -1,4 +1,4 @@
-"""Converts file system events to hints: a path relative to the root, and what happened to it. Pure."""
+"""Converts file system events to hints: a relative path, and what happened to it. Pure."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,27 +7,27 @@ from typing import NamedTuple
 
 from svc_cli.uploads.ignores import IGNORE_FILES
 
-#: The path of the root, relative to itself; a hint with this path causes a full sync.
+#: The path of the root; a hint with it causes a full sync.
 EVERYTHING = ""
 
 
 class Kind(StrEnum):
     """What happened to a path."""
 
-    #: The path was created or written to; more writes may follow.
+    #: Created or written to; more writes may follow.
     WRITTEN = "written"
-    #: The program that wrote to the file has closed it.
+    #: Closed by the program that wrote to it.
     CLOSED = "closed"
-    #: The path was deleted, or moved away.
+    #: Deleted or moved away.
     GONE = "gone"
-    #: An existing file was moved here. It settles together with its old path, so that one sync sees the move.
+    #: An existing file was moved here. It settles as late as its old path, so that one sync sees both.
     MOVED = "moved"
 
 
 class Event(NamedTuple):
     """A file system event. Paths are absolute."""
 
-    #: `created`, `modified`, `closed`, `moved` or `deleted`; others are ignored.
+    #: `created`, `modified`, `closed`, `moved` or `deleted`.
     verb: str
     is_folder: bool
     path: str
@@ -46,8 +46,8 @@ _KINDS = {"created": Kind.WRITTEN, "modified": Kind.WRITTEN, "closed": Kind.CLOS
 def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterator[Hint]:
     """Yield the hints of one event.
 
-    `is_fresh` returns whether a path was written a moment ago. A fresh file that is moved counts as newly written at
-    its new path, since editors save by writing a temporary file and renaming it; other files count as moved.
+    `is_fresh` returns whether a path was written a moment ago. A fresh file that is renamed counts as written, because
+    editors save in this way.
     """
     path = _below(event.path, root)
     if event.verb in _KINDS:
@@ -71,7 +71,7 @@ def _hint(path: str, kind: Kind) -> Iterator[Hint]:
 
 
 def _below(path: str, root: str) -> str | None:
-    """Return the path relative to the root, `/`-separated; None for the root itself and for paths outside it."""
+    """Return the path relative to the root, `/`-separated; None if it is not below the root."""
     base = f"{root.rstrip(os.sep)}{os.sep}"
     if not path.startswith(base) or len(path) == len(base):
         return None
@@ -79,5 +79,5 @@ def _below(path: str, root: str) -> str | None:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether any component of the path begins with a dot; syncs ignore such files and folders."""
+    """Whether a component of the path begins with a dot."""
     return path.startswith(".") or "/." in path

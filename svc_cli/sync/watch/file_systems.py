@@ -1,4 +1,4 @@
-"""Detects file systems that report no changes, whose folders must be polled, and counts the folders to watch."""
+"""Detects file systems that report no changes, so that their folders must be polled."""
 
 import os
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ SILENT = frozenset(
 )
 #: The kernel's list of mounted file systems.
 MOUNTS = Path("/proc/self/mounts")
-#: The list's escape sequences in paths: octal codes of characters that separate fields or lines.
+#: The list's escape sequences in paths.
 _ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
 def find_silence(folder: Path) -> str | None:
-    """Return the type of the folder's file system if it reports no changes, otherwise None."""
+    """Return the folder's type of file system if it reports no changes, otherwise None."""
     try:
         lines = MOUNTS.read_text("utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -26,7 +26,7 @@ def find_silence(folder: Path) -> str | None:
 
 
 def kind_of(path: str, mounts: Iterable[str]) -> str | None:
-    """Return the type of the file system at a path, given the lines of /proc/self/mounts; None if not found."""
+    """Return the type of the file system at a path. `mounts` are the lines of /proc/self/mounts."""
     best, found = -1, None
     for line in mounts:
         parts = line.split(" ")
@@ -35,8 +35,7 @@ def kind_of(path: str, mounts: Iterable[str]) -> str | None:
         point = parts[1].rstrip("/")
         for code, character in _ESCAPES.items():
             point = point.replace(code, character)
-        # The longest mount point that contains the path wins; if two are mounted at the same path, the later one hides
-        # the earlier.
+        # The longest mount point wins, and of equal ones the last.
         if len(point) >= best and (path == point or path.startswith(f"{point}/")):
             best, found = len(point), parts[2]
     return found

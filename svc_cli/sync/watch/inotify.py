@@ -1,6 +1,4 @@
-"""An observer for Linux that reports when events are lost: the kernel's queue overflowed, or no more watches are
-allowed.
-"""
+"""An observer for Linux that reports when events are lost."""
 
 import errno
 from collections.abc import Callable
@@ -11,7 +9,7 @@ from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Ma
 
 
 class KernelQueue(InotifyFD):
-    """One inotify instance. Calls `on_loss` with `overflow` or `limit`; watchdog itself doesn't report either."""
+    """An inotify instance. Calls `on_loss` with `overflow` (of the queue) or `limit` (of watches)."""
 
     def __init__(self, on_loss: Callable[[str], None]) -> None:
         super().__init__()
@@ -23,7 +21,7 @@ class KernelQueue(InotifyFD):
             self._on_loss("overflow")
 
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
-        """Watch a folder, and report if the limit of watches is reached: watchdog would continue without the folder."""
+        """Watch a folder, and report if the limit of watches is reached, which watchdog does not."""
         try:
             return super().add_callback(path, mask, callback, id_)
         except OSError as error:

@@ -8,15 +8,12 @@ from queue import Empty, SimpleQueue
 from svc_cli.sync.watch.schedules import Naps
 from svc_cli.sync.watch.watchers import Watcher
 
-#: Maximum seconds between two checks of the folders, the requests of other processes, and the clocks.
+#: Maximum seconds between two checks of folders, requests and clocks.
 PULSE_S = 1.0
 
 
 def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callable[[], bool]) -> None:
-    """Watch until `has_ended` returns true; it is called at least once per PULSE_S, except while a sync runs.
-
-    Raises SyncRunning if another process watches one of the mappings, and KeyboardInterrupt.
-    """
+    """Watch until `has_ended` returns true. Raises SyncRunning if another process watches one of the mappings."""
     naps = Naps()
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     with ExitStack() as held:
@@ -24,7 +21,7 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
             held.enter_context(watcher.record.hold(str(watcher.mapping.folder)))
             held.callback(watcher.close)
         while not has_ended():
-            # CLOCK_BOOTTIME, unlike the monotonic clock, also counts time during which the machine sleeps.
+            # Unlike the monotonic clock, this one also counts system sleep.
             all_s = time.time() if boot is None else time.clock_gettime(boot)
             has_slept = naps.has_slept(time.monotonic(), all_s)
             for watcher in watchers:

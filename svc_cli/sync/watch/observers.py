@@ -1,4 +1,4 @@
-"""Observes a folder through watchdog: by file system events, or by polling if the file system reports none."""
+"""Observes a folder by file system events, or by polling if there are none."""
 
 import errno
 import sys
@@ -22,29 +22,28 @@ from watchdog.observers.polling import PollingObserver
 
 from svc_cli.sync.watch.file_events import Event
 
-#: The events to observe. Events for opening and reading files are left out: a sync reads files, and would trigger
-#: itself.
+#: The events to observe. Events for reading are left out: a sync would trigger itself.
 WATCHED: list[type[FileSystemEvent]] = [
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *(FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent),
 ]
-#: Seconds between two scans of a folder whose file system reports no changes.
+#: Seconds between two scans when polling.
 POLL_S = 5.0
 
 
 class LimitReached(OSError):
-    """The operating system's limit of inotify watches or instances is reached."""
+    """The system's limit of inotify watches or instances is reached."""
 
 
 class Observer:
-    """Observes one folder. Calls both callbacks from other threads."""
+    """Observes one folder. Calls the callbacks from other threads."""
 
     def __init__(
         self, folder: Path, on_event: Callable[[Event], None], on_loss: Callable[[str], None], *, polls: bool
     ) -> None:
         """`on_loss` gets the reason why events were lost: `overflow` or `limit`.
 
-        Raises LimitReached if the limit of watches is reached, and OSError if the folder can't be observed.
+        Raises LimitReached or another OSError.
         """
         observer = PollingObserver(timeout=POLL_S) if polls else _native(on_loss)
         observer.schedule(_Handler(on_event), str(folder), recursive=True, event_filter=WATCHED)
@@ -60,7 +59,7 @@ class Observer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the observer's threads still run. They may do so even after the folder was replaced."""
+        """Whether the observer's threads still run."""
         emitters = self._observer.emitters
         return self._observer.is_alive() and bool(emitters) and all(emitter.is_alive() for emitter in emitters)
 
@@ -78,7 +77,7 @@ class _Handler(FileSystemEventHandler):
 
 
 def _native(on_loss: Callable[[str], None]) -> BaseObserver:
-    """Return watchdog's observer for this system, on Linux one that reports lost events. Raises LimitReached."""
+    """Return an observer for this system. Raises LimitReached."""
     if not sys.platform.startswith("linux"):
         from watchdog.observers import Observer as SystemObserver
 

@@ -2,7 +2,7 @@
 
 `.json`   the watcher's state, replaced atomically
 `.log`    a line of JSON for each action of the watcher
-`.lock`   locked while the watcher runs; the kernel releases the lock when the process ends, even if it is killed
+`.lock`   locked while the watcher runs, until its process ends
 `.ask`    a request for a full sync, which exists until the sync is done
 """
 
@@ -21,32 +21,30 @@ from svc_cli.errors import SyncRunning
 from svc_cli.sync.mappings import Mapping
 from svc_daemon.wire import Json
 
-#: A log longer than this is renamed to `.log.1`, replacing the previous one.
+#: A longer log is renamed to `.log.1`.
 LOG_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The files that the watcher of one mapping writes: its lock, state and log."""
+    """The files of the watcher of one mapping."""
 
     base: Path
 
     @classmethod
     def of(cls, mapping: Mapping, state_dir: Path, service: str) -> "Record":
-        """Return the files of a mapping. `service` is the service's URL, or empty for the local daemon, whose port may
-        change.
-        """
+        """Return the files of a mapping. `service` is the service's URL; empty for the local daemon."""
         identity = json.dumps([service, mapping.bucket, str(mapping.folder), mapping.name])
         return cls(state_dir / "watch" / hashlib.sha256(os.fsencode(identity)).hexdigest()[:24])
 
     @classmethod
     def all(cls, state_dir: Path) -> "list[Record]":
-        """Return the records of all mappings that this user has ever watched, unless they were removed."""
+        """Return the records of all mappings that this user has watched."""
         return [cls(path.with_suffix("")) for path in sorted((state_dir / "watch").glob("*.json"))]
 
     @contextlib.contextmanager
     def hold(self, what: str) -> Iterator[None]:
-        """Hold the mapping's watcher lock during the block. Raises SyncRunning if another watcher holds it."""
+        """Lock the mapping during the block. Raises SyncRunning if another watcher runs."""
         self.base.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._path("lock").open("a") as lock:
             if not _lock(lock.fileno()):
@@ -79,7 +77,7 @@ class Record:
         draft.replace(self._path("json"))
 
     def log(self, line: Json) -> None:
-        """Append a line to the log, with the current time."""
+        """Append a line to the log."""
         path = self._path("log")
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_size > LOG_BYTES:
@@ -94,11 +92,11 @@ class Record:
         for name in ("log.1", "log"):
             with contextlib.suppress(FileNotFoundError):
                 found += self._path(name).read_text("utf-8", errors="replace").splitlines()
-        # A watcher that was killed may have left an incomplete line.
+        # A killed watcher may have left an incomplete line.
         return [json.loads(line) for line in found[-lines:] if line.endswith("}")] if lines else []
 
     def ask(self) -> str:
-        """Request a full sync. Returns a token, which the watcher's state shows as `flushed` after that sync."""
+        """Request a full sync. Returns a token, which the watcher's state contains after the sync."""
         token = uuid.uuid4().hex
         draft = self._path(f"ask.{token}")
         draft.write_text(token)

@@ -1,14 +1,13 @@
-"""Decides when the next full sync is due, and why. Pure: the clocks are arguments."""
+"""Decides when the next full sync is due. Pure."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-#: Maximum interval between full syncs, even if no change was reported.
+#: Maximum seconds between two full syncs.
 PERIOD_S = 600.0
-#: If the clock that counts sleep gains more than this many seconds on the one that doesn't, the machine was asleep.
+#: Minimum seconds of system sleep that are noticed.
 NAP_S = 2.0
-#: Seconds until the next attempt after a failed sync: each pause is twice as long as the previous one, up to the
-#: longest.
+#: Seconds until the next attempt after a failed sync; the pause doubles each time, up to the longest.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -28,7 +27,7 @@ class Agenda:
             self.due_s, self.reason = now_s + in_s, reason
 
     def take(self, now_s: float) -> str | None:
-        """Return the reason of the sync that is due now, and schedule the periodic one; None if no sync is due."""
+        """Return the reason of the sync that is due now, and schedule the next; None if none is due."""
         if now_s < self.due_s:
             return None
         reason = self.reason
@@ -40,19 +39,19 @@ class Agenda:
         self._pause_s = 0.0
 
     def end_in_trouble(self, now_s: float) -> None:
-        """Schedule another attempt after a failed sync; the pause doubles with each failure."""
+        """Schedule another attempt after a failed sync."""
         self._pause_s = min(LONGEST_PAUSE_S, self._pause_s * 2 or FIRST_PAUSE_S)
         self.call("trouble", now_s, self._pause_s)
 
 
 @dataclass(slots=True)
 class Naps:
-    """Detects that the machine was asleep: a clock that counts sleep has gained on one that doesn't."""
+    """Detects system sleep by comparing two clocks, only one of which counts it."""
 
     _ahead_s: float | None = None
 
     def has_slept(self, waking_s: float, all_s: float) -> bool:
-        """Whether the machine slept since the last call. `waking_s` is read from a clock that stops during sleep."""
+        """Whether the machine slept since the last call. `waking_s` is the clock that stops during sleep."""
         ahead_s, before_s = all_s - waking_s, self._ahead_s
         self._ahead_s = ahead_s
         return before_s is not None and ahead_s - before_s > NAP_S

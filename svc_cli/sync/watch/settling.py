@@ -1,4 +1,4 @@
-"""Decides when a path has settled. Pure: the clock and the file's state are arguments."""
+"""Decides when a path has settled: stopped changing. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from svc_cli.sync.snapshots import folders_above
 from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 
-#: Seconds without a change after which a path counts as settled, by the kind of its last change.
+#: Seconds without a change after which a path has settled, by its last change.
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}
-#: Seconds after which a file that is still being written is listed as busy in `svc watch status`.
+#: Seconds after which a file that is still being written is listed as busy.
 BUSY_S = 10.0
-#: Maximum number of changing paths that are tracked. If more change, a full sync is made instead, which is cheaper and
-#: safer.
+#: If more paths change, a full sync is made instead.
 MANY = 1000
-#: If many paths keep changing, a full sync is made this many seconds after the first change, without waiting longer.
+#: Seconds after which that full sync is made even if paths still change.
 LONGEST_BURST_S = 5.0
 
 #: Size, modification time and inode of a path; None if it does not exist.
@@ -33,7 +32,7 @@ class Restless:
 
 @dataclass(slots=True)
 class Burst:
-    """A period in which so many paths changed that a full sync replaces tracking them."""
+    """A time in which too many paths change to sync each alone."""
 
     first_s: float
     last_s: float
@@ -53,7 +52,7 @@ class Settler:
     _gone_s: float = float("-inf")
 
     def add(self, hint: Hint, now_s: float, look: Look) -> None:
-        """Add a hint. Its path is checked with `look` now, and again when it may have settled."""
+        """Add a hint. `look` returns the current metadata of its path."""
         if hint.kind is Kind.GONE:
             self._gone_s = now_s
         if self.burst is not None:
@@ -69,7 +68,7 @@ class Settler:
             self.waiting.clear()
 
     def take(self, now_s: float, look: Look) -> set[str]:
-        """Return and remove the paths that have settled; after a burst, only EVERYTHING."""
+        """Remove and return the paths that have settled; after a burst, only EVERYTHING."""
         if self.burst is not None:
             if now_s < self.burst.due_s:
                 return set()
@@ -83,30 +82,30 @@ class Settler:
         return settled
 
     def _has_settled(self, path: str, now_s: float, look: Look, *, is_held: bool) -> bool:
-        """Whether the path is unchanged since it was last checked; if not, the waiting time starts again."""
+        """Whether the path is unchanged since the last check; if not, its waiting time starts again."""
         restless = self.waiting[path]
         if restless.kind is Kind.GONE:
             return True
         facts, was = look(path), restless.facts
         if facts is None:
             restless.kind = Kind.GONE
-        # A folder that contains files that are still being written (`is_held`) waits for them, up to BUSY_S.
+        # A folder waits for files in it that are still being written (`is_held`), up to BUSY_S.
         if facts == was and facts is not None and not (is_held and now_s < restless.first_s + BUSY_S):
             return True
         restless.facts, restless.due_s = facts, now_s + REST_S[restless.kind]
         return False
 
     def is_fresh(self, path: str) -> bool:
-        """Whether the path was written a moment ago; true for every path during a burst."""
+        """Whether the path was written a moment ago; true during a burst."""
         known = self.waiting.get(path)
         return self.burst is not None or (known is not None and known.kind in (Kind.WRITTEN, Kind.CLOSED))
 
     def is_calm(self, now_s: float) -> bool:
-        """Whether deletions are final: no path was deleted or moved away in the last seconds, and there is no burst."""
+        """Whether no path was deleted in the last seconds, so that none will reappear."""
         return self.burst is None and now_s >= self._gone_s + REST_S[Kind.GONE]
 
     def due_s(self) -> float | None:
-        """Return when `take` should be called next; None if no path is waiting to settle."""
+        """Return when to call `take` next; None if no path is waiting."""
         if self.burst is not None:
             return self.burst.due_s
         return min((restless.due_s for restless in self.waiting.values()), default=None)

@@ -1,4 +1,4 @@
-"""Reads and writes `watch.toml`, the mappings added with `svc watch add`, as `[[map]]` tables like in `svc.toml`."""
+"""Reads and writes `watch.toml`, which has the mappings added with `svc watch add`."""
 
 import json
 import os
@@ -16,7 +16,7 @@ FILE = "watch.toml"
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The mappings added by `svc watch add`: the file `watch.toml` in the user's configuration folder."""
+    """The file `watch.toml` in the user's configuration folder."""
 
     path: Path
 
@@ -31,7 +31,7 @@ class Added:
         return read_mappings(read_mapping_tables(self.path), self.path, None)
 
     def stamp(self) -> tuple[int, int] | None:
-        """Return a value that changes whenever the file is written; None if the file can't be accessed."""
+        """Return a value that changes when the file is written; None if it can't be accessed."""
         try:
             facts = self.path.stat()
         except OSError:
@@ -39,7 +39,7 @@ class Added:
         return facts.st_mtime_ns, facts.st_ino
 
     def write(self, mappings: Iterable[Mapping]) -> None:
-        """Replace the file atomically. Raises UsageError if a folder's name is not UTF-8."""
+        """Replace the file. Raises UsageError if a folder's name is not UTF-8."""
         text = "\n".join(f"[[map]]\n{_lines(mapping)}" for mapping in mappings)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
@@ -53,7 +53,7 @@ class Added:
 
 def _lines(mapping: Mapping) -> str:
     values: dict[str, Any] = {
-        # A derived name is not stored: a stored name counts as chosen by the user, which permits more removals.
+        # A stored name counts as chosen by the user, which permits more removals.
         "name": mapping.name if mapping.is_named else None,
         "dir": str(mapping.folder),
         "bucket": mapping.bucket,
@@ -62,6 +62,6 @@ def _lines(mapping: Mapping) -> str:
         "tags": list(mapping.tags),
         "prune": mapping.prune,
     }
-    # JSON strings and lists of strings are valid TOML, except that TOML requires DEL to be escaped.
+    # JSON strings and lists are valid TOML, apart from the character DEL.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items() if value]
     return "".join(lines).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Watches one mapping: observes its folder, makes a full sync, and then syncs each path that has settled."""
+"""Watches one mapping: makes a full sync, then syncs each path that has settled."""
 
 import os
 import time
@@ -29,21 +29,19 @@ if TYPE_CHECKING:
 
 #: Seconds until the next attempt if another process is syncing the folder.
 BUSY_PAUSE_S = 1.0
-#: If sources were not ready in time, seconds until they are checked again; enough to sync the other mappings first.
+#: Seconds until sources that were not ready in time are checked again.
 LATE_PAUSE_S = 3 * WAIT_S
-#: A deleted file may reappear within this many seconds; after that, its source is removed.
+#: Seconds in which a deleted file may reappear.
 CALM_S = REST_S[Kind.GONE]
-#: If the last sync withheld removals, a full sync is made this many seconds after a change, because the change may have
-#: ended the cause.
+#: If the last sync withheld removals, seconds from a change to a full sync.
 WITHHELD_PAUSE_S = 15.0
-#: While one of these causes applies, withheld removals are not reported: the cause ends within seconds, or it is also
-#: reported as an error.
+#: Causes of withheld removals that end soon, or are also reported as errors.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
 @dataclass(frozen=True, slots=True)
 class WatchCallbacks:
-    """The callbacks of a watcher, always called in the thread of the loop."""
+    """The callbacks of a watcher, called in the thread of the loop."""
 
     #: Called with the result for a file.
     item: Callable[[Mapping, ReportItem], None]
@@ -56,7 +54,7 @@ class WatchCallbacks:
 
 
 class Inbox:
-    """Collects what an observer reports from its threads. An entry in the queue `bell` wakes the loop."""
+    """Collects what an observer reports from its threads, and wakes the loop through `bell`."""
 
     def __init__(self, bell: SimpleQueue[None]) -> None:
         self.events: deque[Event] = deque()
@@ -77,31 +75,31 @@ class Inbox:
 
 @dataclass(slots=True)
 class Watcher:
-    """Watches one mapping. Used from one thread; only its inbox is filled from other threads."""
+    """Watches one mapping. Only its inbox is used from several threads."""
 
     mapping: Mapping
     engine: Engine
     record: Record
     callbacks: WatchCallbacks
-    #: A queue into which observers put an entry to wake the loop.
+    #: Observers put an entry into this queue to wake the loop.
     bell: SimpleQueue[None]
     settler: Settler = field(default_factory=Settler)
     agenda: Agenda = field(default_factory=Agenda)
     state: str = "starting"
     error: Json | None = None
-    #: The reason why the folder is polled; None if file system events are used.
+    #: Why the folder is polled; None if it is not.
     polling: str | None = None
     last: Json | None = None
-    #: The deleted files whose sources the last full sync left in the bucket.
+    #: Deleted files whose sources the last full sync left in the bucket.
     withheld: list[Withheld] = field(default_factory=list)
     flushed: str | None = None
     _inbox: Inbox = field(init=False)
     _observer: "Observer | None" = None
-    #: The observed folder with links resolved; `_root` identifies it by device and inode.
+    #: The observed folder with links resolved.
     _base: Path = Path()
     _root: str | None = None
     _is_missing: bool = False
-    #: Whether the last attempt to write the record's files failed.
+    #: Whether the last attempt to write the record failed.
     _is_unwritable: bool = False
     _reported: list[Withheld] = field(default_factory=list)
     _written: Json = field(default_factory=dict)
@@ -110,7 +108,7 @@ class Watcher:
         self._inbox = Inbox(self.bell)
 
     def look_after(self, now_s: float, *, has_slept: bool) -> None:
-        """Handle lost events, new events, settled paths and requests, and run the sync that is due, if any."""
+        """Handle events and requests, and run the sync that is due, if any."""
         self._check_root(now_s)
         if has_slept:
             self.agenda.call("resume", now_s)
@@ -138,7 +136,7 @@ class Watcher:
         self._rest()
 
     def due_s(self) -> float:
-        """Return when `look_after` has to be called next, unless events arrive earlier."""
+        """Return when to call `look_after` next, unless events arrive earlier."""
         settles_s = self.settler.due_s()
         return self.agenda.due_s if settles_s is None else min(self.agenda.due_s, settles_s)
 
@@ -167,9 +165,7 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Ensure that the folder is observed: restart the observer if the folder was replaced or the observer's threads
-        died.
-        """
+        """Restart the observer if the folder was replaced or the observer's threads died."""
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return
@@ -182,7 +178,7 @@ class Watcher:
             self.agenda.call("armed", now_s)
 
     def _arm(self, now_s: float) -> bool:
-        """Start to observe the folder; return False if it fails. The caller must schedule a full sync."""
+        """Start to observe the folder; returns False if that fails. The caller must schedule a full sync."""
         from svc_cli.sync.watch.observers import LimitReached, Observer
 
         silence = file_systems.find_silence(self.mapping.folder)
@@ -190,7 +186,7 @@ class Watcher:
             self._poll_because(f"{silence} does not report changes")
         polls = self.polling is not None
         try:
-            # If the root is a link, its target is observed, and events have the target's path.
+            # Events of a link have the path of its target.
             self._base = self.mapping.folder.resolve()
             self._observer = Observer(self._base, self._inbox.add, self._inbox.lose, polls=polls)
         except LimitReached:
@@ -206,7 +202,7 @@ class Watcher:
         self._observer, self._root = None, None
 
     def _make_good(self, loss: str, now_s: float) -> None:
-        """Schedule a full sync after lost events. If the limit of watches is reached, poll from now on."""
+        """Schedule a full sync after lost events. Poll from now on if there are too many folders to watch."""
         self.agenda.call(loss, now_s)
         if loss != "limit" or self.polling is not None:
             return
@@ -240,9 +236,9 @@ class Watcher:
         self._run("change", now_s, work)
 
     def _sync(self, reason: str, now_s: float) -> bool:
-        """Sync the whole folder; return False if another process is syncing it.
+        """Sync the whole folder; returns False if another process is syncing it.
 
-        If a file was deleted so recently that it may reappear, a later sync removes its source.
+        The source of a file that may reappear is removed by a later sync.
         """
         self._change_state("syncing")
 
@@ -257,7 +253,7 @@ class Watcher:
         return self._run(reason, now_s, work)
 
     def _withhold(self, withheld: list[Withheld]) -> None:
-        """Report the deleted files whose sources stay in the bucket, if they differ from the last report."""
+        """Report the deleted files whose sources stay in the bucket, if they have changed."""
         self.withheld = withheld
         if withheld == self._reported or any(each.cause in SHOWN_ONLY for each in withheld):
             return
@@ -299,21 +295,21 @@ class Watcher:
             self.callbacks.note(self.mapping, "works again.", False)
         self.error = None
         items = report.items.values() if report is not None else ()
-        # Retry soon if the service refused a file temporarily. A failed source waits for the periodic full sync.
+        # Retry files that were refused temporarily. A failed source waits for the periodic full sync.
         if any(item.error and item.error.get("retryable") and item.status != "failed" for item in items):
             self.agenda.end_in_trouble(time.monotonic())
         else:
             self.agenda.end_well()
 
     def _leave_late(self, report: Report, now_s: float) -> None:
-        """Report the files whose sources are still being indexed, and schedule a later sync that checks them."""
+        """Report the files whose sources are not ready yet, and schedule a sync that checks them."""
         for item in report.items.values():
             if item.is_pending and item.action != "unchanged":
                 self._report(item)
         self.agenda.call("late", now_s, LATE_PAUSE_S)
 
     def _end_in_trouble(self, error: SvcError) -> None:
-        """Report the error, unless it was reported before, and schedule another attempt over a new connection."""
+        """Report a new error, and schedule another attempt over a new connection."""
         body = error.body()
         if self.error is None or self.error["message"] != body["message"]:
             hint = f" {error.hint}" if error.hint else ""
@@ -325,7 +321,7 @@ class Watcher:
         self.agenda.end_in_trouble(time.monotonic())
 
     def _report_settled(self, item: ReportItem) -> None:
-        """Report the result for a file, unless its source is still pending or nothing was done."""
+        """Report the result for a file that has changed, unless its source is still pending."""
         if not item.is_pending and item.action != "unchanged":
             self._report(item)
 
@@ -365,7 +361,7 @@ class Watcher:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
-        """Warn, once in a series of failures, that the record can't be written. Watching continues."""
+        """Warn once that the record can't be written. Watching continues."""
         if not self._is_unwritable:
             self.callbacks.note(self.mapping, f"its state can't be written: {error.strerror}.", True)
         self._is_unwritable = True
