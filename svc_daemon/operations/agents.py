@@ -108,10 +108,9 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
 
 
 async def create_new_agent(context: Context, request: Repeatable, fields: wire.AgentCreate) -> Outcome:
-    """Create an agent.
+    """Create an agent. Raises `agent_exists`, `agent_limit_reached`, and the errors of an invalid policy.
 
-    Raises `agent_exists`, unless the request repeats an earlier one; `agent_replay_check_unavailable` while such a
-    request is in progress; `agent_limit_reached`; and the errors of an invalid policy.
+    While the same request is in progress, raises `agent_replay_check_unavailable`.
     """
 
     def work(connection: Connection) -> Outcome:

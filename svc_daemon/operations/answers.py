@@ -151,7 +151,7 @@ async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[S
     trust = trust_of(ask.question, results.chunks)
     said: Sequence[float] = [0.0] * len(passages)
     if trust:
-        # In a thread, because this can take a tenth of a second.
+        # Run in a thread: this can take a tenth of a second.
         evidence = await asyncio.to_thread(weigh_evidence, ask.question, asked.counted, passages)
         said = evidence.said
         weights = {
@@ -189,7 +189,7 @@ async def _say_nothing(ask: Ask) -> Writing:
 
 
 async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
-    # In a thread, because this can take a fifth of a second.
+    # Run in a thread: this can take a fifth of a second.
     quoted = await asyncio.to_thread(quote_best, ask.question, query, passages)
     for piece in quoted:
         yield piece.text
@@ -222,7 +222,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
     yield AnswerOutcome(
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
-        # In a thread, because a long answer takes most of a second.
+        # Run in a thread: a long answer takes most of a second.
         grounded=await asyncio.to_thread(is_grounded, written),
         cut=ending.cut,
     )

@@ -31,7 +31,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum size of the uploads finalized in one transaction, because a restart requires hashing them again.
+#: Maximum size of the uploads finalized in one transaction.
 STEP_BYTES = 64 * 1024 * 1024
 
 
@@ -60,10 +60,10 @@ class FinalizeReport:
 
 
 async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
-    """Create the batch with a session per accepted file, or return the one that an equal request created.
+    """Create the batch with a session per accepted file. Raises ServiceError if that is refused.
 
-    For the rate limits, a batch is one create with the total size of its files. Raises the errors of a repeated request
-    (`replays`) and of the rate limits, `invalid_request` if every file is rejected, and `storage_full`.
+    A repeated request returns the first one's batch. For the rate limits, a batch is one create with the size of all
+    its files.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
@@ -87,7 +87,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # Don't check a repeated request: it may be invalid now, because the first one replaced sources.
+        # A repeated request may be invalid now, because the first one replaced sources.
         refuse_empty(opening)
         await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
@@ -141,10 +141,10 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
-    # The specification requires `partial` while files are pending, even if this call finalized none.
+    # The specification requires `partial` even if this call finalized no file.
     status = "partial"
     if not pending:
-        # If this call created all sources, all are queued, and need not be read.
+        # New sources are queued, so they need not be read.
         is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
         rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
         status = (rolled or show_batch(context, key, batch.id)[1]).status

@@ -55,7 +55,7 @@ STAGE = "delete"
 
 @dataclass(frozen=True, slots=True)
 class CascadeClaim:
-    """A bucket's deletion task that this worker has claimed, as it was then."""
+    """A bucket's deletion task, as it was when this worker claimed it."""
 
     task: TaskRow
     cascade: Cascade
@@ -280,4 +280,4 @@ async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
-        # A request is finalizing this session. It will find the bucket deleted, and end the session.
+        # The request that finalizes this session will find the bucket deleted, and end it.

@@ -109,7 +109,7 @@ def remove_source(
     replaced_by: str | None = None,
     key_id: str | None = None,
 ) -> None:
-    """Delete the source's rows, and insert the tombstone by which the sweeper removes the rest."""
+    """Delete the source's rows, and leave a tombstone: the row by which the sweeper removes the rest."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)

@@ -54,8 +54,7 @@ class Destination:
     def identity(self) -> str:
         """Return a text that identifies the buckets, to recognize a repeated request.
 
-        It is the same whether the request names ids or slugs. A bucket that the request creates has no id yet, so
-        buckets in a body are identified by slug.
+        It is the same whether the request names ids or slugs.
         """
         return ",".join(sorted(self.slugs) if self.naming.in_body else self.ids)
 

@@ -68,7 +68,7 @@ class EventPage:
     """The events that a key may see, and the position after them."""
 
     events: list[wire.LogEvent]
-    #: Id of the last event read, even if the key may not see it; None if none was read.
+    #: The last event read, even if the key may not see it.
     last_id: str | None
     position: Position
     #: Whether the log may have more events after these.

@@ -82,7 +82,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         ready = {upload.id for upload in await list_complete(context, uploads)}
         # Nothing may write to a session between hashing and linking its bytes.
         await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))
-        # Read the sessions again: a request that held a lock may have ended one.
+        # A request that held one of the locks may have ended its session.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
@@ -199,7 +199,7 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
 def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:
     """Raise NotFound if a bucket of the source, or the source that it replaces, no longer exists.
 
-    `active` has the ids of the buckets already checked in this transaction.
+    `active` has the buckets already checked in this transaction.
     """
     for bucket_id in source.places.keys() - active:
         bucket = get_bucket(connection, source.team_id, bucket_id)

@@ -1,7 +1,7 @@
 """Imports URLs as files or web pages.
 
-The rate limits are checked first. The URL is then fetched, and the bytes are stored like an upload's. The idempotency
-key is locked meanwhile, so a retry gets `request_in_progress`. Nothing is stored before the last byte has arrived.
+The rate limits are checked, the URL is fetched, and the bytes are stored like an upload's. The idempotency key is
+locked during the fetch, so a retry gets `request_in_progress`. Nothing is stored before the last byte has arrived.
 """
 
 from collections.abc import Iterator
@@ -119,8 +119,7 @@ async def create_from_url(
 ) -> Outcome:
     """Import the URL into the destination's buckets, and queue the indexing of the new source.
 
-    A repeated request returns the first one's source. Raises the errors of `replays`, `admit`, `fetch` and an uploaded
-    file, `url_is_web_page`, `url_is_file` and `website_url_exists`.
+    A repeated request returns the first one's source. Raises ServiceError if the import is refused or fails.
     """
     async with replaying(context, request) as earlier:
         return earlier or await _take_in(context, request, destination, wanted)

@@ -3,8 +3,7 @@
 Each step is one transaction. A claim has a token. If the source is deleted or the lease expires, the token becomes
 invalid, and the worker's later steps change nothing.
 
-Completing a task makes its source `active`. The source is also ready at once, unless the index may be outdated. The
-sync worker must update the index first if
+Completing a task makes its source `active`, and usually ready. The sync worker must update the index first if
 
 - the source has joined or left a bucket, or its title has changed, since the claim;
 - a detachment is pending, which may be writing older values;
@@ -58,7 +57,7 @@ WAVE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class IndexingClaim:
-    """An indexing task that this worker has claimed, and its source as it was then."""
+    """An indexing task and its source, as they were when this worker claimed the task."""
 
     task: TaskRow
     reading: SourceReading
@@ -92,8 +91,8 @@ class Failure:
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
     """Claim indexing tasks of one team for one child process: up to `most` small documents, or a single one.
 
-    `turns` decides which queue and team come next. Returns None if no document is waiting. Returns fewer claims, or
-    none, if tasks were canceled meanwhile.
+    `turns` decides which queue and team come next. Returns None if no document is waiting. The list may be empty if
+    tasks were canceled.
     """
     now = context.clock.timestamp()
 

@@ -1,7 +1,7 @@
 """Stores an uploaded file: checks the limits, stores the bytes, then the rows.
 
-After a crash before the commit, the next start moves the file aside; nothing was acknowledged. After a crash later, a
-retry gets the stored response. A refused upload leaves nothing.
+After a crash before the commit, the next start moves the file aside. After the commit, a retry gets the stored
+response. A refused upload leaves nothing.
 """
 
 import asyncio
@@ -55,11 +55,10 @@ class FileUpload:
 async def create_file(
     context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedBytes
 ) -> Outcome:
-    """Store the file in the destination's buckets and queue its indexing.
+    """Store the file in the destination's buckets and queue its indexing. Raises ServiceError if that is refused.
 
-    A repeated request returns the first one's source. Raises `empty_file`, `checksum_mismatch`, and the errors of
-    `replays`, `check_replaces` and `admit`. Afterwards, even on errors, the staged file is the source's blob or
-    deleted.
+    A repeated request returns the first one's source. Afterwards, the staged file is the source's blob or deleted, even
+    on errors.
     """
     try:
         check_bytes(upload, staged)

@@ -30,17 +30,16 @@ from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
 log = logging.getLogger(__name__)
 
 INSTALLATION_ID = "installation_id"
-#: Row of the table `facts` with the secret that a cluster's nodes share.
+#: Row of the table `facts`: the secret that a cluster's nodes share.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
-#: Row of the table `facts` with the newest schema with which a daemon ran and ended without error.
+#: Row of the table `facts`: the newest schema with which a daemon has run and stopped.
 SERVED_SCHEMA = "served_schema"
 
 
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
     """Return the installation's id. The first start creates it, with a team and the key in `admin.key`.
 
-    Raises StorageError if the database is lost but stored files remain, or if the installation was moved. A crash
-    before the commit leaves a key file that the next start overwrites.
+    Raises StorageError if the database is lost but stored files remain, or if the installation was moved.
     """
     database.read(refuse_moved)
     existing = database.read(partial(find_fact, name=INSTALLATION_ID))

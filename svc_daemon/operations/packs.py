@@ -52,10 +52,10 @@ def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMemb
 
 
 async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember], sending: ChunkBody) -> PackProgress:
-    """Receive bytes of a pack, or report its progress. Bytes reported as received are durable.
+    """Receive bytes of a pack, or report its progress.
 
-    Raises the errors of `core.uploads.sessions.judge_put`, `size_mismatch`, `storage_full`, and `request_in_progress`
-    if another request has taken over a session.
+    Bytes reported as received are durable. Raises ServiceError if the bytes are refused, and `request_in_progress` if
+    another request has taken over a session.
     """
     async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))) as hold:
         before = await _read_progress(context, batch_id)

@@ -34,10 +34,9 @@ class QaPair:
 
 
 async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
-    """Store the question in its buckets, and queue its indexing.
+    """Store the question in its buckets, and queue its indexing. Raises ServiceError if that is refused.
 
-    A repeated request returns the first one's source. Raises the errors of `replays` and of the rate limits,
-    `storage_full`, and `source_not_found` if none of the buckets has the source to replace.
+    A repeated request returns the first one's source.
     """
     staged = context.blobs.stage()
     try:

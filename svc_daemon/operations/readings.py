@@ -34,7 +34,7 @@ class Rereading:
     #: In hexadecimal; None if there are no bytes.
     sha256: str | None
     extraction: Extraction | None
-    #: Why the bytes have no text; None if they have, or if there are no bytes.
+    #: Why no text could be extracted; None if extraction did not fail.
     failure: ExtractionFailed | None = None
 
 
@@ -63,8 +63,7 @@ async def read_wave(
 ) -> list[Extraction | Exception]:
     """Extract the stored bytes of several sources of one team in one child process.
 
-    Returns for each source the extraction, an exception of `read`, or NotRead if it must be read alone. Raises
-    ProviderFailed if the disk is nearly full.
+    Returns for each source the extraction, an exception of `read`, or NotRead if it must be read alone.
     """
     await asyncio.to_thread(check_room, context)
     results = await extractor.extract_wave([_stored(context, reading) for reading in readings])

@@ -20,8 +20,8 @@ Rechunking keeps the source ready, and searches use the old chunks until the new
     put       the index replaces the chunks atomically
     finish    the mark is removed
 
-After a crash, the mark remains and the next start begins again. New bytes or a retry meanwhile win, and use the new
-chunk sizes too. Rechunking waits for running syncs of the source.
+After a crash, the mark remains and the next start begins again. New bytes or a retry end the
+rechunking, because they use the new chunk sizes too. Rechunking waits for running syncs of the source.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 CLEAR, INDEX = "clear", "index"
 #: Rebuilds are retried without limit, but clients see no higher attempt number.
 ATTEMPTS = 3
-#: An index that is damaged again within this time was probably damaged by a failing disk, so its rebuild is delayed.
+#: If an index is damaged again within this time, its disk may be failing, so the rebuild is delayed.
 SOON_S = 3600
 
 

@@ -28,16 +28,15 @@ from svc_daemon.wire.codes import ErrorCode
 async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
     """Fetch the source's URL again. Returns the source, and whether its content has changed.
 
-    Raises `invalid_request` if it has no URL, `request_in_progress` while it is being indexed, `forbidden_project_key`
-    if the key can't reach all its buckets, and the errors of `imports.fetch`, of the quota and of a full disk. Unless
-    `force` is set, raises `url_is_web_page` or `url_is_file` if a page became a file or vice versa.
+    Raises ServiceError if the source can't be refreshed, and the errors of `imports.fetch`. Unless `force` is set, a
+    page that became a file, or a file that became a page, is refused.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if source.source_url is None:
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
     staged = context.blobs.stage()
-    # If the stored bytes are lost, fetch the whole content.
+    # If the stored bytes are lost, the whole content is needed.
     has_bytes = await context.blobs.blob(source.blob_name).find() is not None
     try:
         known = source.fetched if has_bytes else None
@@ -47,7 +46,7 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         got = await refetch(context, source.type, source.source_url, staged, validators)
         if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
             return await _note_fetch(context, key, source, got), False
-        # A file that became a page is usually a login form, and a page that became a file a mistake.
+        # A file that became a page is usually a login form.
         was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
         if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
             refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))

@@ -39,10 +39,10 @@ from svc_daemon.wire.event_types import EventType
 
 
 async def recover(context: Context, team_id: str, place: str) -> None:
-    """Create a source again from a stored file, whose name has the source's id, and queue its indexing.
+    """Create a source again from a stored file, and queue its indexing.
 
-    `place` is the file's path, also of one moved aside, or its key in an object store. A missing team or bucket is
-    created again with its old id.
+    `place` is the file's path, or its key in an object store. A missing team or bucket is created again with its old
+    id.
     """
     name = PurePath(place).name
     source_id = ids.source_of(name) or ""
@@ -139,7 +139,7 @@ async def _repair_bytes(context: Context, problem: Problem) -> None:
     about, stores = problem.about, context.stores
     match problem.repair:
         case Repair.TRIM_LOG if "team_id" in about:
-            # Opening the index truncates its write-ahead log. That of the state database is truncated already.
+            # Opening the index truncates its write-ahead log.
             await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
         case Repair.REMOVE_FILE if "blob" in about:
             await stores.blobs.delete([about["blob"]])

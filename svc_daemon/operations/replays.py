@@ -67,7 +67,7 @@ def key_lock(key_id: str, idempotency_key: str) -> str:
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
     """Store the response in the transaction that makes the change. Without an idempotency key, does nothing.
 
-    Raises `request_in_progress` if a response was stored since the lookup, so that the change is rolled back.
+    Raises `request_in_progress` if a response was stored since the lookup. This undoes the change.
     """
     if request.idempotency_key is None:
         return

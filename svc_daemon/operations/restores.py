@@ -1,4 +1,4 @@
-"""Raises the revisions of all buckets after a restore, so that clients drop cached lists."""
+"""After a restore, increases the revisions of all buckets, so that clients drop cached lists."""
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
@@ -7,9 +7,9 @@ from svc_daemon.store.buckets import raise_revisions
 from svc_daemon.store.facts import put_fact
 from svc_daemon.wire.restores import RestoreMark
 
-#: Row of the table `facts` with the time of the last restore.
+#: Row of the table `facts`: the time of the last restore.
 RESTORED_AT = "restored_at"
-#: A restored bucket's revision is the time in seconds, shifted left by this many bits, so it exceeds earlier ones.
+#: The time, shifted left by this many bits, exceeds all earlier revisions.
 REVISION_BITS = 20
 
 

@@ -1,8 +1,7 @@
 """Search: the index finds hits, and the state database decides which of them are valid.
 
-A hit is valid if its source is an active member of a searched bucket, and its generation (version) counts. So a source
-that was deleted is no longer found, even if the index still has it. If hits were dropped, the search may be repeated:
-because a source was just replaced, or to get more hits. While the index is rebuilt, searches are refused.
+A hit is valid only if its source is active and in scope. So a deleted source is no longer found, even if the index
+still has it. If hits were dropped, the search may be repeated. While the index is rebuilt, searches are refused.
 
 Without an embedding model, searches match by keyword. If the model fails, a hybrid search falls back to keywords, and a
 semantic search fails.
@@ -48,7 +47,7 @@ class Matching:
 
 
 async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
-    """Return how to match, with the query's vector. Without one, a hybrid search matches by keyword.
+    """Return how the search matches, with the query's vector. A hybrid search without a vector matches by keyword.
 
     Raises `search_timeout` at the deadline, and `search_failed` if a semantic search has no vector.
     """
@@ -57,7 +56,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
     try:
         return Matching(mode, await _embed_query(context.embedding, request.query, embed_by_s))
     except EmbedFailed as error:
-        # The embedding server may have another model now; the worker opens it.
+        # Wake the worker, because the embedding server may have another model now.
         context.wakes.embedding.set()
         if context.clock.monotonic() >= deadline_s:
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -75,9 +74,9 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
     return QueryVector(model=embedder.model, values=values)
 
 
-#: Maximum number of index queries per search. Then it returns the valid hits of the last one.
+#: Maximum number of index queries per search.
 MAX_ROUNDS = 5
-#: If too many hits belong to deleted sources, the next query asks for this many times as many.
+#: If too few hits are valid, the next query asks for this many times as many.
 GROWTH = 8
 
 
@@ -122,9 +121,7 @@ class Judged:
 async def search(context: Context, key: KeyRow, request: SearchRequest) -> Results:
     """Return the best chunks for the query that the key can reach and the agent's policy allows.
 
-    Raises `invalid_request`, `model_not_found`, `model_not_allowed`, `agent_not_found`, `bucket_not_found`,
-    `metadata_filter_too_large`, `rag_quota_exceeded`, `search_disabled`, `team_store_maintenance`,
-    `bucket_store_indexing_pending`, `search_timeout` and `search_failed`.
+    Raises ServiceError if the search is refused or fails.
     """
     limits = context.limits
     if not request.query.strip():
@@ -163,7 +160,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
         return await context.search_aside(lambda: asking.settle(asking.look(), matching))
-    # First, so that the query of a refused search is not embedded.
+    # Find the scope first, so that a refused search embeds nothing.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
     return await context.search_aside(asking.settle, scope, matching)

@@ -1,8 +1,8 @@
 """At startup, sorts stored files that have no database row: deletes some, moves some aside, and moves some back.
 
-Such a file may be left by a crash, or the only copy of an upload whose row a restore has lost. Nothing shows which, so
-it is moved aside and kept for days. A file that was deleted on purpose is removed. A file moved aside is moved back if
-it has a row again.
+Such a file may be left by a crash, or be the only copy of an upload whose row a restore has lost. Nothing shows which,
+so it is moved aside and kept for days. A file that was deleted on purpose is removed. A file moved aside is moved back
+if it has a row again.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class _Owners:
 async def sort_leftovers(context: Context) -> Counter[str]:
     """Delete or move all files without a row. Returns how many, by what was done, such as `set aside`.
 
-    Call this only at startup, because a running upload's file has no row yet. Does nothing with an object store.
+    Call this only at startup, because a running upload's file has no row yet.
     """
     folders = context.stores
     if not isinstance(folders, DataFolders):
@@ -89,7 +89,7 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     kept_by_sessions = {_identity(folders.parts.path(part_id)) for part_id in parts - owners.ended_ids}
     for name in set(folders.blobs.list_ids()) - owners.sizes.keys():
         path = folders.blobs.path(name)
-        # If a session still has the bytes of a blob without a row, the blob is not needed.
+        # A blob without a row is not needed if an upload session has its bytes.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
         done[_remove(folders, path) if is_needless else _set_aside(context, folders, path)] += 1
     for part_id in parts - owners.open_ids:
@@ -128,7 +128,7 @@ def _remove(folders: DataFolders, path: Path) -> str:
 
 def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
-        # If the clock is behind, its date would make the file be deleted too early.
+        # With the date of a clock that is behind, the file would be deleted too early.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"

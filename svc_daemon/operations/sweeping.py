@@ -90,7 +90,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
     if not isinstance(stores, SweptStores):
         return None
     page = await stores.list_page(after)
-    # Bytes are stored before their row, so delete only old ones. Rows of a restored state may name old blobs.
+    # Bytes are stored before their row, and a restored state may name old blobs.
     blobs_before = from_text(context.clock.timestamp(-86400 * context.limits.set_aside_days))
     parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
@@ -134,8 +134,7 @@ async def recall_far_pauses(context: Context) -> int:
 async def rebuild_lost(context: Context) -> int:
     """Queue the rebuild of each index that is missing, damaged or of another release. Returns how many.
 
-    A single daemon calls this before it serves requests, so that no source of such an index is shown as ready. A node
-    of a cluster need not wait, because other nodes serve these sources anyway.
+    A single daemon calls this before it serves requests, so that it shows no source of such an index as ready.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):

@@ -94,7 +94,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
     """Return the syncs whose source has joined or left a bucket since the claim.
 
-    Another node may have written newer values, which this one then overwrote, so the caller updates the index again.
+    They may have overwritten newer values in the index, so the caller updates it again.
     """
     by_team: dict[str, list[str]] = {}
     for sync in syncs:

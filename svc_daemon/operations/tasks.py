@@ -17,7 +17,7 @@ async def claim_next(
     task_type: str,
     take: Callable[[Connection, str], T | None],
 ) -> T | None:
-    """Find the oldest due task of the first team that has one, and claim it by calling `take` with its id.
+    """Find the oldest due task of the first team that has one, and claim it with `take`.
 
     Returns what `take` returns, or None if no task is due.
     """

@@ -1,7 +1,7 @@
 """Upload sessions: creates them, receives their bytes, and cancels or expires them.
 
-`core.uploads.sessions` has the rules. One request at a time works on a session (see `process.locks`), and reads it
-again once it has the lock. Acknowledged bytes are durable.
+`core.uploads.sessions` decides what is allowed in which state. One request at a time works on a session. Acknowledged
+bytes are durable.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -28,7 +28,7 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Smallest extension of a session, as a share of its idle time, so that most small chunks need no commit.
+#: Smallest extension of a session, as a share of its idle time.
 EXTEND_STEP = 1 / 60
 #: Maximum number of sessions that expire in one transaction.
 EXPIRED_PER_STEP = 100
@@ -79,10 +79,9 @@ def begin_session(context: Context) -> SessionStart:
 async def create_upload(
     context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
 ) -> tuple[UploadRow, Outcome]:
-    """Create an upload session for the buckets.
+    """Create an upload session for the buckets. Raises ServiceError if that is refused.
 
-    A repeated request gets the first one's session, renewed if it has expired. Raises the errors of `replays`,
-    `check_replaces` and the rate limits, and `storage_full`.
+    A repeated request gets the first one's session, renewed if it has expired.
     """
 
     def work(connection: Connection) -> tuple[UploadRow, Outcome]:
@@ -180,10 +179,10 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 
 
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
-    """Receive bytes of a file, or report the session's progress. Bytes reported as received are durable.
+    """Receive bytes of a file, or report the session's progress.
 
-    Raises the errors of `core.uploads.sessions.judge_put`, `checksum_mismatch`, `size_mismatch`, `storage_full`, and
-    `request_in_progress` if another request has taken over the session.
+    Bytes reported as received are durable. Raises ServiceError if the bytes are refused, and `request_in_progress` if
+    another request has taken over the session.
     """
     async with context.locks.take_over(session_lock(upload_id)) as hold:
         upload = context.look(lambda connection: get_session(connection, upload_id))
@@ -194,7 +193,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
             return before
         if verdict.step is Step.DONE:
             return await _finished(context, upload)
-        # Before the bytes arrive, so that an interrupted chunk extends the session too.
+        # Extend the session first, so that an interrupted chunk extends it too.
         expires_at, _ = lifetime(context)
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
         if upload.expires_at < min(soonest, upload.ends_at):
@@ -206,7 +205,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         await receive(context, writer, verdict, size_bytes, taken)
         now = context.look(lambda connection: get_session(connection, upload_id))
         if (now.status, now.generation) != (upload.status, upload.generation):
-            # This node lost its lock, and another may have deleted these bytes; the client must ask again.
+            # Another node has taken the lock, and may have deleted these bytes.
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
         return await _finished(context, now)
 

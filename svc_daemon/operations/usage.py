@@ -1,8 +1,8 @@
 """Counts each team's answers and searches this month, and enforces the plan's limit.
 
 The counts are in memory, and `workers.sweeping` writes them to the state database at most once a second, so no search
-waits for the disk. A crash loses those of the last second. The nodes of a cluster may together exceed the limit by the
-answers of a second.
+waits for the disk. A crash loses the last second. The nodes of a cluster may together exceed the limit by a second's
+answers.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ async def record_usage(context: Context) -> None:
     except Exception:
         context.tallies.give_back(unrecorded)
         raise
-    # These include the answers of other nodes.
+    # The recorded counts include the answers of other nodes.
     context.tallies.update_totals(recorded)
 
 
@@ -66,7 +66,7 @@ def _total(context: Context, period: Period) -> int:
     # Other nodes may have written answers since.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Never decrease the count: answers being written just now are in neither number.
+        # Never decrease the count: answers being written are in neither number.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

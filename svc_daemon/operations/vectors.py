@@ -38,7 +38,7 @@ from svc_daemon.store.vectors import OfferScope, PassageText, VectorOffer
 
 log = logging.getLogger(__name__)
 
-#: How much a vector's length may differ from 1. Rounding to 32 bits differs less.
+#: How much a vector's length may differ from 1.
 LENGTH_TOLERANCE = 1e-3
 #: Bytes of a 32-bit float.
 FLOAT_BYTES = 4
@@ -108,7 +108,7 @@ async def read_vectors(context: Context, source: SourceRow, stored: StoredText) 
 class OfferedBatch:
     """The vectors offered for one batch of chunks."""
 
-    #: By chunk id.
+    #: The offered vectors, by chunk id.
     vectors: Mapping[str, bytes]
     #: The chunks that the model embeds too, to compare them.
     samples: Set[str]
@@ -140,14 +140,14 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}
-    # Clients see the chunk ids, and could predict a choice by id.
+    # Choose at random, because clients could predict a choice by chunk id.
     return OfferedBatch(vectors, {*sorted(vectors, key=lambda _: context.ids.random(8))[:SAMPLES]})
 
 
 async def finish_offers(context: Context, team_id: str, chunks: Sequence[ChunkText], wrong: Sequence[str]) -> None:
     """Delete the offers for these chunks' texts that no other passage needs.
 
-    If `wrong` names chunks whose offers were wrong, all offers for these texts are deleted.
+    If `wrong` is not empty, all offers for these texts are deleted.
     """
     passages = [_passage_of(chunk) for chunk in chunks]
     if wrong:
@@ -182,7 +182,7 @@ def _decode(text: str, dimension: int | None) -> bytes | None:
         return None
     count, rest = divmod(len(values), FLOAT_BYTES)
     is_sized = not rest and (0 < count <= MOST_DIMENSIONS if dimension is None else 0 < count == dimension)
-    # False if the length is infinite or not a number.
+    # The comparison is false if the length is infinite or not a number.
     return values if is_sized and abs(hypot(*_read(values)) - 1) <= LENGTH_TOLERANCE else None
 
 

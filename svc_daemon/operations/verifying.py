@@ -228,10 +228,10 @@ def _check_team(
         return
     documents: Mapping[str, InspectedDocument] = index.list_documents(team.id)
     if broken or team.is_foreign:
-        # Until its rebuild, only the index shows whose the bytes without a row are.
+        # Until it is rebuilt, only the index can assign bytes without a row.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
-    # One snapshot, so that they are consistent.
+    # Read these in one snapshot, so that they are consistent.
     uncleaned, waiting, deleting_buckets = inspection.state.read(
         lambda rows: (checks.list_uncleaned(rows), checks.list_awaiting_index(rows), checks.list_deleting_buckets(rows))
     )
@@ -272,7 +272,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
         yield Problem("I6", message, Repair.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # While a source gets new chunks, the index may have them before its row does.
+    # During rechunking, the index gets the new chunks before the row does.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", message, Repair.QUEUE_SOURCE, _about(source))

@@ -70,7 +70,7 @@ def record_outcomes(
 ) -> None:
     """Record that these sources of one team became ready or failed, for the event log, webhooks and batches.
 
-    `earlier` events are recorded first; a single call is cheaper than two.
+    `earlier` events are recorded first.
     """
     if not sources:
         return

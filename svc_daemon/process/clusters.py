@@ -25,9 +25,9 @@ from svc_daemon.settings import Limits
 
 log = logging.getLogger(__name__)
 
-#: Longest sleep of a cluster's workers in seconds, because a node may die before it sends its notice.
+#: Longest sleep of a cluster's workers in seconds, because notices may get lost.
 LOOK_S = 10.0
-#: How long a node collects names of workers before it sends one notice for all, in seconds.
+#: How long a node collects names of workers for one notice, in seconds.
 GATHER_S = 0.005
 #: Maximum number of lock keys in a notice, which can have at most 8,000 bytes.
 NOTICE_KEYS = 300

@@ -30,7 +30,7 @@ from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartSto
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Number of threads for calls of models, so that a model that hangs blocks nothing else.
+#: Number of threads reserved for calls of models.
 THREADS = 8
 
 
@@ -150,13 +150,12 @@ class Context:
     tallies: Tallies = field(default_factory=Tallies)
     metrics: Metrics = field(default_factory=Metrics)
     traces: Traces = field(default_factory=Traces)
-    #: 32 random bytes, unique to the installation; upload tokens and webhook secrets are derived from it.
+    #: 32 random bytes from which upload tokens and webhook secrets are derived.
     secret: bytes
     #: The model that writes answers; without one, answers are quotations.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: Number of chunks of each document that is being indexed, by the id and token of its task. Only used on the event
-    #: loop.
+    #: Number of chunks of each document being indexed, by its task's id and token.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
     followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(

@@ -1,7 +1,6 @@
 """Named locks, for idempotency keys, upload sessions, and work that only one node may do at a time.
 
-A lock only saves needless work. In a cluster, a node can lose its locks without noticing at once, so each transaction
-also checks the rows that it depends on.
+A node of a cluster can lose its locks without noticing, so each transaction also checks the rows that it depends on.
 
 A request whose connection broke silently would hold its upload session forever. So a new request interrupts it: the old
 one makes its bytes durable and ends, and the new one continues from there. A request is interrupted only while it waits
@@ -20,10 +19,9 @@ T = TypeVar("T")
 
 #: How long a new request waits for the request that holds its session, in seconds.
 TAKEOVER_S = 2.0
-#: An interrupted request still receives until its client is silent for this many seconds, so that no sent bytes are
-#: lost.
+#: An interrupted request still receives until its client is silent for this many seconds.
 QUIET_S = 0.05
-#: Maximum seconds that an interrupted request still receives. It must also make the bytes durable within `TAKEOVER_S`.
+#: How long an interrupted request still receives at most, in seconds.
 LAST_BYTES_S = 1.0
 
 

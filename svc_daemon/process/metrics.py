@@ -39,14 +39,13 @@ class Durations:
 class Metrics:
     """The counters of one process."""
 
-    #: Ended requests, by method, route template and HTTP status. Status 0 means that the client left before the
-    #: response.
+    #: Requests by method, route template and HTTP status; 0 if the client left early.
     requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     #: Time from a request's first bytes to the end of its response, by route template.
     requests_s: defaultdict[str, Durations] = field(default_factory=lambda: defaultdict(Durations))
     #: Duration of searches, including those for answers and MCP tools.
     searches_s: Durations = field(default_factory=Durations)
-    #: Time from queueing a source until it was ready. Sources whose buckets changed meanwhile are not counted.
+    #: Time from queueing a source until it was ready.
     ready_s: Durations = field(default_factory=Durations)
     #: Number of sources whose indexing failed, by error code.
     failures: Counter[str] = field(default_factory=Counter)

@@ -41,7 +41,7 @@ class SharedRateLimits:
     def __init__(self, limits: Limits, transactions: Transactions) -> None:
         self._limits = limits
         self._transactions = transactions
-        #: The requests to count next, and the task that will count them; None if none waits.
+        #: The requests to count next, and the asyncio task that will count them.
         self._waiting: list[_Charge] = []
         self._next: asyncio.Task[list[ServiceError | None]] | None = None
         self._turn = asyncio.Lock()

@@ -37,7 +37,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 QUIET_S = 5.0
 #: What a check allocates and releases again. Reading any document needs more.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How often the same work may fail for a shortage that no check finds, before its failures count as attempts.
+#: How often work may fail for a shortage that no check finds, before attempts count.
 MOST_ALONE = 5
 
 
@@ -89,7 +89,7 @@ class Shortages:
     ) -> bool:
         """Return whether a shortage made the work fail, and record it.
 
-        If the error names no resource, a check must find one of `lacks`. `about` identifies the work.
+        If the error names no resource, a check must find one of `lacks`. `about` is an id of the work.
         """
         if isinstance(error, Short):
             return True
