@@ -1,13 +1,8 @@
 """The daemon: stores uploaded files and web pages, makes them searchable, and reports when they are.
 
-`api` receives the bytes, `core` decides what is allowed, `store` makes the bytes durable, `extract` converts them to
-text, and `provider` indexes the text. `workers` run these steps in the background. Searches find the text, and answers
-quote it.
-
 Layers
 ------
-Each folder is a layer. A file is named after what it deals with, by the same noun in every layer; functions are verbs.
-A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
+Each folder is a layer. A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
 
     command, backup_command, move_command, model_command
                                      the command line of `svc-daemon`
@@ -16,9 +11,9 @@ A module imports only from layers below its own, as `tests/rules/layers.py` enfo
     serve_command, operator_commands, offline_repair
                                      `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
       server                         creates all components, serves, and shuts down
-      engines                        what opens the stores: those of the data directory, or those of a cluster
+      engines                        opens the stores of the data directory, or those of a cluster
       listening_socket, uvicorn_server, os_limits, service_managers
-                                     the parts of `server` that deal with sockets, uvicorn and the operating system
+                                     sockets, uvicorn and the operating system
       api | workers                  HTTP requests | background loops
         operations                   one module per noun: apply a policy, then run one transaction
          process                     shared state in memory: open stores, clock, rate limits, locks, wake-up events
@@ -31,34 +26,25 @@ A module imports only from layers below its own, as `tests/rules/layers.py` enfo
                 errors               domain errors, with the error code and HTTP status of each
                   wire, tools, paths, settings, logs, exits
 
-Only one layer uses each library: `api` starlette, `store` and `provider.embedded` SQL, `extract` the parsers, `fetch`
-httpcore, `llm` and `embed` httpx, `tools` mcp. The command line, `svc_cli`, imports only `wire`, `paths` and `tools`
-(the MCP tools, which both programs offer).
+The command line, `svc_cli`, imports only `wire`, `paths` and `tools`.
 
 The life of an upload
 ---------------------
- 1. `api.layers.origin_guards` checks Host and Origin, and `api.handlers.files` the API key and its permissions.
-    `api.forms` streams the file to a staging file (`store.blobs`), counting and hashing the bytes as they arrive.
-    Clients can also send the bytes in resumable parts (`operations.uploads`), or those of up to a hundred files at once
-    (`operations.packs`); then `operations.finalizing` continues at step 3.
+ 1. `api` checks the request and its API key. `api.forms` streams the file to a staging file and hashes it. Clients can
+    also send resumable parts (`operations.uploads`), or a hundred files at once (`operations.packs`).
  2. `operations.ingest` returns the stored response if the idempotency key was used before, else checks the rate limits.
- 3. The blob is made durable: the file is renamed to the source's id, then the file and its folder are fsynced.
- 4. One transaction writes the idempotency key with its response, the source, its memberships in buckets, and its task.
-    Then the client receives 201.
- 5. `workers.indexing` claims the task: this counts an attempt, takes a lease, and issues the fencing token that every
-    later write must present. Small documents of a team that wait together are claimed as a wave, and go through the
-    steps from here to 8 together.
- 6. `extract` reads the blob in a child process, and splits the text into chunks, each with its location.
- 7. `provider.embedded` commits the text and the chunks to the team's index. They are not visible to searches yet.
- 8. One transaction makes the source `active`, and its memberships too if the buckets in the index are still those of
-    the source. Now the source is `ready`. A source that it replaces leaves the bucket in the same transaction. If there
-    is an embedding model, `workers.embedding` adds the vectors of the chunks later; nothing waits for them.
- 9. If the buckets changed in between, or change later, `workers.syncing` writes them to the index; then one transaction
-    makes the memberships active.
-10. `operations.searches` searches the buckets that the API key, the request and the agent's policy all allow
-    (`operations.scopes`). It keeps only hits that are visible according to the state, read in one snapshot.
-
-`workers` lists what wakes each worker.
+ 3. The staging file is renamed to the source's id, then the file and its folder are fsynced.
+ 4. One transaction writes the idempotency key with its response, the source, its buckets, and its task. Then the client
+    receives 201.
+ 5. `workers.indexing` claims the task: this counts an attempt, takes a lease, and issues the token that every later
+    write must present. Small documents of a team are claimed together.
+ 6. `extract` reads the bytes in a child process, and splits the text into chunks.
+ 7. `provider.embedded` commits text and chunks to the team's index. Searches can't see them yet.
+ 8. One transaction makes the source `active` in its buckets. It is `ready` now, and a source that it replaces leaves
+    the bucket. `workers.embedding` adds vectors later.
+ 9. If the buckets change, `workers.syncing` writes them to the index; then one transaction makes them active.
+10. `operations.searches` searches the buckets that the API key, the request and the agent's policy all allow. It keeps
+    only hits that are visible according to the state.
 
 Invariants
 ----------
@@ -67,42 +53,34 @@ Invariants
 * Retries with the same idempotency key return the same source.
 * A source is `ready` if and only if its text and its buckets are in the index, and searches of its bucket find it.
 * A deleted source is invisible from the moment the delete is answered; the index is cleaned up later.
-* Nothing is stuck: all unfinished work has an owner, an attempt number and a deadline.
+* All unfinished work has an owner, an attempt number and a deadline.
 * A source without text is never `ready`.
-* Each citation mark in an answer refers to text of a source, whatever the model wrote.
+* Each citation mark in an answer refers to text of a source.
 
-To keep these invariants, no second process writes a database (a backup only reads), all writes of the daemon use its
-single writer connection, and it never uses a file name from a user in a path. Parsers and models run only in child
-processes. `core` reads no clock and no random numbers, and there is no mutable module-level state.
+So no second process writes a database, and the daemon has a single writer connection. No path contains a user's file
+name. Parsers and models run only in child processes. `core` reads no clock and no random numbers.
 
 Events
 ------
-Each transition that a client can wait for is a row of the event log, which is written in the transaction that makes the
-transition (`operations.events`). Clients read pages of the log, or follow it as a stream, which resumes after the last
-event that they have. A webhook call has the id of its event.
+The transaction that makes a transition also writes it to the event log (`operations.events`). Clients read the log, or
+follow it as a stream. A webhook call has the id of its event.
 
 Clusters
 --------
-Instead of the data directory, several daemons can share PostgreSQL for the state, an S3 store for the bytes and Milvus
-for the index, behind the same interfaces. Each daemon has one writer there too; a transaction that conflicts with one
-of another daemon is run again (`databases.postgres.database`).
+Several daemons can share PostgreSQL for the state, an S3 store for the bytes and Milvus for the index. Conflicting
+transactions are run again (`databases.postgres.database`).
 
 State and index
 ---------------
-`state.db` is small and can't be replaced. `index/<team>.db` is large, and can be rebuilt from the blobs. The two files
-can't be committed together, so the index is written first, and only the state decides what is visible. A deletion takes
-effect in the state at once. If the daemon is killed between the two commits, the index may contain a document that no
-search returns; the sweeper removes it.
+`state.db` is small and can't be replaced. `index/<team>.db` is large, and can be rebuilt from the blobs. They can't be
+committed together, so the index is written first, and only the state decides what is visible. Documents that only the
+index has are never returned, and are swept later.
 
-The state may also be older than the files, because a backup was restored or its write-ahead log was truncated.
-Therefore, at startup, stored bytes without a row are moved aside instead of being deleted. They and their documents in
-the index are kept for several days.
+A restored state may be older than the files. So at startup, stored bytes without a row are moved aside, not deleted.
 
-`workers.rebuilding` rebuilds an index if it is damaged or the operator requests it. It deletes the index file and
-extracts every active source again under its current generation (the number of the extraction), while uploads continue.
-Until it has finished, the team's searches are refused and its sources are not `ready`, although their rows remain.
+`workers.rebuilding` rebuilds an index that is damaged, or if the operator requests it. It extracts every source again.
+Until then, the team's searches are refused and no source is `ready`.
 
-If the chunking settings of a bucket change, `workers.rebuilding` also chunks its documents again. The bytes are
-unchanged, so the old and the new chunks are both correct: the state records which generations of a source are visible,
-and the source remains `ready`.
+New chunking settings of a bucket only split its documents again. The old chunks stay visible until the new ones are
+ready, and so do the sources.
 """

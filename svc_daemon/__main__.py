@@ -1,6 +1,6 @@
-"""`python -m svc_daemon`: the same as the script `svc-daemon`.
+"""`python -m svc_daemon`: the same as `svc-daemon`.
 
-`serve` without options, as `svc` and service managers run it, skips the command-line parser, which takes 50 ms to load.
+`serve` without options skips the command-line parser, which takes 50 ms to load.
 """
 
 import sys

@@ -77,7 +77,7 @@ def list_teams(as_json: JsonFlag = False) -> None:
     listed = _perform(errand, as_json)
     index = DataFiles(data_dir(os.environ)).index
     for team in listed["teams"]:
-        # In a cluster, the index is not in files.
+        # A cluster has no index files.
         team["index_bytes"] = sum(path.stat().st_size for path in index.glob(f"{team['id']}.db*"))
     if as_json:
         print(json.dumps(listed, ensure_ascii=False))
@@ -239,7 +239,7 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
 
 
 def _moment(expires: str | None, as_json: bool) -> str | None:
-    """Convert a duration such as `30d` or a timestamp to the time at which a key expires."""
+    """Convert a duration such as `30d`, or a timestamp, to a time."""
     if expires is None:
         return None
     try:
@@ -255,7 +255,7 @@ def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
     from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.operator_commands import Refused, run_errand
 
-    # Files created here are readable only by this user.
+    # Only this user may read files created here.
     os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
@@ -278,7 +278,7 @@ def _exit_of(status: int) -> int:
 
 
 def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
-    """Store the key as the admin key that `svc` uses on this machine, replacing the previous one."""
+    """Store the key as the admin key of `svc` on this machine."""
     from svc_daemon.operations.installations import write_secret
 
     path = DataFiles(data_dir(os.environ)).admin_key

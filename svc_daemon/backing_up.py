@@ -1,14 +1,13 @@
 """`svc-daemon backup`: copies a data directory, also while its daemon serves requests.
 
 1. make the daemon keep the files that it would delete, until step 4 is done (`store.removals`)
-2. copy the state database in one snapshot, which contains everything that was acknowledged before
-3. copy the search indexes; they may be newer than the state, and a restore compares them with it
-4. copy the files named in the copied state, or link them if the previous backup has them
-5. check the copy like `svc-daemon verify`, make it durable, and rename it to its final name
+2. copy the state database in one snapshot
+3. copy the search indexes; they may be newer than the state, so a restore compares them
+4. copy the files that the copied state names, or link them to the previous backup
+5. check the copy, make it durable, and rename it to its final name
 6. remove the oldest backups
 
-Apart from step 1, this process only reads the data directory. It sends no request to the daemon, which may be started
-and stopped during the backup.
+Apart from step 1, this only reads the data directory. The daemon may start and stop meanwhile.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +38,7 @@ from svc_daemon.wire.versions import VERSION
 class BackupOptions:
     #: Number of backups to keep, including this one.
     keep: int
-    #: Whether to read all stored files again and check them, including those shared with the previous backup.
+    #: Whether to check all stored files, including those of the previous backup.
     read_data: bool
     now: Callable[[], datetime]
     report: Report
@@ -50,7 +49,7 @@ class BackupSummary:
     backup: Backup
     counts: CopyCounts
     problems: list[Problem]
-    #: Number of old backups that were removed.
+    #: Number of removed old backups.
     removed: int
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +76,7 @@ class BackupSummary:
 def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> BackupSummary:
     """Make a backup in the folder.
 
-    Raises NoDirectory, BackupRunning or BackupRefused, StorageError if the state can't be read, and OSError.
+    Raises NoDirectory, BackupRunning, BackupRefused, OSError, and StorageError if the state can't be read.
     """
     if not has_state(files):
         raise NoDirectory(files)
@@ -96,8 +95,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
         copy = DirectoryCopy(files, folder.partial, earlier, read_data=options.read_data)
         copied_indexes = _copy_databases(files, folder.partial, copy, previous)
         installation_id, count = _copy_files(folder, copy, previous, options.report)
-        # The copy is complete, so the daemon may now delete the files that were kept for it; the check reads only the
-        # copy.
+        # The copy is complete, so the daemon may delete the kept files.
         held.close()
         problems = check_files(folder.partial, read_data=options.read_data, has_indexes=False).problems
         problems += check_secret(folder.partial)
@@ -111,7 +109,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
             indexes=copied_indexes,
         )
         backup = folder.finish(record, syncer)
-        # A backup with problems does not cause the removal of older ones, which may have fewer problems.
+        # After a backup with problems, keep the older ones.
         removed = 0 if problems else folder.keep_last(options.keep)
         return BackupSummary(backup=backup, counts=copy.counts, problems=problems, removed=removed)
 
@@ -132,7 +130,7 @@ def _copy_files(folder: BackupFolder, copy: DirectoryCopy, previous: Backup | No
 def _copy_databases(
     files: DataFiles, partial: DataFiles, copy: DirectoryCopy, previous: Backup | None
 ) -> dict[str, Sequence[int]]:
-    """Copy the state and the indexes. Returns the size, time and inode that each index had before it was copied."""
+    """Copy the state and the indexes. Returns what `_look_at` returns for each index."""
     copy_database(files.state, partial.state)
     partial.index.mkdir(mode=0o700, exist_ok=True)
     known = previous.record.indexes if previous else {}
@@ -145,15 +143,15 @@ def _copy_databases(
                 copy_database(files.index / name, partial.index / name)
             looks[name] = look
         except (StorageError, FileNotFoundError):
-            # The index is damaged or is being rebuilt. It is left out of the backup, and a restore rebuilds it.
+            # The index is damaged or being rebuilt. A restore rebuilds it.
             (partial.index / name).unlink(missing_ok=True)
     return looks
 
 
 def _look_at(path: Path) -> list[int]:
-    """Return size, modification time and inode of the index and of its log; at least one differs after every change."""
+    """Return inode, sizes and times of an index and its log; every change changes one of them."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
-    # Reading a database that has no log creates an empty log, so an empty log counts as none.
+    # Reading a database creates an empty log.
     ends = log.stat() if log_bytes(path) else None
     return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]

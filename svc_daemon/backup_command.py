@@ -100,7 +100,7 @@ def restore(
 
 
 def _mark_restored(as_json: bool) -> None:
-    """Complete the restore of a cluster, whose database and bytes were restored by other programs."""
+    """Complete the restore of a cluster, after other programs have restored its database and bytes."""
     from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.operations.restores import mark_restored
     from svc_daemon.operator_commands import Errand, Refused, run_errand
@@ -149,11 +149,11 @@ def _show(
 
 @contextmanager
 def _refusing(verb: str, as_json: bool) -> Iterator[None]:
-    """Catch the errors of a backup or restore: report them in the error format of `svc`, and exit."""
+    """Report the errors of a backup or restore in `svc`'s format, and exit."""
     from svc_daemon.core.problems import find_lack
     from svc_daemon.data_directory import DirectoryRefused
 
-    # Files created here are readable only by this user.
+    # Only this user may read files created here.
     os.umask(0o077)
     try:
         yield

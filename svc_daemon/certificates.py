@@ -1,4 +1,4 @@
-"""The daemon's own certificate: loads it, and checks at startup that clients can accept it."""
+"""Loads the daemon's certificate, and checks at startup that clients can accept it."""
 
 import re
 import ssl
@@ -15,28 +15,28 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE--
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """A certificate that is valid now and belongs to its key."""
+    """A certificate that is valid now, with its key."""
 
     context: ssl.SSLContext
-    #: The daemon's own certificate, without any certificates of authorities that follow it in the file.
+    #: Without the certificates of authorities that follow it in the file.
     pem: str
-    #: The host names and addresses for which the certificate is valid.
+    #: The host names and addresses for which it is valid.
     names: tuple[str, ...]
     expires_at: str
 
 
 def load_certificate(files: TlsFiles) -> ServerCertificate:
-    """Load certificate and key. Raises SettingError if they can't be read, don't match, or are not valid now."""
+    """Load certificate and key. Raises SettingError if they are unreadable, don't match, or are not valid now."""
     found = _CERTIFICATE.search(_read("SVC_TLS_CERT", files.certificate))
     if found is None:
         raise SettingError(f"SVC_TLS_CERT names {files.certificate}, which has no certificate in PEM form.")
     _read("SVC_TLS_KEY", files.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["http/1.1"])
-    # A renegotiation would cost the daemon far more processor time than the client that asks for it.
+    # A renegotiation costs the daemon far more processor time than its client.
     context.options |= ssl.OP_NO_RENEGOTIATION
     try:
-        # Without a password, OpenSSL would ask for one on the terminal.
+        # Otherwise OpenSSL would ask for a password on the terminal.
         context.load_cert_chain(files.certificate, files.key, password="")
     except (ssl.SSLError, ValueError) as error:
         reason = (getattr(error, "reason", None) or "").replace("_", " ").lower() or "it may need a passphrase"
@@ -64,10 +64,9 @@ def _read(variable: str, path: Path) -> str:
 
 
 def _shake_hands(context: ssl.SSLContext, pem: str) -> dict[str, Any]:
-    """Do a TLS handshake in memory with a client that trusts only this certificate; return the certificate's fields.
+    """Return a certificate's fields, read in a TLS handshake in memory. Raises SSLError if the client refuses it.
 
-    The standard library reads the fields of a certificate only during a handshake. Raises SSLError if the client
-    refuses the certificate.
+    The standard library reads the fields only during a handshake.
     """
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False

@@ -1,8 +1,7 @@
-"""Starts and stops child processes: Python interpreters that each run one module in isolation from the daemon.
+"""Starts and stops child processes that run one Python module, isolated from the daemon.
 
-They do work that may crash or hang, or that processes untrusted data: extracting documents and running models. Each
-process has its own session, an empty environment, `/` as its working directory, and a socket as standard input; it ends
-when the socket is closed.
+They read untrusted documents or run models, and so may crash or hang. Each has its own session, an empty environment,
+and a socket as standard input; it ends when the socket is closed.
 """
 
 import json
@@ -12,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-#: Seconds to wait for a process to end after its socket is closed, before it is killed.
+#: Seconds until a process is killed after its socket is closed.
 STOP_S = 5.0
-#: `-I` ignores the environment and the working directory, so the child gets its `sys.path` from the daemon.
+#: `-I` ignores the environment, so the child gets its `sys.path` from the daemon.
 _BOOT = (
     "import sys, json, importlib; sys.path[:] = json.loads(sys.argv.pop(1)); "
     "importlib.import_module(sys.argv.pop(1)).main()"
@@ -24,7 +23,7 @@ _BOOT = (
 def start_module(
     module: str, arguments: Sequence[str], control: socket.socket, words: Path
 ) -> "subprocess.Popen[bytes]":
-    """Run `main` of a module in a new process. `control` is its standard input; its stderr goes to the file `words`."""
+    """Run `main` of a module in a new process. `control` is its standard input; errors go to the file `words`."""
     root = str(Path(__file__).parents[1])
     path = [root, *(entry for entry in sys.path if Path(entry).is_absolute() and entry != root)]
     with words.open("wb") as complaints:
@@ -40,7 +39,7 @@ def start_module(
 
 
 def await_end(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for a process to end after its socket was closed; kill it after `STOP_S` seconds."""
+    """Wait for a process whose socket is closed; kill it after `STOP_S` seconds."""
     try:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
@@ -49,7 +48,7 @@ def await_end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def last_words(words: Path) -> str:
-    """Return the end of the error output that a process wrote to the file `words`."""
+    """Return the end of a process's error output in the file `words`."""
     try:
         return words.read_text("utf-8", "replace")[-2000:].strip()
     except FileNotFoundError:

@@ -1,9 +1,7 @@
 """`svc-daemon verify` on a cluster: checks and repairs PostgreSQL, S3 and Milvus while the nodes serve requests.
 
-If a check finds problems, it is repeated after a short pause, and only problems found both times are reported: the
-three stores can't be read at the same moment, so a change that a node was just making may look like damage. A repair
-changes rows in transactions that read them again first, as the nodes do. It only queues sources; the nodes index them.
-Then everything is checked once more, and the result of that check is returned.
+A change in progress can look like damage, so only problems found by two checks in a row are reported. A repair reads
+rows again in its transactions, as the nodes do, and only queues sources. Its result is that of a final check.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import NO_INSTALLATION
 from svc_daemon.wire.codes import ErrorCode
 
-#: Seconds between two checks: longer than a request or a worker takes from its first write to its last one.
+#: Seconds between two checks: longer than any request or worker takes to write all its changes.
 PAUSE_S = 2.0
 
 
@@ -32,15 +30,15 @@ def verify_cluster(
 ) -> Verdict:
     """Check the installation, and repair it if requested.
 
-    Raises NotFound if there is none. Raises StorageError or ProviderError if an engine can't be used, if the schema is
-    that of another release, or if a repair would give up every source because all stored bytes are missing.
+    Raises NotFound if there is none, and StorageError or ProviderError if an engine can't be used. Raises StorageError
+    instead of repairing an installation whose stored bytes are all missing.
     """
     with TemporaryDirectory(prefix="svc-verify-") as folder:
         files = DataFiles(Path(folder))
         findings = _look(cluster, environ, files, read_data=read_data, pause_s=pause_s)
         if not repair:
             return Verdict(cluster.name, findings, None)
-        # If all bytes are missing, the address is probably that of another bucket.
+        # If all bytes are missing, this is probably the wrong bucket.
         if findings.counts["sources"] and not findings.counts["blobs"]:
             raise StorageError(
                 f"There are no stored bytes at {cluster.blobs_url}, but {findings.counts['sources']} sources have"

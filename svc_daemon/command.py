@@ -124,5 +124,5 @@ def version(as_json: JsonFlag = False) -> None:
 
 
 def main() -> None:
-    """Run the `svc-daemon` command."""
+    """Run `svc-daemon`."""
     app()

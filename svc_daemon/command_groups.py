@@ -1,4 +1,4 @@
-"""Commands of `svc-daemon` and groups of them, whose help shows a whole sentence for each command."""
+"""Commands of `svc-daemon`, and groups whose help shows a whole sentence for each command."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class Command(TyperCommand):
     """A command of `svc-daemon`."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments for the usage line, with optional arguments in brackets; Typer would add braces."""
+        """Return the arguments for the usage line, optional ones in brackets. Typer would add braces."""
         arguments = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
         return ["[OPTIONS]", *(str(each.metavar) if each.required else f"[{each.metavar}]" for each in arguments)]
 
@@ -21,16 +21,16 @@ class CommandGroup(TyperGroup):
     """A group of commands whose help shows a whole sentence for each command."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an invalid option is reported without the Python terms of Typer's message."""
+        """Run the command. Errors about options are reported without Python terms."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            # The message of a missing argument is empty.
+            # A missing argument has no message.
             error.message = error.message and plain(error.message)
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands with their sentences, wrapped to the width; Click would truncate the sentences."""
+        """Write the list of commands with whole sentences, which Click would truncate."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.get_short_help_str(limit=1000)) for name, each in commands if each])

@@ -1,4 +1,4 @@
-"""The data directory: creates its folders, and holds the lock that lets only one process use it."""
+"""The data directory: its folders, and the lock that lets only one process use it."""
 
 import fcntl
 import hashlib
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class DirectoryRefused(Exception):
-    """The data directory can't be used; `message` has the reason, and `hint` says what to do."""
+    """The data directory can't be used. `message` says why, and `hint` what to do."""
 
-    #: The reason as a code, for programs.
+    #: The reason, for programs.
     code: str
     retryable = False
 
@@ -55,7 +55,7 @@ class DirectoryLocked(DirectoryRefused):
 
 
 class NotEmpty(DirectoryRefused):
-    """The data directory is not empty, and a restore never overwrites files."""
+    """The data directory is not empty. A restore never overwrites files."""
 
     code = "svc_data_dir_not_empty"
 
@@ -67,7 +67,7 @@ class NotEmpty(DirectoryRefused):
 
 
 def make_folders(files: DataFiles) -> None:
-    """Create the missing folders of the data directory; raises StorageError."""
+    """Create the missing folders of the data directory. Raises StorageError."""
     try:
         for folder in (
             files.root,
@@ -80,7 +80,7 @@ def make_folders(files: DataFiles) -> None:
             files.log.parent,
         ):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A directory that already existed may be accessible to other users.
+        # An existing directory may be accessible to others.
         files.root.chmod(0o700)
     except OSError as error:
         raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
@@ -88,12 +88,11 @@ def make_folders(files: DataFiles) -> None:
 
 @contextmanager
 def lock_directory(files: DataFiles) -> Iterator[None]:
-    """Lock the data directory. The kernel releases the lock when the process ends, even if it is killed.
+    """Lock the data directory. The lock ends with the process, even if it is killed.
 
-    The lock is on the directory itself, which can't be deleted while it contains data. Raises DirectoryLocked if
-    another process holds the lock, and StorageError if locking fails for any other reason.
+    The directory itself is locked, since it can't be deleted while it has data. Raises DirectoryLocked or StorageError.
     """
-    # Earlier releases lock this file instead of the directory, and their daemon may still be running.
+    # The daemon of an earlier release locks this file instead.
     earlier = [path for path in [files.root / "lock"] if path.exists()]
     with ExitStack() as stack:
         for path in (files.root, *earlier):
@@ -109,15 +108,15 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
 
 
 def has_state(files: DataFiles) -> bool:
-    """Return whether a state database exists.
+    """Return whether a state database exists. An empty file does not count.
 
-    An empty file does not count: SQLite would treat it as a new database, and delete its write-ahead log.
+    SQLite would treat it as a new database, and delete its write-ahead log.
     """
     return files.state.is_file() and files.state.stat().st_size > 0
 
 
 def list_own(folder: Path, shape: re.Pattern[str]) -> list[str]:
-    """List the names in a folder that match `shape`, skipping subfolders."""
+    """List the files in a folder whose names match `shape`."""
     with os.scandir(folder) as entries:
         return [
             entry.name for entry in entries if shape.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
@@ -134,13 +133,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def hash_file(path: str | Path) -> "_Hash":
-    """Return the SHA-256 of a file, as an object to which more bytes can be added. Raises OSError."""
+    """Return the SHA-256 of a file, to which more bytes can be added. Raises OSError."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256")
 
 
 def measure_files(files: DataFiles) -> dict[str, int]:
-    """Return the sizes of the state and of the search indexes, and the free space on the disk, in bytes."""
+    """Return the sizes of the state and the indexes, and the free space, in bytes."""
     sizes = {"free": shutil.disk_usage(files.root).free}
     if has_state(files):
         sizes["state"] = sum(map(_size_bytes, files.root.glob(f"{files.state.name}*")))
@@ -152,5 +151,5 @@ def _size_bytes(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
-        # The file was removed after it had been listed.
+        # The file was just removed.
         return 0

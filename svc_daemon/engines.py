@@ -1,7 +1,6 @@
-"""Opens the engines of an installation: the embedded ones in its data directory, or those of a cluster.
+"""Opens the engines of an installation: SQLite and files, or PostgreSQL, S3 and Milvus for a cluster.
 
-The embedded engines are SQLite and files; those of a cluster are PostgreSQL, S3 and Milvus. No other module knows all
-of them. The libraries for a cluster are imported only when a cluster is opened.
+The libraries of a cluster are imported only for a cluster.
 """
 
 import os
@@ -49,38 +48,36 @@ if TYPE_CHECKING:
     from svc_daemon.provider.milvus.server import MilvusServer
 
 OnBroken = Callable[[Exception], None]
-#: The environment variable that names a file of trusted certificate authorities; other programs use it too. The
-#: functions below get it in `environ` even if the user has not set it.
+#: The variable that names a file of trusted certificate authorities. `environ` below always has it.
 AUTHORITIES = "SSL_CERT_FILE"
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 
 def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
-    """Open the state in the data directory. Raises StorageError, also if stored files exist without a state."""
+    """Open the state in the data directory. Raises StorageError, also if files exist without a state."""
     refuse_lost_state(files)
     if has_state(files):
-        # Raises if a newer release has written the state: opening it for writing would empty its write-ahead log.
+        # Raises if a newer release has written the state. Opening it for writing would empty its write-ahead log.
         list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
 
 def open_folders(files: DataFiles, executor: Executor, on_broken: OnBroken) -> DataFolders:
-    """Open the folders of blobs, parts and files that were moved aside; `executor` runs their blocking work."""
+    """Open the folders of stored bytes; `executor` runs their blocking work."""
     blobs = Blobs(files, executor, lambda: secrets.token_hex(16), on_broken)
     return DataFolders(blobs, Parts(files.parts, blobs, on_broken), Asides(files.aside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """The functions that open the stores of a daemon; the defaults open those in the data directory."""
+    """The functions that open a daemon's stores, by default those in the data directory."""
 
     open_state: Callable[[DataFiles, OnBroken], Database] = open_sqlite
     make_provider: Callable[..., SearchProvider] = EmbeddedProvider
     open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
     #: Returns the installation's secret.
     prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
-    #: Returns the context; in a cluster, its locks, rate limits and clock become those that all nodes share, until the
-    #: stack is closed.
+    #: Returns the context. In a cluster, it gets the nodes' shared locks, rate limits and clock until the stack closes.
     join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
 
 
@@ -89,9 +86,7 @@ EMBEDDED = Engines()
 
 @dataclass(slots=True)
 class _Time:
-    """The clock for times that are written into the index: the database server's clock once the node has joined the
-    cluster.
-    """
+    """The clock for the index: in a cluster, that of the database server."""
 
     now_s: Callable[[], float] = time.time
 
@@ -100,10 +95,9 @@ class _Time:
 
 
 def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) -> Engines:
-    """Return the functions that open the engines of the cluster; without a cluster, those of the data directory.
+    """Return the functions that open the stores. Without a cluster, they open the data directory.
 
-    `environ` contains the variables that the libraries of the engines read, such as those of AWS. Raises StorageError
-    if the file of certificate authorities can't be used.
+    `environ` has the variables that the engines' libraries read, such as those of AWS. Raises StorageError.
     """
     if cluster is None:
         return EMBEDDED
@@ -119,24 +113,23 @@ def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) 
 
 
 def _find_authorities(environ: Mapping[str, str]) -> str:
-    """Return the file of certificate authorities for all three engines: the one in `environ`, or that of certifi."""
+    """Return the file of certificate authorities: the one in `environ`, or certifi's."""
     import certifi  # noqa: PLC0415 - only a cluster needs it
 
     file = environ.get(AUTHORITIES) or certifi.where()
     try:
         ssl.create_default_context(cafile=file)
     except OSError as error:
-        # The `strerror` of an SSLError doesn't explain the problem, so it is replaced by our own words.
+        # The `strerror` of an SSLError doesn't explain the problem.
         reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
         raise StorageError(f"{AUTHORITIES} names {file}, which can't be used: {reason}.") from error
     return file
 
 
 def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
-    """Return the URL with `sslmode=verify-full`, unless the URL or `PGSSLMODE` sets a mode already.
+    """Return the URL with `sslmode=verify-full`, unless the URL or `PGSSLMODE` sets a mode.
 
-    By default, libpq encrypts if the server offers it, but doesn't check which server answers. The URL of a server on
-    this machine is returned unchanged.
+    By default, libpq doesn't check which server answers. URLs of this machine are not changed.
     """
     parts = urlsplit(state_url)
     given = parse_qs(parts.query)
@@ -163,13 +156,13 @@ def _needing_extra() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class OpenCluster:
-    """The engines of a cluster, opened by a command that is not a node."""
+    """A cluster's engines, opened by a command that is not a node."""
 
     state: Database
     stores: ByteStores
     bytes: BytesInspector
     index: Inspector
-    #: Counts the nodes that are connected to the database.
+    #: Counts the connected nodes.
     count_nodes: Callable[[], int]
 
 
@@ -180,9 +173,9 @@ def open_cluster(
     staging: Path,
     prepare: Callable[[Connection], None] = check_shared_current,
 ) -> Iterator[OpenCluster]:
-    """Open the engines for a command that may run beside the nodes. `staging` is a folder for bytes in transfer.
+    """Open the engines for a command that may run beside the nodes. Raises StorageError.
 
-    By default, the schema is only checked. Raises StorageError.
+    `staging` is a folder for bytes in transfer. By default, the schema is only checked.
     """
     with _needing_extra():
         from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
@@ -204,8 +197,7 @@ def open_cluster(
 
 
 def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) -> tuple[list[PendingMigration], int]:
-    """List the migrations that the cluster's database still needs, and count the nodes connected to it. Changes
-    nothing.
+    """List the migrations that the cluster's database needs, and count its connected nodes. Changes nothing.
 
     Raises StorageError, and NotFound if the database has no installation.
     """
@@ -219,8 +211,7 @@ def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) ->
 
 
 def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
-    # After a failed commit, PostgreSQL knows what it has stored, so the process can continue. `on_broken` is called
-    # only if the schema belongs to a newer release.
+    # PostgreSQL survives a failed commit, so `on_broken` is only for the schema of a newer release.
     with _needing_extra():
         from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
 
@@ -259,9 +250,7 @@ def _open_milvus_server(cluster: ClusterSettings, authorities: str, clock: Calla
 
 
 def _share_secret(files: DataFiles, database: Database) -> bytes:
-    """Return the secret that all nodes share, and write it to the data directory, where `svc` reads it to verify the
-    daemon.
-    """
+    """Return the secret that all nodes share, and write it where `svc` reads it to verify the daemon."""
     secret = prepare_shared_secret(database, os.urandom)
     write_secret(files.secret, secret.hex())
     return secret

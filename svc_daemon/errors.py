@@ -1,4 +1,4 @@
-"""The errors of the service, and the table of each code's HTTP status, retryability and default message.
+"""The errors of the service, with the HTTP status, retryability and default message of each code.
 
 ServiceError            an error that is reported to the caller, with its code
  ├─ NotFound            `get_…` found no row that the caller may see
@@ -25,7 +25,7 @@ class ErrorRule:
     sentence: str
 
 
-#: All error codes of the API; a code that is missing here can't be raised.
+#: All error codes of the API.
 ERRORS: dict[ErrorCode, ErrorRule] = {
     E.INVALID_PROJECT_KEY: ErrorRule(401, False, "The API key is missing, malformed or inactive."),
     E.FORBIDDEN_PROJECT_KEY: ErrorRule(403, False, "The API key lacks a capability."),
@@ -100,14 +100,14 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
 
 
 def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: bool) -> dict[str, Any]:
-    """Build the error object that is stored with a source, session or task and returned by the API."""
+    """Build the error object that is stored, and returned by the API."""
     return {"code": str(code), "message": message, "retryable": retryable}
 
 
 class ServiceError(Exception):
-    """An error response: a code from the table, a message for people, and details for programs.
+    """An error response: a code, a message for people, and details for programs.
 
-    Values of the request are shortened in the message and details.
+    Long values of the request are shortened.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None, **details: Any) -> None:
@@ -118,12 +118,12 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.message}")
 
     def as_error(self) -> dict[str, Any]:
-        """Convert to the form that is stored and returned; the table determines whether the error is retryable."""
+        """Convert to the form that is stored and returned."""
         return stored_error(self.code, self.message, retryable=self.rule.retryable)
 
 
 class NotFound(ServiceError):
-    """The object does not exist, or belongs to another team; the response is the same for both."""
+    """The object does not exist, or belongs to another team."""
 
 
 class StorageError(ServiceError):
@@ -134,25 +134,25 @@ class StorageError(ServiceError):
 
 
 class CommitUnknown(StorageError):
-    """A commit failed, but may have taken effect: its rows may exist, so bytes that they name must not be deleted."""
+    """A commit failed, but may have taken effect, so bytes that its rows name must not be deleted."""
 
     def __init__(self) -> None:
         super().__init__("The database failed during a commit, which may have been carried out.", retry_after_seconds=1)
 
 
-#: The `Retry-After` of responses while a store is unavailable, in seconds.
+#: `Retry-After` while a store is unavailable, in seconds.
 UNAVAILABLE_RETRY_S = 5
 
 
 class StoreUnavailable(StorageError):
-    """A store on another machine does not answer, or refuses the request; the operation was rolled back."""
+    """A store on another machine does not answer. The operation was rolled back."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry_after_seconds=UNAVAILABLE_RETRY_S)
 
 
 class ShuttingDown(StorageError):
-    """The service is stopping, and the request came too late."""
+    """The service is stopping."""
 
     def __init__(self) -> None:
         ServiceError.__init__(self, E.SHUTTING_DOWN)

@@ -1,4 +1,4 @@
-"""Exit codes and error output of `svc-daemon` commands, in the same format as `svc`."""
+"""Exit codes and error output of `svc-daemon`, in the format of `svc`."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED, EXIT_INTERRUPTED = 7, 12, 14, 130
 
-#: The exit code for each reason for which a directory can't be used.
+#: Exit codes for directories that can't be used.
 _REFUSED = {
     "svc_data_dir_not_found": EXIT_MISSING,
     "svc_data_dir_locked": EXIT_LOCKED,
@@ -32,7 +32,7 @@ def refuse(
 
 
 class DirectoryProblem(Protocol):
-    """Why a data directory, or a folder of backups, can't be used; see `data_directory.DirectoryRefused`."""
+    """Why a directory can't be used; see `data_directory.DirectoryRefused`."""
 
     code: str
     message: str
@@ -46,7 +46,7 @@ def refuse_directory(error: DirectoryProblem, as_json: bool) -> NoReturn:
 
 
 def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
-    """Report an error in the API's format, and exit. In text output, the hint follows the message."""
+    """Report an error in the API's format, and exit. In text, the hint follows the message."""
     fields = {"hint": None} | error
     if as_json:
         print(json.dumps({"error": fields, "exit_code": exit_code}, ensure_ascii=False))
@@ -60,7 +60,7 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def progress_notes() -> Callable[[str], None]:
-    """Return a function that prints a progress line to stderr, at most once every `PROGRESS_S` seconds."""
+    """Return a function that prints progress to stderr, at most every `PROGRESS_S` seconds."""
     due_s = time.monotonic() + PROGRESS_S
 
     def note(line: str) -> None:
@@ -73,9 +73,9 @@ def progress_notes() -> Callable[[str], None]:
 
 
 def print_note(line: str) -> None:
-    """Print a line on stderr, and ignore write errors, such as a full disk."""
+    """Print a line on stderr, ignoring write errors."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
-        # Redirect stderr: otherwise Python would retry the write at exit, and then exit with code 120.
+        # Otherwise Python would try again at exit, and exit with code 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -1,4 +1,4 @@
-"""The listening socket: binds the address, and accepts connections even if file descriptors run out."""
+"""The listening socket, which accepts connections even if file descriptors run out."""
 
 import asyncio
 import errno
@@ -15,9 +15,9 @@ from svc_daemon.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of connections waiting in the kernel's queue.
+#: Maximum number of waiting connections in the kernel.
 BACKLOG = 1024
-#: Maximum number of connections accepted in one iteration of the event loop.
+#: Maximum number of connections accepted at once.
 ACCEPTED_AT_ONCE = 16
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
@@ -27,23 +27,22 @@ class AddressTaken(Exception):
 
 
 class Listener(socket.socket):
-    """A listening socket that accepts a few connections at a time, and keeps working if file descriptors run out.
+    """A listening socket that accepts a few connections at a time.
 
-    With an ordinary socket, asyncio accepts all waiting connections before it handles any, so a connection limit would
-    have no effect. If descriptors run out, asyncio stops accepting for a second, and logs a traceback each time.
+    Otherwise asyncio would accept all waiting connections before it handles any, despite a connection limit. Without
+    descriptors, it would stop for a second, and log a traceback each time.
     """
 
     def __init__(self, family: int) -> None:
-        # asyncio disables Nagle's algorithm, which costs 40 ms per response, only if the protocol is explicit.
+        # Only with an explicit protocol does asyncio disable Nagle's algorithm, which costs 40 ms per response.
         super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        #: A reserved file descriptor. If no other is left, it is closed so that a waiting connection can be accepted
-        #: and closed.
+        #: A reserved file descriptor, with which a connection can be accepted and closed if no other is left.
         self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - closed with the socket
         self._accepted = 0
         self._episodes = Episodes()
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection. Raises BlockingIOError to make the event loop wait for its next iteration."""
+        """Accept a connection. BlockingIOError makes the event loop wait for its next iteration."""
         if self._accepted == ACCEPTED_AT_ONCE:
             raise BlockingIOError
         if not self._accepted:
@@ -54,7 +53,7 @@ class Listener(socket.socket):
         except OSError as error:
             if error.errno not in _SHORTAGES:
                 raise
-            # Accept and close the oldest waiting connection, which would otherwise wake the event loop forever.
+            # Accept and close the oldest connection, which would wake the event loop forever.
             self._spare.close()
             with suppress(OSError):
                 super().accept()[0].close()
@@ -74,7 +73,7 @@ class Listener(socket.socket):
 
 @contextmanager
 def bind(settings: Settings) -> Iterator[Listener]:
-    """Open the listening socket. Raises AddressTaken, whose message includes the address and a hint."""
+    """Open the listening socket. Raises AddressTaken."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with Listener(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -90,7 +89,7 @@ def bind(settings: Settings) -> Iterator[Listener]:
 
 
 def base_url_of(settings: Settings, listener: socket.socket) -> str:
-    """Return the URL at which clients on this machine reach the listener, with the actual port."""
+    """Return the listener's URL for clients on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
     bracketed = f"[{host}]" if ":" in host and not host.startswith("[") else host
     scheme = "https" if settings.tls else "http"

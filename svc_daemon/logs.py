@@ -1,8 +1,7 @@
-"""Logging: one JSON object per line, in a rotating file that only its owner can read, with secrets redacted.
+"""Logging: one JSON object per line, in a rotating private file, with secrets redacted.
 
-A line is `{ts, level, logger, message, request_id?, fields?, error?}`. `logger.info(…, extra={"fields": {…}})` adds
-fields. Within a request its id is added automatically; elsewhere, pass `extra={"request_id": …}`. Every handler has the
-redaction filter, which removes secrets from messages, fields and tracebacks.
+A line is `{ts, level, logger, message, request_id?, fields?, error?}`. `extra` may contain `fields` and, outside of a
+request, `request_id`.
 """
 
 import errno
@@ -17,14 +16,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-#: Id of the request being served; empty outside a request.
+#: Id of the current request; empty outside of one.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 #: Maximum number of log files, including the current one.
 MAX_FILES = 5
 
-#: Minimum levels of library loggers: at lower levels they log every malformed body, or whole URLs.
+#: Below these levels, libraries log every malformed body, or whole URLs.
 _QUIETED = {
     "httpx": logging.WARNING,
     "httpcore": logging.WARNING,
@@ -33,8 +32,8 @@ _QUIETED = {
     "mcp": logging.WARNING,
 }
 
-#: Matches secrets. Each alternative captures the prefix that is kept, followed by the secret that is redacted. Since
-#: every line is searched, this is a single case-sensitive expression, which is three times as fast as several.
+#: Each alternative matches a prefix to keep, then a secret. One case-sensitive expression is three times as fast as
+#: several.
 _SECRETS = re.compile(
     r"""
       (sk-)(?<!\wsk-)[\w\-]+                                               # API keys, but no "task-force"
@@ -50,20 +49,20 @@ _SECRETS = re.compile(
 
 def redact(text: str) -> str:
     """Replace API keys, webhook secrets, credentials and tokens in the text with `***`."""
-    # Most texts are short and contain no secret; these substring checks take a tenth of the time of the search.
+    # Most texts are short and have no secret. These checks are ten times faster than the search.
     if len(text) <= 40 and not ("sk-" in text or "sec_" in text or " " in text or ":" in text or "=" in text):
         return text
     return _SECRETS.sub(lambda found: f"{found[found.lastindex or 0]}***", text)
 
 
 class Redaction(logging.Filter):
-    """Removes secrets from a record's message, fields and traceback before any formatter sees them."""
+    """Removes secrets from a record's message, fields and traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg = redact(record.getMessage())
         record.args = None
         if record.exc_info:
-            # `exc_text` may already contain the formatted traceback, cached by another handler.
+            # Another handler may have cached the traceback in `exc_text`.
             record.exc_text = redact(record.exc_text or _plain.formatException(record.exc_info))
         fields = getattr(record, "fields", None)
         if fields:
@@ -83,7 +82,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = record.created
         line: dict[str, Any] = {
-            # ISO 8601 UTC with milliseconds and `Z`, as everywhere in the API.
+            # ISO 8601 UTC, as everywhere in the API.
             "ts": f"{_second(int(moment))}.{int(moment % 1 * 1000):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -102,7 +101,7 @@ class JsonLines(logging.Formatter):
 
 @lru_cache(maxsize=2)
 def _second(moment: int) -> str:
-    """Format a timestamp to the second, cached because consecutive lines often share it."""
+    """Format a timestamp to the second, cached because many lines share it."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -113,11 +112,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 class RotatingFile(logging.Handler):
     """Appends lines to a file with mode 0600; a full file is renamed to `.1`, `.1` to `.2`, and the oldest is deleted.
 
-    If a line can't be written, it is dropped without an error; the next line reports how many were lost. If no new
-    file can be created, the handler keeps writing to the full one.
-
-    The standard library's handler formats each record twice and makes four file system calls per line, which would
-    add a tenth to the time of every request.
+    A line that can't be written is dropped; the next one reports how many were lost. If no new file can be created, the
+    full one stays in use. The standard library's handler is too slow: it would add a tenth to every request.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES, max_files: int = MAX_FILES) -> None:
@@ -125,10 +121,10 @@ class RotatingFile(logging.Handler):
         self.path = path
         self.max_bytes = max_bytes
         self.max_files = max_files
-        #: The descriptor of the open file; -1 if no file is open.
+        #: The open file's descriptor, or -1.
         self.descriptor = -1
         self.size_bytes = 0
-        #: Number of lines lost since the last successful write.
+        #: Lines lost since the last successful write.
         self.lost_lines = 0
         with suppress(OSError):
             self._open()
@@ -166,19 +162,18 @@ class RotatingFile(logging.Handler):
             try:
                 self._rotate()
             except OSError as error:
-                # Don't try to rotate again at every line: this would repeat the renames that succeeded before the
-                # failure.
+                # Don't rotate again at every line: each attempt would rename the old files once more.
                 self.size_bytes = 0
                 line = self._notice(f"the log can't be rotated: {error.strerror}") + line
         written_bytes = os.write(self.descriptor, line)
         if written_bytes < len(line):
-            # The disk is full; remove the partial line, which would corrupt the next one.
+            # The disk is full. A partial line would corrupt the next one.
             os.ftruncate(self.descriptor, os.fstat(self.descriptor).st_size - written_bytes)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.size_bytes += written_bytes
 
     def _rotate(self) -> None:
-        """Switch to a new file. It is opened first, so that the old file stays in use if this fails."""
+        """Switch to a new file. The old one stays in use if this fails."""
         fresh_path = self.path.with_name(f"{self.path.name}.new")
         fresh = _open_log(fresh_path)
         try:
@@ -208,15 +203,14 @@ def _open_log(path: Path) -> int:
 
 
 def start_logging(path: Path, level: str) -> RotatingFile:
-    """Log messages of `level` (`debug`, `info`, `warning`, `error`) and above to the file; returns the handler.
+    """Log messages of `level` (`debug`, `info`, `warning`, `error`) and above to the file. Returns the handler.
 
-    uvicorn's logs are included if it is configured with `log_config=None`. Its access log stays off, because it
-    contains tokens.
+    uvicorn's access log stays off, because it contains tokens.
     """
     handler = RotatingFile(path)
     prepare_handler(handler)
     root = logging.getLogger()
-    # Don't look up the thread and process of each record, since they are never logged.
+    # These are never logged, so don't look them up.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root.addHandler(handler)
     root.setLevel(level.upper())
@@ -227,6 +221,6 @@ def start_logging(path: Path, level: str) -> RotatingFile:
 
 
 def prepare_handler(handler: logging.Handler) -> None:
-    """Set the format and the redaction filter of a handler; required for every handler of the daemon."""
+    """Set the format and the redaction, which every handler of the daemon needs."""
     handler.addFilter(Redaction())
     handler.setFormatter(JsonLines())

@@ -1,4 +1,4 @@
-"""`svc-daemon migrate`: upgrades the state to this release, or reports what an upgrade would do."""
+"""`svc-daemon migrate`: upgrades the state, or reports what an upgrade would do."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def migrate(
 
     Example: svc-daemon migrate --dry-run
     """
-    # Files created here are readable only by this user.
+    # Only this user may read files created here.
     os.umask(0o077)
     with _refusing(as_json):
         from svc_daemon.upgrading import plan_upgrade, upgrade, upgrade_cluster

@@ -1,4 +1,4 @@
-"""`svc-daemon model`: installs, shows and removes the embedding model for search by meaning (semantic search)."""
+"""`svc-daemon model`: installs, shows and removes the embedding model for semantic search."""
 
 import json
 import os
@@ -29,7 +29,7 @@ models = new_group("model", "Install, show and remove the embedding model for se
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
-#: Exit codes for problems with a model; the exit code for any other problem is EXIT_REFUSED.
+#: Exit codes for problems with a model; EXIT_REFUSED for others.
 _EXITS = {
     "svc_model_not_found": EXIT_MISSING,
     "svc_extra_missing": EXIT_USAGE,
@@ -97,10 +97,10 @@ def remove_model(as_json: JsonFlag = False) -> None:
 
 @contextmanager
 def _refusing(as_json: bool) -> Iterator[None]:
-    """Catch problems with a model: report them in the error format of `svc`, and exit."""
+    """Report problems with a model in `svc`'s format, and exit."""
     from svc_daemon.embed.failures import ModelProblem
 
-    # Files created here are readable only by this user.
+    # Only this user may read files created here.
     os.umask(0o077)
     try:
         yield
@@ -128,7 +128,7 @@ def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
 
 
 def _notify_service(files: DataFiles) -> None:
-    """Notify a running service that the model has changed; otherwise it would notice within a minute."""
+    """Make a running service use the new model at once, not only within a minute."""
     from svc_daemon.operator_commands import Refused, Unreachable, notify_daemon
 
     try:

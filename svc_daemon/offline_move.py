@@ -1,8 +1,7 @@
-"""`svc-daemon move`: opens both sides of a move, which no service may be using, and runs it (see `operations.moving`).
+"""`svc-daemon move`: opens both sides of a move and runs it (see `operations.moving`). No service may use them.
 
-The lock of the data directory is held throughout. A cluster has no such lock. Instead, the cluster is marked first, so
-that no other node can start. Then the move checks that no node is connected to the cluster's database, and checks it
-again at the end.
+The lock of the data directory is held throughout. A cluster has no lock: it is marked first, so that no other node
+starts. Then the move checks that no node is connected, and again at the end.
 """
 
 import asyncio
@@ -30,13 +29,13 @@ from svc_daemon.store.facts import put_fact
 from svc_daemon.store.migrations import check_shared_current, migrate_shared
 from svc_daemon.store.moves import Departure
 
-#: Number of threads that write and fsync files of a data directory.
+#: Threads that write and fsync files of a data directory.
 THREADS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Which installation is moved, and where to."""
+    """What is moved, and where to."""
 
     cluster: ClusterSettings
     #: The variables that the libraries of the engines read.

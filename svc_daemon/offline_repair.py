@@ -1,7 +1,6 @@
-"""`svc-daemon verify`: checks and repairs the data directory of a stopped daemon, holding its lock throughout.
+"""`svc-daemon verify`: checks and repairs the data directory of a stopped daemon, whose lock it holds.
 
-A check opens all files read-only. A repair opens the directory like the daemon does, repairs and closes it; then the
-directory is checked again, and the result is that of the second check.
+A check only reads. After a repair, everything is checked again, and the result is that of this check.
 """
 
 import asyncio
@@ -38,12 +37,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a check or repair: the remaining problems, and those that were repaired."""
+    """The result of a check or repair."""
 
-    #: What was checked: the path of the data directory, or a description of the cluster.
+    #: The data directory's path, or a description of the cluster.
     name: str
     findings: InstallationFindings
-    #: The problems that were repaired; None if no repair was requested.
+    #: The repaired problems; None if no repair was requested.
     repaired: list[Problem] | None
 
     @property
@@ -51,7 +50,7 @@ class Verdict:
         return not self.findings.problems
 
     def lines(self) -> Iterator[str]:
-        """Yield one line for each problem, then a summary."""
+        """Yield a line for each problem, then a summary."""
         yield from (f"repaired {problem.invariant}: {problem.message}" for problem in self.repaired or [])
         yield from (f"{problem.invariant}: {problem.message}" for problem in self.findings.problems)
         aside = self.findings.aside
@@ -85,8 +84,8 @@ class Verdict:
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """Check the directory, and repair it if requested.
 
-    Raises NoDirectory or DirectoryLocked. Raises StorageError if the database belongs to another release, if it is
-    missing although its files exist, or if a repair would give up every source because all stored files are missing.
+    Raises NoDirectory or DirectoryLocked, and StorageError if the database is missing or of another release. Raises
+    StorageError instead of repairing a directory whose stored files are all missing.
     """
     files = DataFiles(root)
     refuse_lost_state(files)
@@ -96,7 +95,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
         findings = check_files(files, read_data=read_data)
         if not repair:
             return Verdict(str(root), findings, None)
-        # If all stored files are missing, a volume is probably not mounted.
+        # If all files are missing, a volume is probably not mounted.
         if findings.counts["sources"] and not findings.counts["blobs"]:
             raise StorageError(
                 f"{files.blobs} is empty or missing, but {findings.counts['sources']} sources have their bytes there;"
@@ -107,7 +106,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
 
 
 class _Unchanging:
-    """A database that no process changes, read on one connection."""
+    """A database that no process changes."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -117,7 +116,7 @@ class _Unchanging:
 
 
 def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) -> InstallationFindings:
-    """Check a directory that no process changes meanwhile; without `has_indexes`, only its state and stored files."""
+    """Check a directory that no process changes. Without `has_indexes`, check only state and stored files."""
     with open_unchanging(files.state) as state, ThreadPoolExecutor(1) as executor:
         blobs = Blobs(files, executor, lambda: "")
         inspection = Inspection(
@@ -130,13 +129,10 @@ def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) 
 
 
 async def repair_in(files: DataFiles, problems: list[Problem], engines: "Engines | None" = None) -> list[Problem]:
-    """Repair each problem that has a safe repair, and return those that were repaired.
-
-    Without `engines`, the installation is that of the data directory.
-    """
+    """Repair what has a safe repair, and return these problems. Without `engines`, this is a data directory."""
     if not any(problem.repair for problem in problems):
         return []
-    # Imported only for a repair, because a check needs no engine; this halves the time that a backup takes to start.
+    # A check needs no engine; without these imports, a backup starts twice as fast.
     from svc_daemon.engines import EMBEDDED  # noqa: PLC0415
     from svc_daemon.operations.repairing import repair_problems  # noqa: PLC0415
     from svc_daemon.server import open_context  # noqa: PLC0415
@@ -144,7 +140,7 @@ async def repair_in(files: DataFiles, problems: list[Problem], engines: "Engines
     os.umask(0o077)
     make_folders(files)
     async with AsyncExitStack() as stack:
-        # A repair fetches nothing, so the fetcher's policy doesn't matter.
+        # A repair fetches nothing.
         fetcher = Fetcher(AddressPolicy())
         context = open_context(stack, Limits(), files, fetcher, lambda _: None, engines=engines or EMBEDDED)
         return await repair_problems(context, problems)

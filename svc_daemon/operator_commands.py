@@ -1,8 +1,8 @@
-"""Runs operator commands such as `svc-daemon team`: in the data directory itself, or through the running daemon.
+"""Runs operator commands such as `svc-daemon team`: in the data directory, or through the running daemon.
 
-If no daemon is running, the command locks the data directory and runs in one transaction. Otherwise it is sent to the
-daemon's `/admin` API with the operator token, but only after the daemon has proved that it knows the installation's
-secret: `daemon.json` may be left over from a killed daemon, and another program may listen on that port now.
+Without a daemon, the command locks the data directory and runs in one transaction. Otherwise it is sent to the daemon's
+`/admin` API, but only after the daemon has proved that it knows the installation's secret. Another program may listen
+on the port of a killed daemon.
 """
 
 import http.client
@@ -36,28 +36,27 @@ from svc_daemon.settings import ClusterSettings
 from svc_daemon.wire.certificates import pin
 from svc_daemon.wire.proofs import parse_secret, prove
 
-#: How long to retry if the directory is locked, in seconds: a daemon that is starting or stopping holds the lock but
-#: doesn't answer.
+#: Seconds to retry on a locked directory: a daemon that starts or stops has the lock but doesn't answer.
 PATIENCE_S = 10.0
-#: Seconds to wait before a locked directory is tried again.
+#: Seconds between two tries on a locked directory.
 PAUSE_S = 0.1
-#: Timeout in seconds for the daemon's response.
+#: Seconds to wait for the daemon's response.
 ANSWER_TIMEOUT_S = 10.0
-#: Maximum size of a response in bytes; far more than a list of all teams needs.
+#: Maximum size of a response, far more than any needs.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 RESTART = "Restart the daemon, which creates that file again."
 
 
 class Unreachable(DirectoryRefused):
-    """Another process holds the data directory's lock, but no daemon of that directory answers."""
+    """Another process locks the data directory, but no daemon answers."""
 
     code = "svc_daemon_unreachable"
     retryable = True
 
 
 class Refused(Exception):
-    """The daemon returned an error: the HTTP status, and the API's `code`, `message`, `retryable` and `details`."""
+    """The daemon returned an error: a status, and the API's `code`, `message`, `retryable` and `details`."""
 
     def __init__(self, status: int, error: dict[str, Any]) -> None:
         super().__init__(str(error.get("message")))
@@ -67,7 +66,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _DaemonAddress:
-    """Where the daemon listens, and the certificate that it must show there, in PEM form; None without TLS."""
+    """Where the daemon listens, and the certificate that it must show (PEM, None without TLS)."""
 
     base_url: str
     certificate: str | None
@@ -75,27 +74,26 @@ class _DaemonAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """An operator's command in two forms: a request to a running daemon, and a transaction to run without a daemon."""
+    """An operator's command: a request to a running daemon, and a transaction to run without one."""
 
     method: str
     path: str
     body: BaseModel | None
     verb: Verb
-    #: Called before a new installation is created in the data directory; if None, none is created.
+    #: Called before a new installation is created; None if none may be.
     on_install: Callable[[DataFiles], None] | None = None
 
 
 def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
     """Run the command, and return its result.
 
-    Raises NoDirectory, Unreachable or Refused, SettingError if the addresses of a cluster are not valid, or
-    ServiceError if the command runs without a daemon.
+    Raises NoDirectory, Unreachable, Refused, SettingError, or ServiceError if no daemon is running.
     """
     cluster = ClusterSettings.from_environ(os.environ)
     if errand.on_install is not None or cluster is not None:
         make_folders(files)
     elif not files.root.is_dir():
-        # Only a missing directory is refused here: in an empty one, a daemon may be about to create an installation.
+        # In an empty directory, a daemon may be about to create an installation.
         raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
@@ -139,7 +137,7 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
 
 
 def _find_daemon(files: DataFiles) -> _DaemonAddress | None:
-    """Return where this directory's daemon listens, after it has proved its identity; None if there is none."""
+    """Return where this directory's daemon listens, after it has proved its identity, or None."""
     try:
         record = json.loads(files.daemon.read_text("utf-8"))
         secret = parse_secret(files.secret.read_text("utf-8"))
@@ -177,7 +175,7 @@ def _ask(daemon: _DaemonAddress, files: DataFiles, method: str, path: str, field
         raise Unreachable(f"The daemon at {where} does not accept the token in {files.operator_token}.", RESTART)
     if status != http.client.OK:
         raise Refused(status, answer.get("error") or {})
-    # The result must be the same as without a daemon, where there is no request id.
+    # Without a daemon, the result has no request id.
     return {name: value for name, value in answer.items() if name != "request_id"}
 
 
@@ -188,10 +186,7 @@ def _exchange(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """Send a request, and return the status and JSON object of the response.
-
-    Raises OSError, HTTPException or ValueError.
-    """
+    """Send a request, and return status and JSON object. Raises OSError, HTTPException or ValueError."""
     parts = urlsplit(daemon.base_url)
     host, port = parts.hostname or "", parts.port
     if daemon.certificate is None:

@@ -1,25 +1,24 @@
-"""Raises the operating system's limits (`ulimit`) on the file descriptors and memory of this process.
+"""Raises this process's limits (`ulimit`) on file descriptors and memory as far as it may.
 
-The soft limits are raised as far as the hard limits allow, which needs no privileges. If a limit is too low, the daemon
-refuses to start: a daemon that runs out of descriptors or memory later can't answer any client.
+The daemon refuses to start if they are too low, since it would fail its clients later.
 """
 
 import resource
 
-#: Number of file descriptors to request. The daemon never needs more, and macOS does not allow more.
+#: The daemon never needs more, and macOS does not allow more.
 MOST_DESCRIPTORS = 8192
-#: Minimum number of file descriptors that the daemon needs to start.
+#: The minimum for the daemon.
 LEAST_DESCRIPTORS = 128
-#: Minimum address space. Most of it is reserved but never used: thread stacks, heaps and mapped libraries.
+#: Minimum address space. Most of it is reserved but never used.
 LEAST_MEMORY_BYTES = 2 * 1024**3
 
 
 class TooLittle(Exception):
-    """A limit of the operating system is too low for the daemon."""
+    """A limit of the operating system is too low."""
 
 
 def take_allowances() -> None:
-    """Raise the soft limits of descriptors and memory. Raises TooLittle if one is still too low."""
+    """Raise the limits on descriptors and memory. Raises TooLittle if one is still too low."""
     descriptors = _raise(resource.RLIMIT_NOFILE, MOST_DESCRIPTORS)
     if descriptors < LEAST_DESCRIPTORS:
         raise TooLittle(
@@ -35,12 +34,12 @@ def take_allowances() -> None:
 
 
 def most_connections(most: int) -> int:
-    """Return `most`, or half of the allowed descriptors if that is less; the other half is reserved for files."""
+    """Return `most`, but at most half of the allowed descriptors, since files need the rest."""
     return min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 def _raise(kind: int, wanted: int) -> float:
-    """Raise the soft limit to `wanted`, or as far as the hard limit allows. Returns the new soft limit."""
+    """Raise the soft limit to `wanted` if the hard limit allows it. Returns the new soft limit."""
     soft, hard = (float("inf") if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(kind))
     if soft >= wanted:
         return soft

@@ -1,7 +1,4 @@
-"""The paths of an installation: its directories, and the files in the data directory.
-
-Both the daemon and the command line use this module, so that their paths always agree.
-"""
+"""The directories of an installation, and the files in its data directory, for both programs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +25,7 @@ def state_dir(environ: Mapping[str, str]) -> Path:
 
 
 def is_default_data_dir(environ: Mapping[str, str]) -> bool:
-    """Whether this is the default installation, which is the only one to listen on the well-known port."""
+    """Whether this is the default installation. Only it listens on the well-known port."""
     return data_dir(environ) == Path(platformdirs.user_data_dir(APP)).absolute()
 
 
@@ -44,7 +41,7 @@ class DataFiles:
 
     @property
     def daemon(self) -> Path:
-        """A JSON file that describes the running daemon to the command line, such as its process id and base URL."""
+        """Describes the running daemon in JSON, such as its process id and base URL."""
         return self.root / "daemon.json"
 
     @property
@@ -54,7 +51,7 @@ class DataFiles:
 
     @property
     def secret(self) -> Path:
-        """The installation's random secret (0600): upload tokens and webhook secrets are derived from it."""
+        """The installation's secret (0600), from which upload tokens and webhook secrets are derived."""
         return self.root / "secret"
 
     @property
@@ -64,9 +61,7 @@ class DataFiles:
 
     @property
     def fault_lab(self) -> Path:
-        """A marker file: the directory was created with `--faults`, so it contains only test data, which faults may
-        damage.
-        """
+        """Marks a directory that was created with `--faults`, and contains only test data."""
         return self.root / "fault.lab"
 
     @property
@@ -88,32 +83,32 @@ class DataFiles:
 
     @property
     def aside(self) -> Path:
-        """Stored files without a row in the state database, in one folder per day."""
+        """Stored files without a row, in one folder per day."""
         return self.root / "aside"
 
     @property
     def held(self) -> Path:
-        """Removed files that a running backup may still need; see `store.removals`."""
+        """Removed files that a backup may still need; see `store.removals`."""
         return self.root / "held"
 
     @property
     def restoring(self) -> Path:
-        """A data directory that `svc-daemon restore` has not completed yet."""
+        """An incomplete restore by `svc-daemon restore`."""
         return self.root / "restoring"
 
     @property
     def damaged(self) -> Path:
-        """Corrupt stored files, moved there by `svc-daemon verify --repair`."""
+        """Corrupt files that `svc-daemon verify --repair` has moved here."""
         return self.root / "damaged"
 
     @property
     def scratch(self) -> Path:
-        """Private folders of the child processes that extract documents; emptied at startup."""
+        """Private folders for extracting documents; emptied at startup."""
         return self.root / "scratch"
 
     @property
     def index(self) -> Path:
-        """Folder with one search index per team; can be rebuilt from the blobs."""
+        """One search index per team, which can be rebuilt."""
         return self.root / "index"
 
     @property

@@ -1,14 +1,12 @@
-"""`svc-daemon restore`: makes a data directory from a backup.
+"""`svc-daemon restore`: makes a data directory from a backup, in its folder `restoring`.
 
-Everything is done in the folder `restoring` of the data directory:
-
-1. copy the files, and compare the SHA-256 of the stored files with the state
+1. copy the files, and compare their SHA-256 with the state
 2. copy the databases, migrate the state, and give its buckets new revisions
-3. check the copy and repair it, like `svc-daemon verify --repair`: the indexes may be newer than the state
+3. check and repair the copy, since the indexes may be newer than the state
 4. write the file `ready`
+5. move everything to its place, the state database last
 
-Then each file and folder is moved to its place, the state database last. While `restoring` exists, no daemon starts. If
-a restore is interrupted, the next restore of the same backup continues it.
+While `restoring` exists, no daemon starts. An interrupted restore is continued by the next one of the same backup.
 """
 
 import json
@@ -40,9 +38,9 @@ from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.uploads import list_open_ids
 
-#: The file in `restoring` that names the backup, and the one that shows that only the moves are left.
+#: The file that names the backup, and the one after which only the moves are left.
 ORIGIN, READY = "restoring.json", "ready"
-#: The name that the folder gets when everything was moved out of it; from then on, a daemon may start.
+#: The folder's name after the moves; now a daemon may start.
 DONE = "restored"
 
 
@@ -57,14 +55,14 @@ class RestoreSummary:
     backup: Backup
     root: Path
     counts: CopyCounts
-    #: The result of the check after the repair; None if an earlier run has already checked.
+    #: The check after the repair; None if an earlier run has done it.
     verdict: Verdict | None
-    #: The problem with the secret in the backup, if there is one.
+    #: The problem with the backup's secret, if any.
     secret_problems: list[Problem]
 
     @property
     def lost(self) -> list[str]:
-        """Messages about what could not be restored from the backup: stored files, and the secret."""
+        """Messages about what could not be restored."""
         repaired = (self.verdict.repaired if self.verdict else None) or []
         lost = [problem.message for problem in repaired if problem.invariant in ("I2", "I3")]
         return lost + [problem.message for problem in self.secret_problems]
@@ -99,8 +97,7 @@ class RestoreSummary:
 def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> RestoreSummary:
     """Make the data directory from the backup, or continue an interrupted restore of this backup.
 
-    Raises BackupRefused, NotEmpty, DirectoryLocked, StorageError if the state can't be used by this release, and
-    OSError.
+    Raises BackupRefused, NotEmpty, DirectoryLocked, OSError, and StorageError if this release can't use the state.
     """
     backup.refuse_inside(files.root)
     make_folders(files)
@@ -111,8 +108,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
         _refuse_others(files, origin)
         copy, verdict, secret_problems = DirectoryCopy(backup.files, made), None, check_secret(backup.files)
         if not (made.root / READY).exists():
-            # Read the state first: if it can't be read, nothing was written yet, and an older backup can be restored
-            # instead.
+            # Read the state first: if this fails, nothing was written, and an older backup can be restored.
             with open_copy(backup.files.state) as state:
                 stored, open_ids = list_stored(state), list_open_ids(state)
             make_folders(made)
@@ -137,7 +133,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
 
 
 def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
-    """Raise NotEmpty if the directory has files, except the log and those of an interrupted restore of this backup."""
+    """Raise NotEmpty unless the directory has only logs, or an interrupted restore of this backup."""
     if files.restoring.exists():
         written = files.restoring / ORIGIN
         if written.exists() and json.loads(written.read_text("utf-8")) != origin:
@@ -150,7 +146,7 @@ def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
 
 
 def _copy_databases(backup: Backup, made: DataFiles) -> None:
-    # The databases of an interrupted restore may have logs, which must not be applied to fresh copies.
+    # Logs of an interrupted restore must not be applied to fresh copies.
     for leftover in made.root.glob("state.db*"):
         leftover.unlink()
     shutil.rmtree(made.index)
@@ -161,7 +157,7 @@ def _copy_databases(backup: Backup, made: DataFiles) -> None:
 
 
 def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
-    """Migrate the state, renew its revisions, and queue the rebuild of the indexes that the backup doesn't have."""
+    """Migrate the state, renew its revisions, and queue the rebuild of missing indexes."""
     make_ids, known = Ids(now=now, random=os.urandom), set(list_teams(made.index))
 
     def work(connection: Connection) -> None:
@@ -176,10 +172,10 @@ def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
 
 
 def _move_in(made: DataFiles, files: DataFiles) -> None:
-    """Move everything to its place, the state last. Without the state, no daemon starts in the meantime."""
+    """Move everything to its place, the state last, so that no daemon starts in between."""
     stays = (made.root / ORIGIN, made.root / READY)
     for path in sorted(made.root.iterdir(), key=lambda path: path == made.state):
-        # Skip empty folders, which the data directory already has. Any other folder replaces the empty one of its name.
+        # The data directory already has the empty folders.
         if path not in stays and (not path.is_dir() or any(path.iterdir())):
             path.rename(files.root / path.name)
     sync_folder(files.root)

@@ -1,7 +1,4 @@
-"""`svc-daemon serve`: reads the settings, runs the server, and reports any failure with its exit code.
-
-Other modules are imported only after the settings and the limits of the operating system have been checked.
-"""
+"""`svc-daemon serve`: reads the settings and runs the server."""
 
 import gc
 import os
@@ -13,7 +10,7 @@ from svc_daemon.settings import Role, SettingError, Settings
 
 
 def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None = None) -> None:
-    """Run the service until SIGTERM or Ctrl-C, with settings from the environment. Exits with an error if it fails."""
+    """Run the service until SIGTERM or Ctrl-C. Exits with an error if it fails."""
     try:
         settings = Settings.from_environ(os.environ, listen, role, faults)
     except SettingError as error:
@@ -24,7 +21,7 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
             "Set SVC_TLS_CERT and SVC_TLS_KEY to serve HTTPS."
         )
 
-    # Import these only now, so that an invalid setting is reported at once.
+    # Only now, so that an invalid setting is reported at once.
     from svc_daemon.data_directory import DirectoryLocked
     from svc_daemon.os_limits import TooLittle, take_allowances
 
@@ -33,7 +30,7 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
     except TooLittle as error:
         fail(str(error), EXIT_FAILED)
 
-    # The objects created by these imports live as long as the process, so they are excluded from garbage collection.
+    # These objects live as long as the process, so the garbage collector skips them.
     gc.disable()
     from svc_daemon.listening_socket import AddressTaken
     from svc_daemon.server import serve as run

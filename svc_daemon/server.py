@@ -1,10 +1,9 @@
-"""The composition root: creates all components of the daemon, runs them until a signal, and shuts them down.
+"""Creates all components of the daemon, runs them until a signal, and shuts them down.
 
 lock the data directory  ->  bind  ->  open state, index, blobs  ->  clean up after a crash  ->  write daemon.json
 ->  serve and work  ->  signal: stop accepting, finish or park work in progress, close, exit 0
 
-The address is bound before the database is opened, so that an address that is in use is reported at once; clients that
-connect during startup wait in the listen backlog.
+The address is bound before the database is opened, so that an address in use is reported at once.
 """
 
 import asyncio
@@ -81,24 +80,23 @@ from svc_daemon.workers.syncing import SyncingWorker
 
 log = logging.getLogger(__name__)
 
-#: Number of threads that write and fsync blobs; more would not be faster.
+#: Threads that write and fsync blobs; more are not faster.
 BLOB_THREADS = 8
-#: Maximum total size of the request line and headers.
+#: Maximum size of request line and headers.
 MAX_HEAD_BYTES = 16 * 1024
-#: How long a thread may keep the interpreter's lock while others wait for it, in seconds. With Python's 5 ms, a search
-#: takes twice as long while documents are indexed, because it waits for the lock many times.
+#: Seconds that a thread may keep the interpreter's lock. With Python's 5 ms, searches take twice as long during
+#: indexing.
 SWITCH_INTERVAL_S = 0.001
 SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-#: Seconds of the shutdown time reserved for closing files and for parking work (queueing unfinished tasks again).
+#: Seconds of the shutdown reserved for queueing unfinished tasks again (parking) and closing files.
 PARK_S = 3
-#: Fraction of the remaining shutdown time in which model answers in progress may finish. Then they are stopped, and
-#: report the shutdown to their clients.
+#: Fraction of the remaining shutdown time in which model answers may finish.
 FINISH_PART = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """The components shared by the application and the workers."""
+    """The components that application and workers share."""
 
     context: Context
     extractor: Extractor
@@ -118,7 +116,7 @@ def serve(settings: Settings) -> None:
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
-        # After the state was moved to a cluster, only the secret is left of the installation.
+        # After a move to a cluster, only the secret is left.
         is_used = has_state(files) or files.secret.exists() or any(files.blobs.iterdir())
         if settings.faults is not None and is_used and not files.fault_lab.exists():
             raise StorageError(
@@ -135,7 +133,7 @@ def serve(settings: Settings) -> None:
             post_s=settings.limits.webhook_seconds,
             redirects=settings.limits.redirects,
         )
-        # The policy allows the operator's exceptions, but never requests to this daemon itself.
+        # Even the operator's exceptions never allow requests to this daemon.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher, certificate))
 
@@ -151,7 +149,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
 
     def on_broken(error: Exception) -> None:
-        # This may be called from any thread, but an asyncio event may be set only on its event loop.
+        # Any thread may call this, but only the event loop may set an event.
         log.critical("the service can't continue and exits; it must be restarted: %s", error, exc_info=error)
         loop.call_soon_threadsafe(broken.set)
 
@@ -189,7 +187,7 @@ async def _open_process(
     fetcher: Fetcher,
     on_broken: Callable[[Exception], None],
 ) -> Process:
-    """Open all components, and clean up after an unclean shutdown. `stack` closes the components in reverse order."""
+    """Open all components, and clean up after a crash. `stack` closes them in reverse order."""
     if settings.cluster is not None and has_state(files):
         raise StorageError(
             f"{files.root} has an installation of its own. For a node of a cluster, name an empty directory in"
@@ -267,7 +265,7 @@ def open_context(
 
 
 def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Limits, clock: Clock) -> Llm:
-    # Importing httpx takes 100 ms, and it is not needed unless a model server is configured.
+    # Importing httpx takes 100 ms.
     from svc_daemon.llm.clients import LlmClient, limits_of  # noqa: PLC0415
 
     llm = LlmClient(server, limits_of(limits), clock.monotonic)
@@ -276,8 +274,8 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 
 
 async def _repair(context: Context) -> None:
-    """Clean up after an unclean shutdown. At startup, all leases and staging files are left from the last run."""
-    # If several nodes share the state, only an expired lease shows that the process that held it is gone.
+    """Clean up after a crash. At startup, all leases and staging files are left from the last run."""
+    # If nodes share the state, only an expired lease shows that its process is gone.
     until_s = inf if context.clock.shared is None else context.clock.lease_s()
     released = await release_expired(context, until_s) + await release_expired_syncs(context, until_s)
     await sort_leftovers(context)
@@ -289,7 +287,7 @@ async def _repair(context: Context) -> None:
 
 @contextlib.asynccontextmanager
 async def _lifespan(process: Process, on_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
-    """Set the application's state, and run the workers. On shutdown they park their work."""
+    """Set the application's state, and run the workers, which park their work at the end."""
     app.state.context = process.context
     app.state.installation_id = process.installation_id
     app.state.operator_token = process.operator_token
@@ -297,7 +295,7 @@ async def _lifespan(process: Process, on_broken: Callable[[Exception], None], ap
     app.state.started_s = process.context.clock.monotonic()
     running = [asyncio.create_task(worker.run()) for worker in _workers(process)]
     for worker in running:
-        # Exit if a worker fails: without it, the service would run on, but nobody would do the work in its queue.
+        # Without this worker, its queue would never be served.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else on_broken(_end_of(ended)))
     try:
         yield
@@ -308,7 +306,7 @@ async def _lifespan(process: Process, on_broken: Callable[[Exception], None], ap
 
 
 def _workers(process: Process) -> Sequence[Worker | Shortages]:
-    """Return the workers that the daemon's role requires, and those that every daemon needs for its own memory."""
+    """Return the workers for the daemon's role."""
     context, extractor = process.context, process.extractor
     is_api = process.role is Role.API
     own = (CountingWorker(context), EmbeddingWorker(context, process.choice, opens_only=is_api), context.shortages)
@@ -333,7 +331,7 @@ def _end_of(worker: asyncio.Task[None]) -> Exception:
 
 
 def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
-    """On shutdown, wake waiting requests, and stop model answers early enough for them to report the shutdown."""
+    """Wake waiting requests, and stop model answers early enough to report the shutdown."""
     stopping.set()
     context.followers.wake()
     if context.llm is not None:
@@ -349,7 +347,7 @@ def _tls_facts(certificate: ServerCertificate | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _announced(files: DataFiles, facts: Mapping[str, Any], clock: Clock) -> Iterator[None]:
-    """Write `daemon.json` for the command line. It may be stale: only the lock shows whether a daemon is running."""
+    """Write `daemon.json` for the command line. After a crash it is stale: only the lock shows a running daemon."""
     fields = {
         "pid": os.getpid(),
         "version": VERSION,

@@ -1,8 +1,6 @@
-"""Notifies the service manager that started the daemon of its state, by systemd's protocol sd_notify.
+"""Reports to the service manager, by systemd's protocol sd_notify: ready, at intervals alive, then stopping.
 
-The daemon reports that it is ready as soon as it answers requests. From then on, its event loop reports at intervals
-that it is alive, so that the service manager can restart a daemon that hangs. When the daemon has finished its
-requests, it reports that it is stopping. Nothing is sent unless the service manager asks for it.
+Nothing is sent unless the service manager asks for it. It can restart a daemon that hangs.
 """
 
 import asyncio
@@ -16,13 +14,13 @@ READY, ALIVE, STOPPING = b"READY=1", b"WATCHDOG=1", b"STOPPING=1"
 
 @asynccontextmanager
 async def notifying_service_manager(environ: Mapping[str, str]) -> AsyncIterator[None]:
-    """Report that the daemon is ready, then that it is alive until the block ends, then that it is stopping."""
+    """Report that the daemon is ready, and alive until the block ends, then that it is stopping."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         yield
         return
     _notify(address, READY)
-    # The service manager restarts this process after this many seconds without a message; 0 means never.
+    # After this many seconds without a message, the service manager restarts this process; 0 means never.
     is_watched = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     limit_s = int(environ.get("WATCHDOG_USEC", "0")) / 1e6 if is_watched else 0
     beating = asyncio.create_task(_beat(address, limit_s))
@@ -40,8 +38,8 @@ async def _beat(address: str, limit_s: float) -> None:
 
 
 def _notify(address: str, state: bytes) -> None:
-    """Send the state. If that fails, the service manager treats this process as silent."""
+    """Send the state, ignoring errors."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-        # A name with @ is a socket in Linux's abstract namespace, not in the file system.
+        # `@` marks Linux's abstract namespace, not the file system.
         channel.connect(f"\0{address[1:]}" if address.startswith("@") else address)
         channel.send(state)

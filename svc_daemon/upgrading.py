@@ -1,4 +1,4 @@
-"""Upgrades an installation when the operator asks for it, or reports what an upgrade would do."""
+"""Upgrades an installation, or reports what an upgrade would do."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,19 +17,18 @@ from svc_daemon.wire.versions import VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeReport:
-    """What an upgrade would do to an installation, or has done."""
+    """What an upgrade would do, or has done."""
 
-    #: The path of the data directory, or a description of the cluster.
+    #: The data directory's path, or a description of the cluster.
     name: str
     pending: Sequence[PendingMigration]
     is_done: bool
-    #: The path of the copy of the state that was made before this upgrade or, if it made none, before an earlier one;
-    #: None if there is no copy.
+    #: The newest copy of the state from before an upgrade, if any.
     copy: Path | None = None
-    #: In bytes: the size of the state, which is also that of its copy, and the free space on the disk.
+    #: The size of the state and its copy, and the free space on the disk.
     state_bytes: int | None = None
     free_bytes: int | None = None
-    #: Number of connected nodes of a cluster; all of them must be stopped first.
+    #: Number of connected nodes; all must be stopped first.
     nodes: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -64,7 +63,7 @@ class UpgradeReport:
 
 
 def plan_upgrade(files: DataFiles) -> UpgradeReport:
-    """Report what an upgrade would do to the data directory, also while a daemon of an older release is using it.
+    """Report what an upgrade would do to the data directory, which an older daemon may be using.
 
     Raises NoDirectory, and StorageError if this release can't upgrade it.
     """
@@ -104,10 +103,9 @@ def _report(files: DataFiles, pending: Sequence[PendingMigration], *, is_done: b
 def upgrade_cluster(
     cluster: ClusterSettings, environ: Mapping[str, str], files: DataFiles, *, dry_run: bool
 ) -> UpgradeReport:
-    """Upgrade the database of the cluster, or only report what an upgrade would do.
+    """Upgrade the cluster's database, or only report what an upgrade would do.
 
-    Raises NotFound if the database has no installation, and StorageError, also if nodes are connected that the upgrade
-    would disturb.
+    Raises NotFound if the database has no installation, and StorageError, also if connected nodes prevent it.
     """
     pending, nodes = plan_shared_upgrade(cluster, environ)
     if not dry_run:

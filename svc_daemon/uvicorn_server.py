@@ -1,4 +1,4 @@
-"""The uvicorn server, changed to shut down at once on a signal, with exit code 0."""
+"""The uvicorn server, changed to shut down at once on a signal."""
 
 import asyncio
 import signal
@@ -11,10 +11,10 @@ import uvicorn
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that exits with code 0 on a signal. uvicorn would raise the signal again after shutdown."""
+    """Exits with code 0 on a signal. uvicorn would raise the signal again."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
-        """`on_stop` is called when shutdown begins, with the number of seconds that running requests have left."""
+        """`on_stop` is called when shutdown begins, with the seconds that running requests have left."""
         super().__init__(config)
         self._on_stop = on_stop
         self._exiting = asyncio.Event()
@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
         self._exiting.set()
 
     async def main_loop(self) -> None:
-        """Run uvicorn's main loop, but leave it as soon as a signal arrives; uvicorn polls only ten times a second."""
+        """Run until a signal arrives. uvicorn's main loop polls only ten times a second."""
         ticking = asyncio.create_task(super().main_loop())
         leaving = asyncio.create_task(self._exiting.wait())
         await asyncio.wait((ticking, leaving), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The Python client of svc. The command line uses it, and any other program can.
+"""The Python client of svc.
 
     from svc_cli.client import Client, answer_text
 
@@ -18,9 +18,7 @@ docs/how-to/python.md shows more. Up to 100 files can be sent as a batch:
         client.send_bytes(item["upload_url"], contents[item["client_file_id"]])
     client.finalize_batch("handbook", batch["batch_id"])
 
-With `pack=True`, `open_batch` also returns a URL that accepts the bytes of all files in a single request.
-
-The class `Client` describes answers, errors, retries and threads. The types of answers are in `svc_cli.client.types`.
+`Client` describes answers, errors, retries and threads. `svc_cli.client.types` has the types of answers.
 """
 
 from svc_cli.client.answers import answer_text

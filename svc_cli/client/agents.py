@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class AgentCalls(Calls):
-    """The client's methods that list, create, change and delete agents."""
+    """The client's methods for agents."""
 
     def agents(self) -> "AgentListDict":
-        """Return the agents that the key may use, the default one included."""
+        """Return the agents that the key may use, with the default one."""
         return self._get("/v1/agents")
 
     def agent(self, agent_id: str) -> "AgentAnswerDict":
@@ -57,11 +57,11 @@ class AgentCalls(Calls):
         ).body
 
     def update_agent(self, agent_id: str, **changes: "Unpack[AgentUpdateDict]") -> "AgentAnswerDict":
-        """Change the given fields of an agent; its other fields keep their values, including those inside `policy`."""
+        """Change the given fields of an agent, also of its `policy`; the others keep their values."""
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=changes)
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> "AgentDeletedDict":
-        """Delete an agent; `force` is required if `bound_surface` (the place where it is in use) is set."""
+        """Delete an agent. `force` is required if `bound_surface` (where it is in use) is set."""
         return self._call("DELETE", f"/v1/agents/{part(agent_id)}", params={"force": "true"} if force else None)
 
     def models(self) -> "ModelListDict":

@@ -1,4 +1,4 @@
-"""Asks an agent a question, and returns the answer as a whole or streams it."""
+"""Asks an agent a question, and returns or streams the answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
@@ -14,25 +14,22 @@ if TYPE_CHECKING:
         SourceRereadDict,
     )
 
-    #: A question, or the messages of a conversation as OpenAI's API has them.
+    #: A question, or messages in the format of OpenAI's API.
     Conversation = str | Sequence[Mapping[str, Any]]
 
-#: Read timeout in seconds. It is long, because the daemon itself limits how long a model may take.
+#: Read timeout in seconds, longer than the daemon's own limit for a model.
 SILENCE_S = 600.0
-#: The `model` of a request that asks the default agent.
+#: The `model` that means the default agent.
 DEFAULT_MODEL = "svc-agent"
 
 
 class AnswerCalls(Calls):
-    """The client's methods that ask questions, and `read_source_again`, with which an answer can be checked."""
+    """The client's methods that ask questions, and one to check an answer."""
 
     def ask(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
     ) -> "ResponseDict":
-        """Ask an agent a question, or the last question of a conversation, and return the answer.
-
-        `answer_text` returns the text of the answer.
-        """
+        """Ask a question, or the last one of a conversation, and return the answer. See `answer_text` for its text."""
         body = {"model": model, "input": input, **options}
         request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)
         return self._transport.send(request).body
@@ -40,11 +37,10 @@ class AnswerCalls(Calls):
     def ask_streaming(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
     ) -> Iterator[dict[str, Any]]:
-        """Ask a question like `ask`, and yield the events of the response as they arrive, in the format of OpenAI's
-        API.
+        """Ask a question like `ask`, and yield the response's events as they arrive, in OpenAI's format.
 
-        The last event, `response.completed` or `response.incomplete`, contains the whole answer. Raises ApiError if
-        generating the answer fails, and NetworkFailed if the stream ends prematurely.
+        The last event, `response.completed` or `response.incomplete`, has the whole answer. Raises ApiError if the
+        answer fails, and NetworkFailed if the stream ends early.
         """
         body = {"model": model, "input": input, "stream": True, **options}
         request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)
@@ -58,14 +54,14 @@ class AnswerCalls(Calls):
             raise NetworkFailed("The answer broke off before it was complete.", hint="ask again.")
 
     def read_source_again(self, source_id: str) -> "SourceRereadDict":
-        """Return a source's text, extracted again after the service has checked that the stored bytes are unchanged."""
+        """Return a source's text, extracted again from its stored bytes, which are checked first."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
 
 
 def answer_text(answer: "ResponseDict") -> str:
-    """Return the text of an answer, with a mark such as `[1]` after each sentence that a source supports."""
+    """Return an answer's text, with a mark such as `[1]` after each supported sentence."""
     return "".join(part["text"] for message in answer["output"] for part in message["content"])
 
 
-#: The types of the last event of a stream, which contains the whole answer.
+#: The last event of a stream, with the whole answer.
 ENDS = ("response.completed", "response.incomplete")

@@ -57,35 +57,37 @@ if TYPE_CHECKING:
         VersionDict,
     )
 
-#: The address at which a local daemon listens unless it is configured otherwise.
+#: The default address of a local daemon.
 LOCAL_URL = "http://127.0.0.1:7820"
-#: Number of rows per page of a long list; the API allows no more.
+#: Rows per page of a long list, the most that the API allows.
 PAGE_ROWS = 1000
-#: Query parameters of a request for buckets, depending on whether the response should list the ids of their sources.
+#: Query parameters for buckets, with or without the ids of their sources.
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
 class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
     """A client of one service with one API key.
 
-    **Connections** are opened when they are needed and kept for the next request. `close`, or the end of a `with`
-    block, closes them.
+    **Connections** are kept for the next request, until `close` or the end of a `with` block.
 
-    **Answers** are the API's JSON objects, as dicts; their types are in `svc_cli.client.types`. A service of an older
-    release may leave out fields that were added later: reading such a field raises BadAnswer, and `.get` returns None.
+    **Answers** are the API's JSON objects, as dicts; their types are in `svc_cli.client.types`. An older service may
+    lack newer fields: reading one raises BadAnswer, and `.get` returns None.
 
-    **Errors** are subclasses of SvcError. ApiError is an error response, with its `code`, `status`, `details` and
-    `request_id`. NetworkFailed means that the connection broke and retries did not help. BadAnswer means that the
-    response is not one of this API. UsageError means that a name that you passed can't be part of a URL. A wait raises
-    NotReady if a source has failed, and WaitTimedOut if it takes longer than its timeout.
+    **Errors** are subclasses of SvcError:
+
+    * ApiError: the service refused the request; has `code`, `status`, `details` and `request_id`
+    * NetworkFailed: the connection broke, and retries did not help
+    * BadAnswer: the response is not one of this API
+    * UsageError: a name can't be part of a URL
+    * NotReady: a source that you wait for has failed
+    * WaitTimedOut: a wait has taken too long
 
     **Retries**: requests are repeated after temporary errors, as often as `policy` allows. This creates nothing twice,
-    because each call that creates something sends an idempotency key: yours, or a random one. If you pass your own key,
-    running your program again creates nothing twice either. After a response with status 429, such calls wait as long
-    as the service asks.
+    because each create request has an idempotency key. If you pass your own key, running your program again creates
+    nothing twice either. After status 429, create requests wait as long as the service asks.
 
-    **Threads** may share a client. When the service asks one of them to pause, all of them wait before they create
-    anything else. `stop` ends the waiting and sending of all threads.
+    **Threads** may share a client. If the service asks one to pause, all of them do before they create anything. `stop`
+    ends the waiting and sending of all threads.
     """
 
     def __init__(
@@ -100,12 +102,10 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         """Without `base_url` and `api_key`, take them from the environment, as `svc` does.
 
         The address is `SVC_BASE_URL`, or else that of a local daemon. The key is `SVC_API_KEY`, the content of
-        `SVC_API_KEY_FILE`, or the key that `svc auth login` stored for the address. Raises NotAuthenticated if there is
-        none.
+        `SVC_API_KEY_FILE`, or the one that `svc auth login` has stored. Raises NotAuthenticated if there is none.
 
-        If `certificate` (in PEM form) is given, no other certificate is accepted from an https server. Without it,
-        certificates are checked as `svc_cli.certificates.tls_context` describes. `service` is used by the command line
-        only.
+        With `certificate` (in PEM form), an https server must have exactly this certificate. `service` is for the
+        command line.
         """
         base_url = base_url or os.environ.get("SVC_BASE_URL") or LOCAL_URL
         if api_key is None:
@@ -113,8 +113,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
             api_key = find_key(os.environ, ServiceAddress(base_url)).key
         self.base_url = base_url.rstrip("/")
-        #: The name under which the command line stores local state about the service. It is not always the URL, because
-        #: a local daemon may change its port.
+        #: The service's name in the command line's local state, since a local daemon may change its port.
         self.service = service or self.base_url
         make_tls = partial(tls_context, certificate)
         transport = Transport(self.base_url, api_key, policy=policy, make_tls=make_tls)
@@ -135,32 +134,32 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
     @shielded()
     def stop(self) -> None:
-        """Raise `pacing.Stopped` in all threads that upload bytes or wait for the rate limit."""
+        """Raise `pacing.Stopped` in all threads that send bytes or wait for the rate limit."""
         self._transport.gate.stop()
         self._storage.stop()
 
     def pace_creates(self, per_second: float) -> None:
-        """Limit the rate of create requests, over all threads; the service's limit is in `limits()`."""
+        """Limit the rate of create requests over all threads. The service's limit is in `limits()`."""
         self._transport.gate.pace(per_second)
 
     @property
     def waiting_creates(self) -> int:
-        """Return the number of create requests that are waiting for the rate limit."""
+        """Return how many create requests wait for the rate limit."""
         return self._transport.gate.waiting
 
     def send(self, request: Request) -> Reply[Any]:
-        """Send any request to the API, with the API key and with retries."""
+        """Send any request to the API, with key and retries."""
         return self._transport.send(request)
 
     # Buckets
 
     def buckets(self, *, include_archived: bool = False, members: bool = True) -> "BucketListDict":
-        """Return the buckets that the key may access; `members` adds the ids of their sources in `knowledgeIds`."""
+        """Return the buckets that the key may access. With `members`, `knowledgeIds` has the ids of their sources."""
         archived = {"include_archived": "true"} if include_archived else {}
         return self._get("/v1/buckets", archived | _MEMBERS[members])
 
     def bucket(self, bucket: str, *, members: bool = True) -> "BucketAnswerDict":
-        """Return one bucket, by id or slug; `members` adds the ids of its sources in `knowledgeIds`."""
+        """Return one bucket, by id or slug. With `members`, `knowledgeIds` has the ids of its sources."""
         return self._get(f"/v1/buckets/{part(bucket)}", _MEMBERS[members])
 
     @overload
@@ -176,7 +175,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def ensure_bucket(
         self, slug: str, *, dry_run: bool = False, **fields: "Unpack[BucketFieldsDict]"
     ) -> "BucketPutAnswerDict | DryRunDict":
-        """Create the bucket with these `fields` unless it exists, and return it; `created` is true if it is new."""
+        """Return the bucket, created with these `fields` if it didn't exist; then `created` is true."""
         params = {"dry_run": "true"} if dry_run else None
         return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=fields)
 
@@ -185,27 +184,24 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=changes)
 
     def delete_bucket(self, bucket: str, *, force: bool = False) -> "BucketDeletedDict":
-        """Start deleting a bucket, with the sources that are in no other bucket.
-
-        The service refuses this unless `force` confirms it.
-        """
+        """Start deleting a bucket, with the sources that are in no other bucket. Requires `force`."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
     def bucket_vectors(self, bucket: str) -> "BucketVectorsDict":
-        """Return how many passages of a bucket have vectors, and how many are still without one."""
+        """Return how many passages of a bucket have vectors."""
         return self._get(f"/v1/buckets/{part(bucket)}/vectors")
 
     def offer_vectors(self, bucket: str, model: str, vectors: "list[OfferedVectorDict]") -> "OffersKeptDict":
         """Offer vectors, computed by this model, for files that will be added to a bucket.
 
-        The service checks the offered vectors. It uses the correct ones, and computes all others itself.
+        The service checks them, and computes all that are missing or wrong.
         """
         return self._call("POST", f"/v1/buckets/{part(bucket)}/vectors", json={"model": model, "vectors": vectors})
 
     # Sources
 
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSourcesDict":
-        """Return the sources of a bucket; with `limit`, one page of them, and the fields `has_more` and `last_id`.
+        """Return the sources of a bucket; with `limit`, one page of them.
 
         Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Without `status`, only ready
         sources are listed.
@@ -213,7 +209,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
 
     def sources(self, bucket: str, **filters: "Unpack[SourceFilters]") -> "Iterator[SourceMemberDict]":
-        """Yield every source of a bucket that passes the filters, requesting page after page."""
+        """Yield every source of a bucket that passes the filters."""
         for page in self.source_pages(bucket, filters):
             yield from page["sources"]
 
@@ -228,7 +224,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
             asked["after"] = page["last_id"]
 
     def source(self, source_id: str, *, verify: bool = False) -> "SourceVerifiedDict":
-        """Return one source; with `verify`, also its current state in the search index."""
+        """Return one source; with `verify`, also its state in the search index."""
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
     def source_text(self, source_id: str) -> "SourceTextDict":
@@ -248,11 +244,11 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._call("PATCH", f"/v1/sources/{part(source_id)}", json=changes)
 
     def retry_source(self, source_id: str) -> "SourceAnswerDict":
-        """Queue a failed source for indexing again, from its stored bytes."""
+        """Queue a failed source for indexing again."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/retry", json={})
 
     def delete_source(self, source_id: str, *, force: bool = False) -> "DeletedDict":
-        """Delete a source, whichever buckets it is in; `force` is required if the policy of an agent names it."""
+        """Delete a source from all its buckets. `force` is required if the policy of an agent names it."""
         return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
 
     def add_question(
@@ -264,10 +260,9 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         idempotency_key: str | None = None,
         **fields: "Unpack[QaCreateDict]",
     ) -> "Reply[SourceAnswerDict]":
-        """Store a question together with its answer as a source.
+        """Store a question with its answer as a source.
 
-        It is found by agents that search all sources of the team and by agents whose policy names this source, but not
-        by searches of a bucket.
+        Agents find it if they search all sources or if their policy names it; searches of a bucket don't.
         """
         body = {"question": question, "answer": answer, **fields}
         return self._create(f"/v1/buckets/{part(bucket)}/qa", body, idempotency_key)
@@ -277,16 +272,15 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._call("POST", f"/v1/buckets/{part(bucket)}/sources", json={"source_id": source_id})
 
     def detach_source(self, bucket: str, source_id: str) -> "DetachedDict":
-        """Remove a source from one bucket. The source still exists, and stays in its other buckets."""
+        """Remove a source from one bucket. It still exists, and stays in its other buckets."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
     def wait_until_ready(
         self, source_ids: str | Iterable[str], timeout_s: float | None = None
     ) -> "dict[str, SettledSource]":
-        """Wait until all the given sources are searchable, and return their states by id.
+        """Wait until all the sources are searchable, and return their states by id.
 
-        If a source fails or is deleted, the method still waits for the others, and then raises NotReady. Raises
-        WaitTimedOut after `timeout_s` seconds.
+        Raises NotReady at the end if a source has failed or was deleted, and WaitTimedOut after `timeout_s`.
         """
         watch = Watch([source_ids] if isinstance(source_ids, str) else source_ids)
         states = wait_until_settled(self, watch, timeout_s=timeout_s)
@@ -303,7 +297,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     # Search and tasks
 
     def search(self, query: str, **options: "Unpack[SearchOptions]") -> "SearchPageDict":
-        """Return the best passages for a query, the best one first."""
+        """Return the best passages for a query, best first."""
         return self._call("POST", "/v1/search", json={"query": query, **options})
 
     def task(self, task_id: str) -> "TaskAnswerDict":
@@ -313,7 +307,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     # Keys
 
     def keys(self) -> "KeyListDict":
-        """Return the key in use, and all other keys that have no more rights than it."""
+        """Return the key in use, and the keys with no more rights."""
         return self._get("/v1/keys")
 
     @overload
@@ -329,10 +323,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def create_key(
         self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[KeyFieldsDict]"
     ) -> "KeyCreatedDict | DryRunDict":
-        """Create a key, with either a `preset` or `capabilities`.
-
-        In the response, `key` is null if an earlier request with the same idempotency key has created the key.
-        """
+        """Create a key, with a `preset` or `capabilities`. `key` is null if the idempotency key was used before."""
         return self._transport.send(
             Request(
                 method="POST",
@@ -344,13 +335,13 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         ).body
 
     def revoke_key(self, key_id: str) -> "KeyAnswerDict":
-        """Revoke a key, so that the service refuses all further requests with it. Revoking it again has no effect."""
+        """Revoke a key. Revoking it again has no effect."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself
 
     def limits(self) -> "LimitsAnswerDict":
-        """Return every limit with its value and unit, and the file formats that the service can read."""
+        """Return the limits with values and units, and the file formats that can be read."""
         return self._get("/v1/limits")
 
     def version(self, *, verify: str | None = None) -> "VersionDict":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         BatchStatusDict,
     )
 
-#: Maximum number of files that the service accepts in one batch.
+#: Maximum number of files in a batch.
 MOST_FILES = 100
 
 FinalizeMode = Literal["finalize_uploaded", "abandon_pending"]
@@ -26,34 +26,31 @@ FinalizeMode = Literal["finalize_uploaded", "abandon_pending"]
 
 @dataclass(frozen=True)
 class Member:
-    """One file of a batch. `description.sha256` must be set: the id of the file within the batch is derived from it."""
+    """One file of a batch. `description.sha256` must be set."""
 
     description: Description
     size_bytes: int
 
     @cached_property
     def client_file_id(self) -> str:
-        """Return the id of the file within its batch, derived from title and content only."""
+        """Return the file's id within its batch, derived from title and content."""
         text = json.dumps([self.description.title, self.description.sha256])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class BatchCalls(Calls):
-    """The client's methods that open, finalize and show batches. `send_bytes` sends the bytes of their files."""
+    """The client's methods for batches. `send_bytes` sends the bytes."""
 
     def open_batch(
         self, bucket: str, members: Sequence[Member], idempotency_key: str, *, pack: bool = False
     ) -> "Reply[BatchDict]":
-        """Open a batch. In the response, `items` has an upload session for each accepted file, and `rejected` has an
-        error for each refused one.
+        """Open a batch, or return its sessions again if the call is repeated.
 
-        A repeated call with the same members and key returns the same sessions.
+        `items` has an upload session for each accepted file, and `rejected` an error for each refused one. With `pack`,
+        the response also has `pack` if the files are small enough. Its `upload_url` takes the bytes of all files at
+        once; `offset` in each item is the position of the first byte.
 
-        With `pack`, the response also has the field `pack`, unless the total size of the files is too large or the
-        service is too old to support packs. Its `upload_url` accepts the bytes of all items in one upload; `offset` in
-        each item is the position of its first byte.
-
-        Raises ApiError `invalid_request` if none of the files can be accepted.
+        Raises ApiError `invalid_request` if no file is accepted.
         """
         body = manifest_of(members, idempotency_key) | ({"pack": True} if pack else {})
         return self._create(f"/v1/buckets/{part(bucket)}/batches", body, idempotency_key)
@@ -61,12 +58,12 @@ class BatchCalls(Calls):
     def finalize_batch(
         self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded"
     ) -> "BatchFinalizedDict":
-        """Create sources from those files of the batch whose bytes are complete."""
+        """Create sources from the files of the batch whose bytes are complete."""
         path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
         return self._call("POST", path, json={"mode": mode})
 
     def batch(self, batch_id: str, *, items: bool = False) -> "BatchStatusDict":
-        """Return the state of a batch; `items` adds the state of each file."""
+        """Return the state of a batch; with `items`, of each file too."""
         params = {"include_items": "true"} if items else None
         return self._get(f"/v1/knowledge/batches/{part(batch_id)}", params)
 
@@ -92,7 +89,7 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
 
 
 def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
-    """Derive the idempotency key of a batch from its members, so that the next run continues an interrupted batch.
+    """Derive the idempotency key of a batch from its files, so that the next run continues it.
 
     `uploads.idempotency_key` explains `epoch`.
     """

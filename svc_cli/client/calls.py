@@ -1,4 +1,4 @@
-"""The base class of AgentCalls and the other classes that `Client` combines, and the quoting of path components."""
+"""The base class of the classes that `Client` combines."""
 
 import secrets
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from svc_cli.errors import UsageError
 
 
 class Calls:
-    """The base class of AgentCalls and the other classes from which `Client` inherits its methods.
+    """The base class of AgentCalls and the other classes that `Client` combines.
 
-    The methods here return Any, so that each method of the client can declare the type of its response.
+    Its methods return Any, so that each method of the client declares its own type.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -25,20 +25,20 @@ class Calls:
         return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
 
     def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply[Any]:
-        """Create a source, an upload session or a batch, as soon as the rate limit for such requests allows."""
+        """Create a source, an upload session or a batch, within the rate limit."""
         key = key_or_random(idempotency_key)
         return self._transport.send(Request(method="POST", path=path, json=json, idempotency_key=key, is_create=True))
 
 
 def key_or_random(idempotency_key: str | None) -> str:
-    """Return the given key, or else a random one for this call, so that retries of the call create nothing twice."""
+    """Return the given key or a random one, so that retries create nothing twice."""
     return secrets.token_hex(16) if idempotency_key is None else idempotency_key
 
 
 def part(text: str) -> str:
-    """Percent-encode a path component.
+    """Percent-encode a path component. Raises UsageError for `.`, `..`, a slash or no text.
 
-    Raises UsageError if the text is empty, `.` or `..`, or contains a slash, because servers decode `%2F` to a slash.
+    Servers decode `%2F` to a slash.
     """
     if "/" in text or text in {"", ".", ".."}:
         raise UsageError(f"{text!r} is neither a slug nor an id.")

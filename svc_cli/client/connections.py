@@ -1,7 +1,6 @@
 """Connections to the service, kept open for the next request. Threads may share them.
 
-Uses the standard library instead of httpx: most commands make one or two requests, which take less time than loading
-httpx.
+For one or two requests, the standard library is faster than loading httpx.
 """
 
 import http.client
@@ -18,10 +17,9 @@ from urllib.parse import SplitResult
 if TYPE_CHECKING:
     import ssl
 
-#: A function that returns the TLS context; it is called only for an https address.
+#: Returns the TLS context for an https address.
 MakeTls = Callable[[], "ssl.SSLContext"]
-#: Maximum idle time, in seconds, of a connection that is reused; the server may be about to close one that was
-#: idle for longer.
+#: Maximum idle seconds of a reused connection, which the server may otherwise be closing.
 KEEP_S = 2.0
 
 
@@ -30,7 +28,7 @@ class ConnectionFailed(Exception):
 
 
 class _Lines(io.BufferedReader):
-    """A reader that remembers the last line read, so that `_Response` can check whether the headers were complete."""
+    """Remembers the last line read, so that `_Response` can check that the headers were complete."""
 
     last = b""
 
@@ -40,7 +38,7 @@ class _Lines(io.BufferedReader):
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads a socket until a given time, then raises TimeoutError, even if bytes arrive slowly one after another."""
+    """Reads a socket until a given time, then raises TimeoutError, even if bytes still arrive."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, until_s: float) -> None:
         self._raw, self._socket, self._until_s = raw, sock, until_s
@@ -61,10 +59,9 @@ class _TimedReader(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An HTTP response that corrects two faults of `http.client`.
+    """An HTTP response without two faults of `http.client`.
 
-    `http.client` accepts headers that end prematurely, and the only interim response that it skips is `100 Continue`.
-    This class raises RemoteDisconnected for such headers, and skips all interim responses (100 and 102 to 199).
+    It raises RemoteDisconnected if the headers end early, and skips all interim responses, not only `100 Continue`.
     """
 
     def __init__(self, sock: socket.socket, *arguments: Any, until_s: float | None = None, **options: Any) -> None:
@@ -72,7 +69,7 @@ class _Response(http.client.HTTPResponse):
         self._socket, self._until_s = sock, until_s
 
     def abort(self) -> None:
-        """Close the connection. Any thread may call this; the thread that reads the response then gets an error."""
+        """Close the connection. Any thread may call this; the reading thread gets an error."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -89,12 +86,12 @@ class _Response(http.client.HTTPResponse):
 
 
 class Connections:
-    """A connection pool. Ignores proxy settings in the environment, so that no key is sent to a proxy by accident."""
+    """A connection pool. Ignores proxy settings, so that no key is sent to a proxy by accident."""
 
     def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
-        # There is no lock, because an interrupt could leave it locked. `pop` and `append` of a list are atomic anyway.
+        # An interrupt could leave a lock locked. `pop` and `append` of a list are atomic anyway.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
     def close(self) -> None:
@@ -113,10 +110,10 @@ class Connections:
         silence_s: float,
         response_s: float | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and yield its response, whose body must be read inside the `with` block.
+        """Send a request and yield its response, to be read inside the `with` block.
 
-        `silence_s` is the timeout of each read and write, and `response_s` that of the whole response. Raises
-        ConnectionFailed if the connection can't be opened, and OSError or HTTPException if the exchange fails later.
+        `silence_s` is the timeout of each read and write, `response_s` of the whole response. Raises ConnectionFailed
+        if the connection can't be opened; later failures are OSError or HTTPException.
         """
         connection = self._take(address, silence_s)
         response, is_sent = None, True
@@ -125,8 +122,7 @@ class Connections:
                 target = f"{address.path}?{address.query}" if address.query else address.path
                 connection.request(method, target, body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                # The server may have refused the request and closed the connection before all bytes were sent. Read its
-                # response, which explains the refusal.
+                # The server may have refused the request before all was sent. Its response explains why.
                 is_sent = False
             if response_s is not None:
                 until_s = time.monotonic() + response_s
@@ -134,8 +130,7 @@ class Connections:
             response = connection.getresponse()
             yield response
         finally:
-            # Don't reuse the connection after an error response: the server may wait for the rest of the body, then
-            # close it.
+            # After an error response, the server may wait for the rest of the body, then close the connection.
             is_free = is_sent and response is not None and response.isclosed() and response.status < 400
             if is_free and connection.sock is not None:
                 self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))
@@ -145,7 +140,7 @@ class Connections:
                 connection.close()
 
     def _take(self, address: SplitResult, silence_s: float) -> http.client.HTTPConnection:
-        """Return a kept connection that is still open, or open a new one."""
+        """Return an open kept connection, or a new one."""
         kept = self._kept.setdefault(address.netloc, [])
         while kept:
             try:
@@ -165,14 +160,14 @@ class Connections:
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
-            # A UnicodeError means that a label of the host name is empty or too long.
+            # UnicodeError: a label of the host name is empty or too long.
             raise ConnectionFailed from error
         connection.sock.settimeout(silence_s)
         return connection
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed this idle connection; closing makes it readable, since no response is expected."""
+    """Whether the server has closed this idle connection, which makes it readable."""
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))

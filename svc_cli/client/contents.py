@@ -5,18 +5,18 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
-#: Block size in bytes for reading files.
+#: Block size for reading files.
 BLOCK_BYTES = 1024 * 1024
 
 
 class Content(Protocol):
-    """Bytes of known length that can be read more than once."""
+    """Bytes of known length that can be read again."""
 
     @property
     def size_bytes(self) -> int: ...
 
     def blocks(self, offset: int) -> Iterator[bytes]:
-        """Yield the bytes from `offset` to the end, in blocks of any size."""
+        """Yield the bytes from `offset` to the end, in blocks."""
         ...
 
 
@@ -36,21 +36,21 @@ class BytesContent:
 
 
 class OpenFileContent:
-    """The content of an open file. If its bytes change between hashing and sending, the service refuses the upload."""
+    """The content of an open file. The service refuses it if it changes after hashing."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.size_bytes = os.fstat(file.fileno()).st_size
 
     def sha256(self) -> str:
-        """Return the SHA-256 of the bytes as hexadecimal digits."""
+        """Return the SHA-256 in hexadecimal."""
         digest = hashlib.sha256()
         for block in self.blocks(0):
             digest.update(block)
         return digest.hexdigest()
 
     def blocks(self, offset: int) -> Iterator[bytes]:
-        """Yield the bytes from `offset` up to the size that the file had when it was opened."""
+        """Yield the bytes from `offset` up to the size that the file had when opened."""
         self._file.seek(offset)
         left_bytes = self.size_bytes - offset
         while block := self._file.read(min(BLOCK_BYTES, left_bytes)):

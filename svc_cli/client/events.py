@@ -1,8 +1,8 @@
-"""Reads the event log: page by page, or by following it in a thread, so that waiting needs no polling.
+"""Reads the event log page by page, or follows it in a thread.
 
-A follower yields the events that happen after it was opened. So a caller that first opens a follower and then looks up
-the current states misses nothing. If the connection ends, the follower reconnects and continues after the last event.
-If that is not possible, it yields an event of the type `RESYNC`, and the caller has to look up the states again.
+A follower yields the events after its start, so open it before you look up the current states. It reconnects if the
+connection ends, and continues after the last event. If that is impossible, it yields an event `RESYNC`: look up the
+states again.
 """
 
 import threading
@@ -21,21 +21,20 @@ from svc_daemon.wire import Json, headers
 if TYPE_CHECKING:
     from svc_cli.client.types import EventListDict, SourceListDict
 
-#: The value of `after` that means: only events from now on.
+#: The value of `after` for events from now on.
 LATEST = "latest"
-#: The type of an event that the follower adds itself when it may have missed events of the service.
+#: Added by the follower itself when it may have missed events.
 RESYNC = "svc.resync"
-#: Read timeout in seconds. The service sends at least a comment every 15 seconds, so a longer silence means that the
-#: connection is lost.
+#: Read timeout. The service sends at least a comment every 15 seconds.
 SILENCE_S = 45.0
-#: Maximum time that leaving the `with` block waits for the follower's thread, in seconds.
+#: Maximum seconds to wait for the follower's thread at the end.
 END_S = 1.0
-#: Maximum number of sources that are looked up with one request.
+#: Maximum number of sources in one look-up.
 LOOKUP_IDS = 200
 
 
 class EventCalls(Calls):
-    """The client's methods for events, and for looking many sources up at once."""
+    """The client's methods for events, and to look up many sources at once."""
 
     def events(self, filters: Mapping[str, str | int] | None = None) -> "EventListDict":
         """Return a page `{data: [...], has_more, last_id}`, oldest first.
@@ -45,24 +44,21 @@ class EventCalls(Calls):
         return self._get("/v1/events", filters)
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> "EventFollower":
-        """Return a follower of the events that pass the filters: only new events, unless the filters have `after`."""
+        """Return a follower of the events that pass the filters: only new ones without `after`."""
         return EventFollower(self._transport, {"after": LATEST} | dict(filters or {}))
 
     def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":
-        """Return `{sources: [...], missing: [ids], replaced_by: {id: id}}` for at most `LOOKUP_IDS` ids of sources."""
+        """Return `{sources: [...], missing: [ids], replaced_by: {id: id}}` for up to `LOOKUP_IDS` ids."""
         return self._get("/v1/sources", {"ids": ",".join(source_ids)})
 
 
 class EventFollower:
-    """A context manager that follows the event log in a thread until its `with` block ends.
-
-    Entering the block opens the connection, and raises what `Transport.send` raises.
-    """
+    """Follows the event log in a thread until its `with` block ends. Entering it raises like `Transport.send`."""
 
     def __init__(self, transport: Transport, filters: Mapping[str, str | int]) -> None:
         self._transport = transport
         self._filters = filters
-        #: The id of the last event that the service has considered for this follower, even if the filters exclude it.
+        #: The last event that the service has considered, even if the filters exclude it.
         self.last_id: str | None = None
         self._came: SimpleQueue[Json | SvcError] = SimpleQueue()
         self._stack = ExitStack()
@@ -83,16 +79,16 @@ class EventFollower:
             self._is_over = True
             if self._stream is not None:
                 self._stream.abort()
-            # The thread ends at once, unless it is trying to reconnect to a service that can't be reached.
+            # The thread ends at once, unless it is reconnecting.
             self._thread.join(END_S)
 
     def take(self, timeout_s: float | None = None) -> list[Json]:
-        """Wait for the next event, and return all events that have arrived; an empty list if none arrives in time.
+        """Wait for the next event, and return all that have arrived; an empty list if none arrives in time.
 
         Raises NetworkFailed or ApiError if the follower could not reconnect.
         """
         found: list[Json] = []
-        # The timeout is negative if the caller's deadline passed while the caller was computing it.
+        # The caller's deadline may have passed already.
         left_s = None if timeout_s is None else max(timeout_s, 0.0)
         while True:
             try:
@@ -100,7 +96,7 @@ class EventFollower:
             except Empty:
                 return found
             if isinstance(came, SvcError) and found:
-                # Return the events first; the next call raises the error.
+                # Return the events first; raise the error next time.
                 self._came.put(came)
                 return found
             if isinstance(came, SvcError):
@@ -119,7 +115,7 @@ class EventFollower:
         self._stream = self._stack.enter_context(self._transport.follow(request))
 
     def _run(self) -> None:
-        """Read the stream, and open it again whenever it ends, until the `with` block ends."""
+        """Read the stream, opening it again whenever it ends."""
         try:
             while True:
                 self._read()
@@ -141,7 +137,7 @@ class EventFollower:
                 if self._is_over:
                     return
         except NetworkFailed:
-            # The service was stopped or killed. `_run` opens the stream again, which is retried like any request.
+            # The service has stopped. `_run` opens the stream again.
             return
 
     def _resume(self) -> None:

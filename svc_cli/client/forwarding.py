@@ -1,8 +1,7 @@
 """Calls a webhook receiver on this machine for each source that becomes ready or fails.
 
-The calls have the same body, headers and signature as those that the service makes for imports, and a failed call is
-retried once after the same pause. There are three differences: sources that were uploaded cause calls too, calls are
-made one after the other, and planned calls are lost when the process ends.
+The calls and their retries are like the service's, but uploaded sources cause calls too. Calls are made one by one, and
+planned ones are lost at the end of the process.
 """
 
 import time
@@ -25,19 +24,19 @@ from svc_daemon.wire.webhook_calls import FAILED, PENDING, READY, TRIES, encode_
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
-#: The events for which webhooks are called.
+#: Events that cause a webhook call.
 FORWARDED = (READY, FAILED)
-#: Timeout of a call, and delay before a failed call is retried, in seconds: the same as the service's defaults.
+#: Timeout of a call, and delay before its retry, in seconds, as in the service.
 ANSWER_S, RETRY_S = 15.0, 5.0
-#: Maximum length of the reason that is shown for a failed call.
+#: Maximum length of a shown error.
 MOST_ERROR_CHARACTERS = 200
-#: Number of the last calls that are remembered, so that none of them is made again for a later event.
+#: Number of remembered calls, none of which is made again for a later event.
 MOST_KNOWN = 10_000
 
 
 @dataclass(slots=True)
 class DueCall:
-    """A planned call: the first attempt, or the retry."""
+    """A planned call: the first attempt or the retry."""
 
     event: JsonMapping
     body: bytes
@@ -56,7 +55,7 @@ class Forwarder:
         metadata: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without a secret, the calls are signed with the team's secret, like the calls of the service."""
+        """Without a secret, the team's secret signs the calls."""
         self._client = client
         self._receiver = receiver
         self._secret = secret
@@ -64,19 +63,18 @@ class Forwarder:
         self._clock = clock
         self._connections = Connections(ANSWER_S, tls_context)
         self._due: list[DueCall] = []
-        #: The event type and the source id of the last webhook calls, oldest first. Like the service, make only one
-        #: call for each pair.
+        #: Event type and source id of the last calls, oldest first. Each pair gets only one call.
         self._known: dict[tuple[str, str], None] = {}
 
     def secrets(self) -> Sequence[str]:
-        """Return the secrets with which calls are signed now, newest first."""
+        """Return the secrets that sign calls now, newest first."""
         if self._secret is not None:
             return [self._secret]
         answer = self._client.webhook_secret()
         return [secret for secret in (answer["secret"], answer["previous_secret"]) if secret is not None]
 
     def add(self, events: Iterable[JsonMapping]) -> None:
-        """Plan the calls for these events. Sources that were deleted meanwhile are left out."""
+        """Plan the calls for these events, except for deleted sources."""
         fresh = []
         for event in events:
             known = (event["type"], event["source_id"])
@@ -90,15 +88,13 @@ class Forwarder:
         sources: dict[str, JsonMapping] = {source["id"]: source for found in looked_up for source in found}
         for event in fresh:
             if (source := sources.get(event["source_id"])) is not None:
-                # The source may have changed since the event, so the call reports the status from the event.
+                # The source may have changed since the event.
                 facts = {**source, **{name: event["data"].get(name) for name in ("status", "ready", "error")}}
                 text = encode_body(event["type"], event["id"], event["created_at"], self._metadata, facts)
                 self._due.append(DueCall(event, text.encode(), self._clock()))
 
     def follow(self, follower: EventFollower) -> Iterator[JsonMapping]:
-        """Make the calls for the events as they arrive, and yield the result of each call. Also yields each `RESYNC`
-        event.
-        """
+        """Make the calls as events arrive. Yields the result of each, and each `RESYNC` event."""
         while True:
             events = follower.take(self.pause_s())
             yield from (event for event in events if event["type"] == RESYNC)
@@ -106,15 +102,15 @@ class Forwarder:
             yield from self.call()
 
     def pause_s(self) -> float | None:
-        """Return the seconds until the next call is due; None if none is planned."""
+        """Return the seconds until the next call; None if none is planned."""
         return max(0.0, min(call.due_s for call in self._due) - self._clock()) if self._due else None
 
     def call(self) -> Iterator[JsonMapping]:
-        """Make the webhook calls that are due, and yield the result of each."""
+        """Make the calls that are due, and yield their results."""
         now_s = self._clock()
         due = [call for call in self._due if call.due_s <= now_s]
         self._due = [call for call in self._due if call.due_s > now_s]
-        # Read the secrets each time, because they may have been rotated.
+        # The secrets may have been rotated.
         secrets = self.secrets() if due else []
         for call in due:
             began_s = self._clock()
@@ -135,7 +131,7 @@ class Forwarder:
             }
 
     def _post(self, call: DueCall, secrets: Sequence[str]) -> tuple[int | None, str | None]:
-        """Make a webhook call, and return the status of the response, or the reason why there is none."""
+        """Make a call. Returns the status of the response, or why there is none."""
         headers: dict[str, str | bytes] = {
             "User-Agent": f"svc/{VERSION}",
             "Accept": "*/*",
@@ -150,14 +146,12 @@ class Forwarder:
         except ConnectionFailed as error:
             return None, str(error.__cause__)
         except (OSError, HTTPException) as error:
-            # If the receiver doesn't speak HTTP, the message contains its first line, which may be long.
+            # If the receiver doesn't speak HTTP, the error has its first line, which may be long.
             return None, str(error)[:MOST_ERROR_CHARACTERS] or type(error).__name__
 
 
 def parse_receiver(url: str) -> SplitResult:
-    """Return the parts of a receiver's URL. Raises UsageError if the URL is not http or https, or contains a
-    password.
-    """
+    """Return the parts of a receiver's URL. Raises UsageError unless it is http or https without a password."""
     try:
         parts = urlsplit(url)
         is_plain = parts.scheme in ("http", "https") and parts.hostname and parts.username is None

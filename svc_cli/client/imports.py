@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         SourceRefreshedDict,
     )
 
-#: The two routes for a URL: `file` imports the document as it is, `page` imports the article of a web page.
+#: `file` imports the document as it is, `page` the article of a web page.
 Door = Literal["file", "page"]
 
 _PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
@@ -23,24 +23,24 @@ _PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """A URL to import, and the fields of the new source."""
+    """A URL to import, and fields of the new source."""
 
     url: str
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Import a web page as a file, or a file as a page, instead of refusing it.
+    #: Import the URL whether it is a file or a web page.
     force: bool = False
-    #: `{url, metadata}` of the webhook to call when the source is ready or has failed.
+    #: `{url, metadata}` of the webhook for when the source is ready or has failed.
     webhook: dict[str, Any] | None = None
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON body of the request, without unset fields."""
+        """Return the JSON body, without unset fields."""
         return {name: value for name, value in asdict(self).items() if value}
 
 
 class ImportCalls(Calls):
-    """The client's methods that import URLs and fetch them again."""
+    """The client's methods to import URLs and fetch them again."""
 
     @overload
     def import_url(
@@ -67,12 +67,11 @@ class ImportCalls(Calls):
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> "Reply[SourceAnswerDict] | Reply[SourceAnswerDict | DryRunDict]":
-        """Ask the service to fetch a URL, and return the new source, which is stored and queued.
+        """Fetch a URL, and return the new source, which is stored and queued.
 
-        Raises ApiError `url_is_web_page` or `url_is_file` (`details.suggested_endpoint` names the other route),
-        `website_url_exists` (`details.source_id` names the existing page), `url_fetch_blocked`, `url_fetch_failed`.
-        Use a new idempotency key for each operation: for a known key, the service returns the first answer again, even
-        if the body differs.
+        Raises ApiError `url_is_web_page` or `url_is_file` (see `details.suggested_endpoint`), `website_url_exists` (see
+        `details.source_id`), `url_fetch_blocked` or `url_fetch_failed`. For a known idempotency key, the service
+        repeats its first answer, even if the body differs.
         """
         path = f"/v1/buckets/{part(bucket)}/{_PATHS[door]}"
         body = wanted.body()
@@ -81,12 +80,12 @@ class ImportCalls(Calls):
         return self._create(path, body, idempotency_key)
 
     def refresh_source(self, source_id: str, *, force: bool = False) -> "SourceRefreshedDict":
-        """Fetch a source's URL again; `changed` is true if its content has changed and will be indexed again."""
+        """Fetch a source's URL again. `changed` is true if its content has changed and will be indexed again."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 
 
 def import_key(bucket_id: str, wanted: ImportRequest, door: Door, epoch: int) -> str:
-    """Derive the idempotency key of an import from the request, so that a repeated run creates no duplicates.
+    """Derive the idempotency key of an import, so that a repeated run creates no duplicates.
 
     `uploads.idempotency_key` explains `epoch`.
     """

@@ -1,4 +1,4 @@
-"""Sends files: in one request, or in an upload session, which can be interrupted and resumed."""
+"""Sends files, in one request or in an upload session that can be resumed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from svc_cli.client.storage import OnSent, Storage
 from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.client.uploads import Description, NewFile
 
-#: A file of at most this size is sent in a single request.
+#: Larger files are sent in an upload session.
 ONE_REQUEST_BYTES = 8 * 1024 * 1024
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 class SessionCalls(Calls):
-    """The client's methods that send files and the bytes of batches, and that open, finish and cancel upload
-    sessions.
-    """
+    """The client's methods to send files and bytes, and for upload sessions."""
 
     def __init__(self, transport: Transport, storage: Storage) -> None:
         super().__init__(transport)
@@ -35,32 +33,31 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> "Reply[UploadDict]":
-        """Open an upload session.
+        """Open an upload session, or return the one with this idempotency key.
 
-        If the key was used before, the existing session is returned. Don't log `upload_url`: anyone who has it can
-        upload.
+        Don't log `upload_url`: anyone who has it can upload.
         """
         body = {**description.body(), "size_bytes": size_bytes}
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
 
     def upload_status(self, bucket: str, session_id: str) -> "UploadStatusDict":
-        """Return how many bytes have arrived and, once the session is finalized, the id of the source."""
+        """Return the number of received bytes and, once finalized, the source's id."""
         return self._get(_path(bucket, session_id))
 
     def send_bytes(
         self, upload_url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None
     ) -> int:
-        """Send the bytes that are not stored yet, reconnecting if needed, and return the number of bytes sent.
+        """Send the missing bytes, reconnecting if needed, and return how many were sent.
 
-        With `resume`, ask the service first how many bytes it has. `on_sent` is called with the size of each block.
+        With `resume`, ask first how many bytes the service has. `on_sent` is called with the size of each block.
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 
     def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswerDict]":
         """Create the source from an uploaded file; a second call returns the same source.
 
-        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if an earlier call created the
-        source and it has been deleted since.
+        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source was deleted
+        since.
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 
@@ -71,7 +68,7 @@ class SessionCalls(Calls):
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
     ) -> "SourceAnswerDict":
-        """Open an upload session, send the bytes, return the source. A call with the same key resumes the session."""
+        """Upload the bytes and return the source. A call with the same key resumes the session."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)
@@ -88,11 +85,10 @@ class SessionCalls(Calls):
         replaces: str | None = None,
         idempotency_key: str | None = None,
     ) -> "SourceAnswerDict":
-        """Send a file, and return the new source, which is stored and queued but not yet searchable.
+        """Send a file, and return the new source, which is queued but not yet searchable.
 
-        The title is the file's name unless another is given. `replaces` is the id of the source that the new one
-        replaces when it is ready. Large files are sent through an upload session. Raises OSError if the file can't be
-        read.
+        The title is the file's name unless given. `replaces` is a source that the new one replaces when it is ready.
+        Raises OSError if the file can't be read.
         """
         name = Path(path).name
         with Path(path).open("rb") as file:
@@ -111,11 +107,11 @@ class SessionCalls(Calls):
             return self.upload(bucket, whole, idempotency_key)
 
     def upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "SourceAnswerDict":
-        """Send a file in one request; return the new source, which is stored and queued but not yet searchable."""
+        """Send a file in one request, and return the new source, which is not yet searchable."""
         return self.send_upload(bucket, file, idempotency_key).body
 
     def send_upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "Reply[SourceAnswerDict]":
-        """Like `upload`, but return the whole reply; `is_replay` is true if it repeats the reply to an earlier call."""
+        """Like `upload`, but return the whole reply. `is_replay` is true if the key was used before."""
         return self._transport.send(
             Request(
                 method="POST",

@@ -1,4 +1,4 @@
-"""The last known state of a source that was waited for."""
+"""The last state of a source that was waited for."""
 
 from typing import NotRequired, TypedDict
 
@@ -6,7 +6,7 @@ from svc_cli.client.types import SourceErrorDict
 
 
 class SettledSource(TypedDict):
-    """The state of a source after a wait. It has all other fields of the source too, unless its status is `gone`."""
+    """A source after a wait. With the status `gone`, it has no more fields."""
 
     id: str
     status: str

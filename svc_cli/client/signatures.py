@@ -1,4 +1,4 @@
-"""Verifies a received webhook call (Standard Webhooks), without a request to the service."""
+"""Verifies a received webhook call (Standard Webhooks), without the service."""
 
 import hmac
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ Verdict = Literal["valid", "expired", "invalid"]
 class Checked:
     """The result of checking a webhook call.
 
-    `expired` means that the signature is correct, but that the call was signed too long ago or in the future.
+    `expired`: the signature is correct, but too old or in the future.
     """
 
     verdict: Verdict
-    #: Why the call is not valid, usually as reported by the Standard Webhooks library.
+    #: Why the call is not valid.
     reason: str | None = None
 
 
@@ -36,7 +36,7 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
     except WebhookVerificationError as error:
         if "timestamp" not in str(error):
             return Checked("invalid", str(error).lower())
-        # The library checks the time first. If the signature is wrong too, report that: it is the worse problem.
+        # The library checks the time first, but a wrong signature is the worse problem.
         is_signed = _is_signed(hook, given, body)
         return (
             Checked("expired", str(error).lower()) if is_signed else Checked("invalid", "no matching signature found")
@@ -47,7 +47,7 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
 
 
 def _is_signed(hook: Webhook, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether the signature is correct, regardless of the timestamp."""
+    """Whether the signature is correct, whatever the time."""
     try:
         moment = datetime.fromtimestamp(float(headers["webhook-timestamp"]), tz=UTC)
         signed = hook.sign(headers["webhook-id"], moment, body.decode())

@@ -1,7 +1,7 @@
-"""Sends bytes to upload URLs with resumable PUTs, separately from API requests.
+"""Sends bytes to upload URLs with resumable PUTs.
 
-A folder of small files takes thousands of PUTs, so each has to be cheap: it reuses a connection and has few headers.
-Anyone who has an upload URL can write to it without an API key, so URLs never appear in errors or logs.
+A folder of small files takes thousands of PUTs, so each must be cheap. Upload URLs need no API key, so they never
+appear in errors or logs.
 """
 
 import http.client
@@ -19,14 +19,14 @@ from svc_cli.client.retries import RetryPolicy, may_pass, parse_retry_after, wai
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 
 TIMEOUT_S = 60.0
-#: A body up to this size is sent in one write with its headers.
+#: A body up to this size is sent together with its headers.
 SMALL_BYTES = 1024 * 1024
 
 OnSent = Callable[[int], None]
 
 
 class Storage:
-    """Sends bytes to upload URLs over kept connections. Threads may share it."""
+    """Sends bytes to upload URLs. Threads may share it."""
 
     def __init__(
         self,
@@ -43,14 +43,14 @@ class Storage:
         self._connections.close()
 
     def stop(self) -> None:
-        """Make all present and future calls of `send` raise `pacing.Stopped`. Bytes that have arrived stay stored."""
+        """Make all calls of `send` raise `pacing.Stopped`, now and later. Sent bytes stay stored."""
         self._stopped.set()
 
     def send(self, url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None) -> int:
-        """Send the bytes that are not stored yet, reconnecting if needed, and return the number of bytes sent.
+        """Send the missing bytes, reconnecting if needed, and return how many were sent.
 
-        With `resume`, ask the service first how many bytes it has. Raises ApiError (`checksum_mismatch`,
-        `session_expired`, …) and NetworkFailed.
+        With `resume`, ask first how many bytes the service has. Raises NetworkFailed and ApiError, such as
+        `checksum_mismatch`.
         """
         offset: int | None = None if resume else 0
         first: int | None = offset
@@ -75,8 +75,7 @@ class Storage:
                 raise BadAnswer("The storage address accepts no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
-        """PUT the bytes from `offset` on, or no bytes if `offset` is None. Returns the number of bytes that the service
-        has stored."""
+        """PUT the bytes from `offset` on, or none if it is None. Returns the number of stored bytes."""
         if self._stopped.is_set():
             raise Stopped
         total, address = content.size_bytes, urlsplit(url)
@@ -95,7 +94,7 @@ class Storage:
             raise _network_failed(address, error) from error
         if response.status not in {200, 308}:
             raise _refusal(response, reply)
-        # `Range: bytes=0-N` shows which bytes are stored; without it, none are stored.
+        # `Range: bytes=0-N` shows the stored bytes; without it, there are none.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
         return total if response.status == 200 else int(last) + 1 if last.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""Sends HTTP requests to the daemon, with retries, and raises every failure as an error of `svc_cli.errors`."""
+"""Sends HTTP requests with retries, and raises failures as errors of `svc_cli.errors`."""
 
 import json
 import re
@@ -27,39 +27,39 @@ T = TypeVar("T")
 Body = TypeVar("Body")
 
 CONNECT_S = 5.0
-#: Block size in bytes for reading long responses.
+#: Block size for reading long responses.
 BLOCK_BYTES = 64 * 1024
-#: The service detects the type of a file itself; guessing it here would give different results on different machines.
+#: The service detects the type, with the same result for all clients.
 UNKNOWN_TYPE = "application/octet-stream"
-#: Bytes not allowed in an idempotency key. They are replaced by 0xFF, so that the service refuses the key.
+#: Bytes not allowed in an idempotency key. The service refuses the 0xFF that replaces them.
 _UNSENDABLE = re.compile(rb"[^!-~]")
-#: Characters that would end the file name in a multipart header; percent-encoded, as HTML5 prescribes.
+#: These would end the file name in a multipart header; percent-encoded, as HTML5 prescribes.
 _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request, which may be sent several times if it has to be retried."""
+    """A request, which may be sent again."""
 
     method: str
     path: str
     params: Mapping[str, str | int] | None = None
     json: Any = None
-    #: The text fields of a multipart body.
+    #: Text fields of a multipart body.
     form: Mapping[str, str] | None = None
-    #: The name and bytes of the file in a multipart body.
+    #: Name and bytes of the file in a multipart body.
     file: tuple[str, bytes] | None = None
     idempotency_key: str | None = None
-    #: Whether the request adds a source, or opens a session or a batch, and so is subject to the service's rate limit.
+    #: Whether the rate limit counts it: it adds a source, or opens a session or batch.
     is_create: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: Read timeout: longest wait for the next bytes of the response, in seconds.
+    #: Maximum seconds to wait for the next bytes of the response.
     silence_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[Body]):
-    """A successful response: status, body and headers."""
+    """A successful response."""
 
     status: int
     body: Body
@@ -67,7 +67,7 @@ class Reply(Generic[Body]):
 
     @property
     def is_replay(self) -> bool:
-        """Whether this is the answer to an earlier request with the same idempotency key."""
+        """Whether this repeats the answer to an earlier request with the same idempotency key."""
         return self.headers.get(headers.IDEMPOTENT_REPLAYED, "").lower() == "true"
 
 
@@ -102,17 +102,17 @@ class Transport:
     def send(self, request: Request) -> Reply[Any]:
         """Send the request, with retries, and return the reply.
 
-        Raises ApiError for an error response, NetworkFailed if the connection keeps breaking, BadAnswer if the response
-        is not JSON. Every request can safely be retried, because create requests have an idempotency key.
+        Raises ApiError, NetworkFailed if the connection keeps breaking, and BadAnswer if the response is not JSON.
+        Retries are safe, because create requests have an idempotency key.
         """
         return self._settle(request, self._try)
 
     def send_json(self, method: str, path: str, body: Any) -> Reply[Any]:
-        """Like `send`, for a request that has a JSON body and is not subject to the rate limit for create requests."""
+        """Like `send`, with a JSON body, for a request that the rate limit doesn't count."""
         return self.send(Request(method=method, path=path, json=body))
 
     def stream(self, request: Request) -> Iterator[dict[str, Any]]:
-        """Yield the events of the response as they arrive. Retries only before the first event; raises like `send`."""
+        """Yield the events of the response as they arrive. Retries only before the first; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
@@ -126,17 +126,16 @@ class Transport:
 
     @contextmanager
     def follow(self, request: Request) -> "Iterator[StreamedEvents]":
-        """Open a stream of events, which the service keeps open. Retries and raises like `send`."""
+        """Open a stream of events that does not end. Retries and raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             yield StreamedEvents(response, partial(self._network_failed, request))
 
     def blocks(self, request: Request) -> Iterator[bytes]:
-        """Yield the bytes of the response as they arrive. Retries only before the first block; raises like `send`."""
+        """Yield the bytes of the response as they arrive. Retries only before the first; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
-            # For a chunked response, `read` would wait for all of the requested bytes; `read1` returns those that have
-            # arrived.
+            # On a chunked response, `read` would wait for all requested bytes.
             read = response.read1 if response.chunked else response.read
             try:
                 while block := read(BLOCK_BYTES):
@@ -147,13 +146,13 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
-        """Send the request until it succeeds, and return the result. Raises the last error if no retry is allowed."""
+        """Send the request until it succeeds. Raises the last error if no retry is allowed."""
         attempt = 0
         while True:
             attempt += 1
             outcome = try_once(request)
-            # The service counts neither refused nor repeated requests against the rate limit. If the connection broke,
-            # assume that the request was counted.
+            # The service doesn't count refused and repeated requests. If the connection broke, it may have counted this
+            # one.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()
@@ -189,7 +188,7 @@ class Transport:
         return refusal if isinstance(refusal, SvcError) else self._no_answer(request, response)
 
     def _open(self, stack: ExitStack, request: Request) -> HTTPResponse:
-        """Send a request and return the response, whose body can be read until `stack` is closed."""
+        """Send a request and return the response, readable until `stack` is closed."""
         body, described = _encode(request)
         if request.idempotency_key is not None:
             described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
@@ -217,7 +216,7 @@ class Transport:
         return failure
 
     def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply[Any] | ApiError | BadAnswer":
-        """Read the response. Return ApiError for an error response, BadAnswer if it is not a response of this API."""
+        """Read the response. BadAnswer means that it is not one of this API."""
         content = response.read()
         try:
             body = json.loads(content, object_hook=ReplyBody) if content else {}
@@ -230,7 +229,7 @@ class Transport:
         found = body.get("error")
         error = found if isinstance(found, dict) else {}
         wait = response.headers.get(headers.RETRY_AFTER)
-        # The OpenAI-compatible routes send `retryable` and the request id in headers only.
+        # OpenAI's routes send `retryable` and the request id only in headers.
         error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
         request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
         refusal = ApiError(response.status, error, request_id)
@@ -247,7 +246,7 @@ class StreamedEvents:
         self._as_failure = as_failure
 
     def records(self) -> Iterator[tuple[str | None, dict[str, Any] | None]]:
-        """Yield the id and the content of each event. A comment has None as its content, and sometimes an id.
+        """Yield the id and content of each event. A comment has no content, but may have an id.
 
         Raises NetworkFailed if the connection breaks.
         """
@@ -263,25 +262,25 @@ class StreamedEvents:
                     yield event_id, event
                     event_id, event = None, None
         except (OSError, HTTPException, ValueError) as error:
-            # If the connection broke in the middle of a line, the line is not valid JSON.
+            # A line that the connection has cut off is not valid JSON.
             raise self._as_failure(error) from error
 
     def abort(self) -> None:
-        """End the stream. Any thread may call this; the thread that reads the stream then gets an error."""
+        """End the stream. Any thread may call this; the reading thread gets an error."""
         abort: Callable[[], None] | None = getattr(self._response, "abort", None)
         if abort is not None:
             abort()
 
 
 class ReplyBody(dict[str, Any]):
-    """A JSON object of a reply. A missing field raises BadAnswer instead of KeyError."""
+    """A JSON object of a reply. A missing field raises BadAnswer."""
 
     def __missing__(self, name: str) -> NoReturn:
         raise BadAnswer(f"A response of the service lacks `{name}`; a proxy may have changed it.")
 
 
 def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str | bytes]]:
-    """Return the encoded body of a request, and the headers that describe it."""
+    """Return the encoded body of a request and its headers."""
     if request.json is not None:
         text = json.dumps(request.json, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode(), {"Content-Type": "application/json"}
@@ -298,7 +297,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
         f"Content-Type: {UNKNOWN_TYPE}\r\n\r\n"
     )
-    # Keep the file's bytes as a separate block: copying them into one body would take time and memory.
+    # Joining the file's bytes with the rest would take time and memory.
     blocks = ["".join(parts).encode(), data, f"\r\n--{boundary}--\r\n".encode()]
     return blocks, {
         "Content-Type": f"multipart/form-data; boundary={boundary}",
@@ -307,7 +306,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether the request can succeed after a pause. One that is larger than the quota of a whole minute never can."""
+    """Whether a pause helps. It never does for a request above the quota of a whole minute."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

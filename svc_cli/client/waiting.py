@@ -1,13 +1,10 @@
-"""Waits until sources and batches are settled, by following the events of the service, or until a task has ended.
+"""Waits until sources and batches are settled, or until a task has ended.
 
-A source is settled when it is ready, has failed, or was deleted. A wait first opens a stream of events. Then it looks
-up the current states, 200 sources with each request, and updates them from the events.
+A source is settled when it is ready, has failed, or was deleted. A wait opens a stream of events, then looks up the
+current states, and updates them from the events.
 
-A service of an older release has no events, so it is polled. The first interval is 20 ms, so that waiting for one small
-file ends almost at once. The interval grows to 1 s while nothing changes, and is reset when a source has settled.
-
-When polling, the states of sources that were sent in batches are read from the batches. Other sources are requested one
-by one if there are few, and read from the list of their bucket if there are many.
+An older service without events is polled, at first every 20 ms, later every second. Sources sent in batches are read
+from the batches. Others are requested one by one, or read from their bucket's list if there are many.
 """
 
 import time
@@ -21,33 +18,32 @@ from svc_daemon.wire import JsonMapping
 
 T = TypeVar("T")
 
-#: The status of a source that was deleted or replaced. Only the client uses it; the service has no such status.
+#: The client's own status for a deleted or replaced source.
 GONE = "gone"
-#: The events after which a source may be settled.
+#: Events after which a source may be settled.
 SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
-#: The events after which a batch may have ended.
+#: Events after which a batch may have ended.
 ENDING = ("batch.completed", "batch.expired")
-#: Error codes by which a service reports that it doesn't have the requested route.
+#: Codes for a route that an older service doesn't have.
 UNKNOWN_ROUTE = ("not_found", "method_not_allowed")
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-#: The polling interval is at least this many seconds for each unsettled source, so that many sources are polled less
-#: often.
+#: Minimum polling interval for each unsettled source, in seconds.
 PAUSE_FOR_EACH_S = 0.001
-#: Up to this many sources are requested one by one; more are read from the list of their bucket.
+#: More sources than this are read from their bucket's list.
 FEW = 8
-#: Number of rows per page when a list is read; few enough to be cheap for the service.
+#: Rows per page of a list, few enough to be cheap for the service.
 PAGE_ROWS = 200
-#: Fields that the items of a batch share with sources.
+#: Fields that a batch's items share with sources.
 _STATE = ("status", "ready", "error", "warnings")
-#: States of an item whose source is in the batch's bucket, or is being added to it.
+#: Statuses of an item whose source is or will be in the batch's bucket.
 _LIVING = frozenset({"queued", "indexing", "active", "failed"})
-#: A string that sorts after every id.
+#: Sorts after every id.
 _BEHIND_ALL = "~"
 
 
 class EventReader(Protocol):
-    """The part of the client that is needed to follow events."""
+    """What a follower of events needs of the client."""
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower: ...
 
@@ -55,13 +51,13 @@ class EventReader(Protocol):
 
 
 class BatchReader(EventReader, Protocol):
-    """The part of the client that is needed to wait for batches."""
+    """What a wait for batches needs of the client."""
 
     def batch(self, batch_id: str, *, items: bool = False) -> JsonMapping: ...
 
 
 class SourceReader(BatchReader, Protocol):
-    """The part of the client that is needed to wait for sources."""
+    """What a wait for sources needs of the client."""
 
     def source(self, source_id: str) -> JsonMapping: ...
 
@@ -69,26 +65,26 @@ class SourceReader(BatchReader, Protocol):
 
 
 class TaskReader(Protocol):
-    """The part of the client that is needed to wait for a task."""
+    """What a wait for a task needs of the client."""
 
     def task(self, task_id: str) -> JsonMapping: ...
 
 
 class Watch:
-    """The sources to wait for, with the last known state of each."""
+    """The sources to wait for, with their last known states."""
 
     def __init__(
         self, source_ids: Iterable[str], bucket: str | None = None, batches: Mapping[str, str] | None = None
     ) -> None:
-        """`batches` maps the ids of sources that were sent in batches to the ids of their batches."""
-        #: The last known state by id, in the order given.
+        """`batches` maps ids of sources to the ids of the batches in which they were sent."""
+        #: Last known states by id, in the given order.
         self.seen: dict[str, Any] = {source_id: {} for source_id in source_ids}
-        #: A bucket that contains all of the sources; its list is read if many of them are unsettled.
+        #: A bucket with all of the sources; its list is read if many are unsettled.
         self.bucket = bucket
         self.failed_count = 0
-        #: The ids of unsettled sources, in the order given; the values are not used.
+        #: Ids of unsettled sources, in the given order; the values are not used.
         self._open = dict.fromkeys(self.seen)
-        #: For each batch, oldest first, the ids of the sources whose states are read from the batch.
+        #: For each batch, oldest first, the sources whose states are read from it.
         self.in_batches: dict[str, set[str]] = {}
         for source_id, batch_id in sorted((batches or {}).items(), key=lambda pair: pair[1]):
             self.in_batches.setdefault(batch_id, set()).add(source_id)
@@ -110,7 +106,7 @@ class Watch:
 
 
 def is_settled(source: JsonMapping) -> bool:
-    """Whether the source's state stays the same until a request changes the source."""
+    """Whether the source changes only by another request."""
     return bool(source.get("ready") or source.get("status") in {"failed", GONE})
 
 
@@ -125,7 +121,7 @@ def wait_until_settled(
 ) -> dict[str, Any]:
     """Wait until every source is settled, and return the last states by id.
 
-    A source that was deleted or replaced in the meantime has the status `gone`. Raises WaitTimedOut after `timeout_s`.
+    Deleted and replaced sources have the status `gone`. Raises WaitTimedOut after `timeout_s`.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     with following(client, SETTLING) as follower:
@@ -150,7 +146,7 @@ def wait_until_settled(
 
 
 def look_up(client: EventReader, watch: Watch) -> None:
-    """Look up the state of every unsettled source, many with one request."""
+    """Look up the states of all unsettled sources."""
     for some in batched(watch.open_ids, LOOKUP_IDS):
         found = client.look_up_sources(some)
         for source in found["sources"]:
@@ -166,7 +162,7 @@ def batched(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 @contextmanager
 def following(client: EventReader, types: Sequence[str]) -> Iterator[EventFollower | None]:
-    """Follow events of these types; yield None if the service is of a release that has no events."""
+    """Follow events of these types; yield None if an older service has no events."""
     with ExitStack() as stack:
         follower: EventFollower | None = None
         try:
@@ -182,7 +178,7 @@ def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping
     for event in events:
         source_id, data = event.get("source_id"), event.get("data", {})
         if source_id is None:
-            # After a RESYNC event, or when the search index was rebuilt, the known states may be wrong.
+            # After a RESYNC or a rebuilt index, the known states may be wrong.
             look_up(client, watch)
         elif source_id in watch.seen and event["type"] in ("source.deleted", "source.replaced"):
             watch.see(source_id, _gone(source_id, data.get("replaced_by")))
@@ -218,7 +214,7 @@ def wait_for_task(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> JsonMapping:
-    """Wait until the task has ended, and return it; `on_change` is called with its progress. Raises WaitTimedOut."""
+    """Wait until the task has ended, and return it. `on_change` gets its progress. Raises WaitTimedOut."""
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
     while not (task := client.task(task_id)).get("finished_at"):
@@ -243,9 +239,9 @@ def wait_for_batches(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until every batch has ended. The keys of `seen` are batch ids; its values are set to the last states.
+    """Wait until every batch has ended. `seen` has the batch ids as keys, and gets the last states.
 
-    `on_change` is called with the number of batches that have ended. Raises WaitTimedOut.
+    `on_change` gets the number of ended batches. Raises WaitTimedOut.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
@@ -253,7 +249,7 @@ def wait_for_batches(
         return
     with following(client, ENDING) as follower:
         while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
-            # Look only at the oldest batch; the later ones usually end after it.
+            # Later batches usually end after the oldest one.
             seen[left[0]] = client.batch(left[0])
             if seen[left[0]]["terminal"]:
                 pause_s = FIRST_PAUSE_S
@@ -284,14 +280,14 @@ def _look(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_through_batches(client: SourceReader, watch: Watch) -> None:
-    """Read the batches, oldest first, up to the first one with unsettled sources: they are indexed in this order.
+    """Read the batches, oldest first, up to the first one with unsettled sources.
 
-    A source that was deleted, or removed from the bucket of its batch, is requested on its own instead.
+    They are indexed in this order. A source that is no longer in its batch's bucket is requested on its own.
     """
     for batch_id, source_ids in list(watch.in_batches.items()):
         items = [item for item in client.batch(batch_id, items=True)["items"] if item["knowledge_id"] in source_ids]
         if not all("warnings" in item for item in items):
-            # A service of an older release does not send all fields, so its batches can't be used.
+            # An older service does not send all fields.
             watch.in_batches.clear()
             return
         for item in items:
@@ -303,13 +299,13 @@ def _look_through_batches(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
-    """Read the bucket's list from the oldest unsettled source on, and stop after the first page with such a source.
+    """Read the bucket's list from the oldest unsettled source on, up to the first page with such a source.
 
-    The list is sorted by age, and documents are indexed in that order. So each call reads about one page, and all calls
-    together read the list little more than once. A source that is missing from its page is requested on its own.
+    Documents are indexed in the order of the list, so each call reads about one page. Sources missing from their page
+    are requested on their own.
     """
     wanted = set(open_ids)
-    # A prefix of an id sorts before the id, so the list begins with the source itself.
+    # A prefix of an id sorts before the id, so the list begins with the source.
     rest, after = sorted(open_ids), min(open_ids)[:-1]
     while rest:
         page = client.sources_page(str(watch.bucket), {"status": "all", "limit": PAGE_ROWS, "after": after})

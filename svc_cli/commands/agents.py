@@ -23,7 +23,7 @@ app = new_app(
     "svc ask --agent hr how long is parental leave",
 )
 
-#: The value that removes a setting, such as `--top-k none`.
+#: Removes a setting, as in `--top-k none`.
 NONE = "none"
 AgentArgument = Annotated[
     str,
@@ -97,9 +97,10 @@ class AgentOptions:
     dry_run: DryRunOption = False
 
     def sent(self, client: "Client") -> Json:
-        """Build the request body from the given options, with source names resolved to ids.
+        """Build the request body, with source names resolved to ids.
 
-        Raises UsageError for an invalid option, ApiError if a name fits no source, SourceAmbiguous if it fits several.
+        Raises UsageError for an invalid option, ApiError or SourceAmbiguous for a name that fits none or several
+        sources.
         """
         try:
             filters = None if self.filters is None else json.loads(self.filters)
@@ -130,10 +131,7 @@ class AgentOptions:
 
 
 def _number(flag: str, text: str, kind: type[int] | type[float]) -> int | float | None:
-    """Convert the text to a number, or to None if it is `none`; the service checks the range.
-
-    Raises UsageError if the text is neither.
-    """
+    """Convert the text to a number, or `none` to None. Raises UsageError."""
     if text.strip().casefold() == NONE:
         return None
     with suppress(ValueError):

@@ -17,7 +17,7 @@ from svc_daemon.wire import Json, JsonMapping
 app = new_app()
 
 
-#: Maximum width of a quote, in columns, if standard output is not a terminal.
+#: Maximum width of a quote without a terminal.
 PLAIN_COLUMNS = 100
 NOT_ALL = "some sentences of the answer are not supported by a source."
 SHORTENED = {
@@ -62,7 +62,7 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
     if not question.strip():
         raise UsageError("The question is empty.")
     with call.client() as client:
-        # An agent has its own buckets, so the bucket from the settings is used only without an agent.
+        # An agent has its own buckets.
         default = None if flags.agent else call.settings.get("bucket")
         buckets = flags.bucket or ([default] if default else [])
         body: Json = {
@@ -89,7 +89,7 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
 
 
 def _follow(console: Console, events: Iterator[Json]) -> Json:
-    """Print the answer as it arrives, and return the complete answer."""
+    """Print the answer as it arrives, and return it."""
     answer: Json = {}
     for event in events:
         console.event(event)
@@ -104,12 +104,12 @@ def _follow(console: Console, events: Iterator[Json]) -> Json:
 
 
 def clean_text(text: str) -> str:
-    """Escape control characters that could affect a terminal, and keep line breaks."""
+    """Escape control characters, but keep line breaks."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
 def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
-    """Render one block per source: number, title and location, with the quote below."""
+    """Render number, title and location of each source, with the quote below."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     blocks = []
     for source in sources:

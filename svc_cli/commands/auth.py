@@ -106,7 +106,7 @@ def token(call: Invocation) -> None:
 
 
 def _reach(call: Invocation) -> tuple[ServiceAddress, DaemonHealth]:
-    """Find the service in use, without checking whether it accepts the key."""
+    """Find the service in use, whether or not it accepts the key."""
     autostart = not call.flags.no_autostart
     destination, health, _ = reach(call.settings, call.console, base_url=call.flags.base_url, autostart=autostart)
     return destination, health

@@ -18,7 +18,7 @@ BATCH_PREFIX = "bat_"
 @app.callback()
 def group() -> None:
     """Show the state of files that were uploaded together as a batch."""
-    # Without this callback, Typer would turn a group of one command into that command.
+    # Without this callback, Typer would make a group of one command that command.
 
 
 @command(app, "show", "svc batch show bat_01k3zq8q4y7x --items")
@@ -34,7 +34,7 @@ def show(
 
 
 def render_batch(console: Console, batch: JsonMapping) -> str:
-    """Render a batch, with its files if the response contains them."""
+    """Render a batch, with its files if there are any."""
     counters = batch["counters"]
     counts = "  ".join(f"{counters[name]} {name}" for name in counters if name != "total" and counters[name])
     head = fields(

@@ -1,4 +1,4 @@
-"""Carries out `svc bucket export` and `svc bucket import`, which write a bucket to a file and read it from one."""
+"""`svc bucket export` and `svc bucket import`."""
 
 import time
 from functools import partial
@@ -20,7 +20,7 @@ from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 @resumable
 def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None, *, no_vectors: bool) -> None:
-    """Write the bucket to the file, and report what the file contains."""
+    """Write the bucket to the file, and report its content."""
     began_s = time.monotonic()
     with call.client() as client, call.progress() as progress:
         timeout_s = parse_duration(timeout)
@@ -52,9 +52,9 @@ def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None,
 
 @resumable
 def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
-    """Check the file, add the sources that the bucket lacks, and report the result for each."""
+    """Check the file, add the sources that the bucket lacks, and report each."""
     began_s = time.monotonic()
-    # Report an invalid duration before anything is changed.
+    # Report an invalid duration before anything changes.
     parse_duration(flags.timeout)
     with call.progress() as progress:
         opened = open_export(Path(flags.file), progress)
@@ -77,7 +77,7 @@ def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
 
 
 def _describe_vectors(sender: VectorSender) -> str:
-    """Return a sentence on how many vectors of the export the service kept; an empty string if the export has none."""
+    """Describe how many vectors of the export the service kept, if it has any."""
     if not sender.found:
         return ""
     if sender.kept == sender.found:
@@ -89,7 +89,7 @@ def _describe_vectors(sender: VectorSender) -> str:
 def _add_missing(
     call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
 ) -> tuple[list[str], VectorSender]:
-    """Send the sources that the bucket lacks. Returns the labels of all entries, and the sender of their vectors."""
+    """Send the sources that the bucket lacks. Returns the labels of all entries, and the sender of vectors."""
     client, manifest = run.client, opened.archive.manifest
     jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
     check_limits(manifest, limits)

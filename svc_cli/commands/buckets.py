@@ -1,4 +1,4 @@
-"""`svc bucket …`: creates, shows, changes and deletes buckets, which are named collections of sources."""
+"""`svc bucket …`: creates, shows, changes and deletes buckets."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -135,7 +135,7 @@ def set_fields(
 
 
 def _given(name: str | None, description: str | None, meta: list[str] | None, chunking: Json | None) -> Json:
-    """Build the request body for creating or changing a bucket, with only the fields that were given."""
+    """Build the request body for a bucket from the given fields."""
     fields_named = {
         "name": name,
         "description": description,
@@ -146,14 +146,14 @@ def _given(name: str | None, description: str | None, meta: list[str] | None, ch
 
 
 def _chunking(size: int | None, overlap: int | None) -> Json | None:
-    """Build the chunking settings; None if no option is given. Chunks have 80 % to 110 % of the target size."""
+    """Build the chunking settings, if any. Chunks have 80 % to 110 % of the target size."""
     sizes = {} if size is None else {"target": size, "min": size * 4 // 5, "max": size * 11 // 10}
     overlaps = {} if overlap is None else {"overlap": overlap}
     return {**sizes, **overlaps} or None
 
 
 def _left(bucket: JsonMapping) -> int:
-    """Return how many sources are still to be split into passages again."""
+    """Return how many sources still must be split into passages again."""
     return int(bucket["bucketStore"].get("rechunking_member_count", 0))
 
 
@@ -314,7 +314,7 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
 
 
 def _wait_for_deletion(call: Invocation, client: "Client", answer: JsonMapping, timeout_s: float | None) -> JsonMapping:
-    """Wait until the deletion task has ended, and return the answer with its outcome."""
+    """Wait for the deletion task, and return the answer with its outcome."""
     with call.progress() as progress:
         progress.begin("deleting", answer["deletion"]["total"])
         task = wait_for_task(client, answer["deletion"]["task_id"], timeout_s, progress.update)

@@ -1,4 +1,4 @@
-"""`svc cite verify`: checks each quote of an answer against the stored file, which the daemon extracts again."""
+"""`svc cite verify`: checks each quote of an answer against the stored file."""
 
 import json
 import sys
@@ -22,13 +22,13 @@ app = new_app("Check the quotes of an answer against the stored files.")
 
 
 PROVEN = "proven"
-#: The names of the fields with the start and the end of a quote in its source's text, as character offsets.
+#: The start and end of a quote in its source's text, as offsets.
 PLACE_FIELDS = ("char_start", "char_end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """One quote of an answer, with the location that the answer gives for it."""
+    """One quote of an answer, with its location."""
 
     number: int
     source_id: str
@@ -39,7 +39,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The result of checking one quote."""
+    """The result for one quote."""
 
     number: int
     source_id: str
@@ -54,7 +54,7 @@ class Proof:
 @app.callback()
 def group() -> None:
     """Check the quotes of an answer against the stored files."""
-    # Without this callback, Typer would turn a group of one command into that command.
+    # Without this callback, Typer would make a group of one command that command.
 
 
 @command(
@@ -100,10 +100,7 @@ def verify(
 
 
 def read_quotes(document: Any, name: str) -> list[Quote]:
-    """Read the quotes from an answer of `/v1/responses` or `/v1/chat/completions`, or from a page of search results.
-
-    Raises UsageError if the document is none of these.
-    """
+    """Read the quotes from an answer of the API or a page of search results. Raises UsageError for anything else."""
     listed = document.get("sources", document.get("data")) if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise UsageError(
@@ -128,7 +125,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
 
 
 def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
-    """Check each quote against its source; each source is read only once."""
+    """Check each quote; each source is read only once."""
     readings: dict[str, JsonMapping | None] = {}
     for quote in quotes:
         if quote.source_id not in readings:
@@ -151,10 +148,7 @@ def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
 
 
 def prove(quote: Quote, reading: JsonMapping | None) -> tuple[str, str]:
-    """Return the result for one quote, and a sentence that explains it.
-
-    `reading` is the source, extracted again; None if the source was deleted.
-    """
+    """Return the result for one quote, and a sentence that explains it. `reading` is None if the source was deleted."""
     if reading is None:
         return "source_gone", "the source was deleted or replaced"
     content = reading["content"]
@@ -168,7 +162,7 @@ def prove(quote: Quote, reading: JsonMapping | None) -> tuple[str, str]:
 
 
 def _find_quote(quote: Quote, text: str, chunks: list[JsonMapping]) -> tuple[str, str]:
-    """Check whether the quote is at its location in the text, and on its page and lines."""
+    """Check that the quote is at its location in the text, and on its page and lines."""
     place = quote.location
     if not quote.quote or quote.quote not in text:
         return "not_found", "the source does not contain these words"
@@ -186,10 +180,10 @@ def _find_quote(quote: Quote, text: str, chunks: list[JsonMapping]) -> tuple[str
 
 
 def _has_lines(around: list[JsonMapping], first: Any, last: Any) -> bool:
-    """Whether the quote's line range, `first` to `last`, fits the lines of the passages around the quote.
+    """Whether the quote's lines fit those of the passages around it.
 
-    Line numbers are None for formats that have no lines. The source may have been split differently since the answer
-    was given, so the range of the quote may lie inside the range of the passages, or contain it.
+    Line numbers are None for formats without lines. Passages may have been split differently since the answer, so
+    either range may contain the other.
     """
     lines: list[tuple[int, int]] = [(at["line_start"], at["line_end"]) for at in around if at["line_start"] is not None]
     if not isinstance(first, int) or not isinstance(last, int) or not lines:

@@ -1,4 +1,4 @@
-"""`svc completion`: prints the script with which a shell completes commands, flags and values."""
+"""`svc completion`: prints a shell's completion script."""
 
 from typing import Annotated, Literal
 

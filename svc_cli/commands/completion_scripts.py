@@ -1,10 +1,10 @@
-"""The completion scripts: for each shell, a generic function and a table of the commands and flags."""
+"""The completion scripts: for each shell, a function and a table of commands and flags."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from svc_cli.commands.completion_words import CommandPlace, Flag
 
-#: The command with which the scripts list buckets; it never starts the daemon.
+#: Lists buckets in the scripts; never starts the daemon.
 BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"
 
 _BASH_HEAD = """\
@@ -181,7 +181,7 @@ def powershell(places: Sequence[CommandPlace]) -> str:
             values = ("BUCKET",) if flag.kind == "bucket" else flag.choices
             texts = ", ".join(map(_doubled, (flag.help, *values)))
             flags += [f"{_doubled(name)} = @({texts})" for name in flag.names]
-        # Without a leading comma, PowerShell would flatten a list that contains only one pair.
+        # Otherwise PowerShell would flatten a list with one pair.
         start = ", " if len(words) == 1 else ""
         lines.append(
             f"    {_doubled(place.path)} = @{{ Words = @({start}{pairs}); Flags = @{{ {'; '.join(flags)} }} }}"
@@ -196,12 +196,12 @@ SCRIPTS: dict[str, Callable[[Sequence[CommandPlace]], str]] = {
     "powershell": powershell,
 }
 
-#: For each shell, the name of its script in `completions/`; the shells require these names.
+#: The scripts in `completions/`, named as the shells require.
 FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "svc.ps1"}
 
 
 def _flags_with_values(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
-    """For each flag that takes a value, yield a shell pattern for the words before the value, and the flag."""
+    """For each flag with a value, yield a shell pattern for the words before it, and the flag."""
     for place in places:
         for flag in place.flags:
             if flag.kind != "none":
@@ -213,10 +213,10 @@ def _alternatives(texts: Iterator[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote the text with single quotes for zsh and fish."""
+    """Quote the text for zsh and fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\u2019") + "'"
 
 
 def _doubled(text: str) -> str:
-    """Quote the text with single quotes for PowerShell."""
+    """Quote the text for PowerShell."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,10 +1,10 @@
-"""Collects the words that a shell can complete (commands, flags and values) from the definitions of the commands."""
+"""Collects the commands, flags and values that a shell can complete."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-#: The kind of value that a flag or argument takes: none, one of several words, a bucket, or any text.
+#: The value of a flag or argument: none, one of several words, a bucket, or any text.
 Kind = Literal["none", "choice", "bucket", "free"]
 
 
@@ -20,19 +20,19 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
-    """A command or group, identified by its path, such as `svc bucket ls`."""
+    """A command or group, by its path, such as `svc bucket ls`."""
 
     path: str
-    #: The name and help of each subcommand.
+    #: Name and help of each subcommand.
     commands: tuple[tuple[str, str], ...]
     flags: tuple[Flag, ...]
-    #: The kind of value of the first argument.
+    #: The value of the first argument.
     argument: Kind
     choices: tuple[str, ...] = ()
 
 
 def grammar_of(root: Any) -> list[CommandPlace]:
-    """List every command and group, parents first. `root` is the `svc` command; Typer has no public type for it."""
+    """List every command and group, parents first. `root` is the `svc` command."""
     return list(_places(root, "svc"))
 
 
@@ -75,6 +75,6 @@ def _choices(parameter: Any) -> tuple[str, ...]:
 
 
 def _first_sentence(text: str | None) -> str:
-    """Return the first sentence of a help text, without any part in square brackets."""
+    """Return the first sentence of a help text, without square brackets."""
     line = " ".join((text or "").split("\n\n")[0].split()).split("  [")[0].split(" [")[0]
     return line.split(". ")[0].rstrip(".")

@@ -1,4 +1,4 @@
-"""`svc config …`: shows every setting and its origin, and changes settings in the user's file."""
+"""`svc config …`: shows settings and their origins, and changes the user's file."""
 
 import json
 import os
@@ -91,7 +91,7 @@ def list_(
     ):
         variable = f"SVC_{name.upper()}"
         found.append(SettingValue(name, str(folder), f"environment {variable}" if environ.get(variable) else "default"))
-    # Look up the key without sending a request to the service.
+    # Look up the key without a request to the service.
     address = call.settings.find("base_url", call.flags.base_url)
     installation = Installation(environ)
     local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"
@@ -107,7 +107,7 @@ def list_(
 
 
 def write_file(file: Path, values: dict[str, Any]) -> None:
-    """Write settings as TOML: names without a dot first, then a table for each prefix, such as `[upload]`."""
+    """Write settings as TOML, with a table for each prefix, such as `[upload]`."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lines = [f"{name} = {_toml(value)}" for name, value in values.items() if "." not in name]
     tables = sorted({name.partition(".")[0] for name in values if "." in name})
@@ -130,7 +130,7 @@ def _known(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Convert a value to TOML; strings, numbers, booleans and lists of strings have the same syntax in JSON."""
+    """Convert a value to TOML, which here has the syntax of JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 

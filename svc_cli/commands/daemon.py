@@ -45,7 +45,7 @@ def run(
     _warn_of_exposure(call, listen)
     call.console.out.flush()
     program, *arguments = installation.command(listen, faults)
-    # The daemon replaces this process, so it receives the signals, and the caller gets its exit code.
+    # The daemon replaces this process, so it gets the signals, and the caller its exit code.
     os.execve(program, [program, *arguments], installation.child_environ())  # noqa: S606 - our own interpreter
 
 
@@ -126,14 +126,14 @@ def install(
 ) -> None:
     """Install services that start at each login: the daemon, and the watcher of folders added with `svc watch add`.
 
-    They are user services of systemd, or launchd agents on macOS. They keep the variables of the current
-    environment that begin with SVC_, SSL_CERT_ or OTEL_, but no API key.
+    They are user services of systemd, or launchd agents on macOS. They keep the variables of the current environment
+    that begin with SVC_, SSL_CERT_ or OTEL_, but no API key.
     """
     environ = call.settings.environ
     manager = manager_for(environ)
     units = _units_of(manager, services_of(environ, backups))
     if not show:
-        # Stop a running daemon, because it holds the lock of the data directory, which the new service needs.
+        # A running daemon locks the data directory, which the new service needs.
         Installation(environ).stop()
         for unit in units:
             unit.path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def _remove(units: list[Unit]) -> None:
 
 
 def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: str) -> None:
-    """Show what was done with each service file. If `done` is empty, show the content of each file instead."""
+    """Show what was done with each service file, or its content if `done` is empty."""
     value = {
         "installed": installed,
         "units": [{"name": unit.name, "path": str(unit.path), "text": unit.text} for unit in units],
@@ -180,7 +180,7 @@ def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: s
 
 
 def follow_lines(call: Invocation, installation: Installation, count: int) -> None:
-    """Show the last lines, then each line added to the log, across log rotations, until interrupted."""
+    """Show the last lines, then new ones, across log rotations, until interrupted."""
     lines, place = installation.read_log(None)
     lines = lines[-count:] if count else []
     while True:
@@ -240,7 +240,7 @@ def _warn_of_exposure(call: Invocation, listen: str | None) -> None:
 
 
 def _readable(console: Console, line: str) -> str:
-    """Format a log line: time, level and message on a terminal, otherwise the line as it is."""
+    """Format a log line for a terminal; otherwise return it as it is."""
     parsed = _parsed(line)
     if not is_terminal(console.out) or not isinstance(parsed, dict):
         return clean(line)

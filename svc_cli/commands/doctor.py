@@ -1,4 +1,4 @@
-"""`svc doctor`: checks everything an installation needs, and prints a line per check, with a hint for each problem."""
+"""`svc doctor`: checks an installation, with a hint for each problem."""
 
 import os
 import platform
@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: The daemon refuses uploads if less than 2 % of the disk is free. The limit is at least `LEAST_FREE_BYTES` and at
-#: most `MOST_RESERVED_BYTES`.
+#: The least and the most free space that the daemon requires for uploads; between them, 2 % of the disk.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
-#: A certificate that expires sooner is reported. Certificates are usually renewed a month before they expire, so in
-#: this case the renewal has probably failed.
+#: A certificate that expires sooner is reported: its renewal has probably failed.
 RENEW_BEFORE = timedelta(days=14)
 
 
@@ -44,7 +42,7 @@ class Finding:
 
 
 Check = Callable[[Invocation], Iterator[Finding]]
-#: The checks by name, in the order of the report.
+#: By name, in the order of the report.
 CHECKS: dict[str, Check] = {}
 
 
@@ -115,7 +113,7 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
 
 
 def least_free_bytes(total_bytes: int) -> int:
-    """Return the free space in bytes below which the daemon refuses uploads, unless a limit is configured."""
+    """Return the free bytes below which the daemon refuses uploads by default."""
     return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 
@@ -177,7 +175,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if writing["state"] == "off":
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
-        # A failure and not a warning, because every question gets an error while the model's server fails.
+        # Not a warning, since every question gets an error now.
         hint = "`svc daemon restart` applies changed settings."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:
@@ -185,7 +183,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
 
 
 def _agents(client: "Client") -> list[Finding]:
-    """Return a finding for each agent with a broken policy, or a single finding if no policy is broken."""
+    """Return a finding for each agent with a broken policy, or one for all."""
     try:
         agents = client.agents()["agents"]
     except ApiError as error:

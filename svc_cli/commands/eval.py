@@ -1,4 +1,4 @@
-"""`svc eval`: measures how well searches find the expected passages, for example as a check in CI."""
+"""`svc eval`: measures how well searches find the expected passages."""
 
 import itertools
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Maximum width of a query in the table, in columns.
+#: Maximum width of a query in the table.
 NAME_COLUMNS = 60
 DEFAULT_K = 10
 
@@ -58,10 +58,10 @@ class EvalFlags:
     )
 
     def scope(self, call: Invocation) -> "EvalScope":
-        """Return the buckets, agent, mode and number of results for the searches."""
+        """Return what the searches have in common: buckets, agent, mode and number of results."""
         from svc_cli.evals.scopes import EvalScope
 
-        # An agent has its own buckets, so the bucket from the settings is used only without an agent.
+        # An agent has its own buckets.
         default = None if self.agent else call.settings.get("bucket")
         return EvalScope(
             buckets=tuple(self.bucket or ([default] if default else [])),
@@ -111,7 +111,7 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
 
 
 def _writable(path: str | None) -> Path | None:
-    """Return the path of the report. Raises UsageError, before any query is sent, if the file can't be written."""
+    """Return the path of the report. Raises UsageError early if it can't be written."""
     if path is None:
         return None
     report = Path(path)
@@ -131,7 +131,7 @@ def _writable(path: str | None) -> Path | None:
 
 
 def _render(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
-    """Render the report: a table of queries, the reason for each miss, the means, and the thresholds not reached."""
+    """Render the report: queries, reasons for misses, means, and thresholds not reached."""
     from svc_cli.evals.summaries import describe
 
     rows, misses = [], []

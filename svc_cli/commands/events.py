@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: How long `--follow` waits for a service that has stopped, and its pause between two attempts to connect, in seconds.
+#: Seconds that `--follow` waits for a stopped service, and between two attempts.
 RETURN_S, RETURN_PAUSE_S = 60.0, 0.5
 
 
@@ -50,7 +50,7 @@ class EventFlags:
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="Show at most N events.")] = None
 
     def filters(self) -> dict[str, str | int]:
-        """Build the query parameters for the list of events."""
+        """Build the query parameters."""
         wanted = {name: getattr(self, name) for name in ("types", "bucket", "key", "after", "limit")}
         return {name: value for name, value in wanted.items() if value is not None}
 
@@ -77,7 +77,7 @@ def events(call: Invocation, flags: EventFlags) -> None:
 
 
 def _follow(call: Invocation, flags: EventFlags) -> NoReturn:
-    """Show events as they happen. If the service stops, wait up to RETURN_S, and continue after the last event."""
+    """Show events as they happen. If the service stops, wait up to RETURN_S, and continue."""
     from svc_cli.client.events import LATEST
 
     filters, until_s = flags.filters(), -math.inf
@@ -111,7 +111,7 @@ def _show_all(call: Invocation, follower: "EventFollower") -> NoReturn:
 
 
 def line_of(event: JsonMapping) -> str:
-    """Format an event as a line: its time and type, what it is about, and details."""
+    """Format an event as a line."""
     data: JsonMapping = event["data"]
     about = data.get("title") or data.get("slug") or data.get("name")
     subject = event.get("source_id") or event.get("batch_id") or event.get("bucket_id")

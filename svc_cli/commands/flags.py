@@ -10,7 +10,7 @@ ProgressStyle = Literal["auto", "bar", "plain", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """The common flags, in the form in which Typer declares options."""
+    """The common flags, as Typer declares options."""
 
     json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")] = False
     ndjson: Annotated[bool, typer.Option("--ndjson", help="Print each result as it arrives, as a line of JSON.")] = (
@@ -39,7 +39,7 @@ class Flags:
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when a command fails.")] = False
 
     def over(self, other: "Flags | None") -> "Flags":
-        """Return these flags, with the values of `other` (the flags before the command) for those that are not set."""
+        """Return these flags; those not set are taken from `other`, the flags before the command."""
         if other is None:
             return self
         return Flags(**{each.name: getattr(self, each.name) or getattr(other, each.name) for each in fields(Flags)})

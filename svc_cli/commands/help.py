@@ -1,4 +1,4 @@
-"""`svc help`: shows the help of svc or of a command."""
+"""`svc help`: shows the help of a command."""
 
 from difflib import get_close_matches
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Formats the help of a command: first its own options, then the common options, then the examples."""
+"""Formats the help of a command: its own options, the common ones, then examples."""
 
 import re
 from collections.abc import Iterable
@@ -9,27 +9,27 @@ from typer.core import TyperCommand, TyperGroup
 from svc_cli.commands.flags import Flags
 from svc_cli.commands.parameters import convert_late
 
-#: The context settings that every command inherits.
+#: Context settings for every command.
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
-#: The names of the options that every command has.
+#: Options of every command.
 COMMON = frozenset(Flags.__dataclass_fields__) | {"help"}
-#: A range in the format of Typer, such as `[1<=x<=50]`.
+#: A range as Typer shows it, such as `[1<=x<=50]`.
 _RANGE = re.compile(r"  \[[^\[\]]*[<>]=?[^\[\]]*\]$")
 
 
 class HelpfulCommand(TyperCommand):
-    """A command; its epilog contains the examples, one per line."""
+    """A command. Its epilog has the examples, one per line."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return convert_late(super().get_params(ctx))
 
     def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002 - the list of commands wraps its lines
-        """Return the first sentence of the help, however long it is."""
+        """Return the first sentence of the help, however long."""
         return super().get_short_help_str(limit=1000)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments for the usage line, with optional arguments in brackets."""
+        """Return the arguments for the usage line, optional ones in brackets."""
         pieces = ["[OPTIONS]"]
         for each in self.get_params(ctx):
             if each.param_type_name == "argument":
@@ -38,7 +38,7 @@ class HelpfulCommand(TyperCommand):
         return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and options, with the common options in their own section."""
+        """Write arguments, options and common options in sections."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Common options": []}
         for parameter in self.get_params(ctx):
             if parameter.param_type_name == "argument":
@@ -56,7 +56,7 @@ class HelpfulCommand(TyperCommand):
 
 
 class HelpfulGroup(TyperGroup):
-    """A group of commands; its epilog contains examples, one per line."""
+    """A group of commands. Its epilog has the examples, one per line."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return convert_late(super().get_params(ctx))
@@ -66,7 +66,7 @@ class HelpfulGroup(TyperGroup):
 
 
 def write_examples(formatter: Any, lines: Iterable[str]) -> None:
-    """Write each example on one line, however long, so that it can be copied."""
+    """Write each example on one line, so that it can be copied."""
     if text := "".join(f"  {line}\n" for line in lines):
         with formatter.section("Examples"):
             formatter.write(text)

@@ -1,4 +1,4 @@
-"""`svc ignore`: shows which files a sync skips, and which rule excludes them. Works without a service."""
+"""`svc ignore`: shows which files a sync skips, and why, without a service."""
 
 import sys
 from dataclasses import asdict
@@ -66,6 +66,6 @@ def list_ignored(
 
 
 def _exclude(call: Invocation, root: Path) -> tuple[str, ...]:
-    """Return the patterns that exclude files of this folder: those of its mapping in svc.toml, and `sync.exclude`."""
+    """Return the patterns that exclude files of this folder: those of svc.toml, and `sync.exclude`."""
     known = next((each for each in project_mappings(call) if each.folder.resolve() == root.resolve()), None)
     return (*(known.exclude if known else ()), *call.settings.get("sync.exclude"))

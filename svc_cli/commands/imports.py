@@ -31,7 +31,7 @@ from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 app = new_app()
 
-#: Number of concurrent imports. More would help little, because the service accepts only five new sources per second.
+#: Number of concurrent imports. The service accepts only five new sources per second.
 JOBS = 4
 
 
@@ -84,7 +84,7 @@ class ImportFlags:
     dry_run: DryRunOption = False
 
     def checked(self, call: Invocation) -> "ImportPlan":
-        """Combine the flags with the settings. Raises UsageError if they contradict each other."""
+        """Combine flags and settings. Raises UsageError for contradictions."""
         urls = tuple(dict.fromkeys(self.urls))
         if self.force and self.kind is None:
             raise UsageError("--force needs --as.", hint="add --as file or --as page.")
@@ -115,12 +115,12 @@ class ImportFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:
-    """What to import and how, as given by flags and settings."""
+    """What to import and how."""
 
     urls: tuple[str, ...]
     bucket: str
     kind: Kind
-    #: A template for the request of each URL; only its `url` is replaced.
+    #: The request for each URL, with another `url`.
     pattern: ImportRequest
     is_refresh: bool
     wait: Literal["ready", "accepted"]
@@ -168,7 +168,7 @@ def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPl
     known = look(client, plan.bucket)
     known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
     if known.bucket_id is None:
-        # In a dry run, a missing bucket is not created. It would contain nothing, so every URL would be a new source.
+        # A missing bucket is not created in a dry run, and would be empty.
         run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
         return
     options = ImportOptions(

@@ -1,4 +1,4 @@
-"""Renders the files of a report: failed files grouped by cause, skipped files by reason."""
+"""Renders the files of a report: failed ones by cause, skipped ones by reason."""
 
 import textwrap
 from collections.abc import Iterable
@@ -9,14 +9,13 @@ from svc_cli.render import table
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.skips import code_of
 
-#: Maximum number of skipped files with the same reason that are listed; more are only counted. `--json` and `-v` list
-#: all.
+#: Maximum number of listed files with one reason. `--json` and `-v` list all.
 MOST_NAMES = 3
 _COLOURS = {"failed": "red", "conflict": "yellow"}
 
 
 def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
-    """Render the failed files: each error once, with its files below it, and all hints at the end."""
+    """Render each error once, with its files below it, and all hints at the end."""
     causes: dict[tuple[str, str], list[str]] = {}
     hints: dict[str, None] = {}
     for item in items:
@@ -35,7 +34,7 @@ def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
 
 
 def render_skips(console: Console, items: Iterable[ReportItem]) -> str:
-    """Render a table of skipped files; many files with the same reason or unsupported extension share a row."""
+    """Render a table of skipped files, grouped by reason or unsupported extension."""
     groups: dict[tuple[str, str], list[str]] = {}
     for item in items:
         if item.action == "skipped":

@@ -1,4 +1,4 @@
-"""`svc key …`: creates, lists and revokes API keys of the team."""
+"""`svc key …`: creates, lists and revokes API keys."""
 
 import re
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from svc_daemon.wire import Json, JsonMapping
 
 app = new_app("Create, list and revoke API keys.")
 
-#: Shown for a key that is not limited to certain buckets or models.
+#: Shown for a key without limits.
 ALL = "all"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-#: A duration such as `30d`. The unit is required, because a bare number could mean days or seconds.
+#: A duration such as `30d`; a number without a unit would be ambiguous.
 _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 
 
@@ -64,7 +64,7 @@ class KeyOptions:
     dry_run: DryRunOption = False
 
     def fields(self, now: datetime) -> Json:
-        """Build the request body. Raises UsageError if the options are invalid."""
+        """Build the request body. Raises UsageError for invalid options."""
         if (self.preset is None) == (not self.can):
             raise UsageError(
                 "Give either --preset or --can.",

@@ -1,4 +1,4 @@
-"""`svc mcp`: an MCP server on standard input and output that offers the tools of the service."""
+"""`svc mcp`: an MCP server on standard input and output."""
 
 import asyncio
 import signal
@@ -49,7 +49,7 @@ def mcp(
         call.console.note(
             "programs that speak MCP start this command; docs/how-to/agents.md shows how. Ctrl-D ends it."
         )
-    # The thread that reads standard input can't be interrupted, so let Ctrl-C end the process at once; nothing is lost.
+    # The reading thread can't be interrupted, so let Ctrl-C end the process at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     listed = servers.list_tools(takes_paths=bool(folders))
     try:

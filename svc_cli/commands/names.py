@@ -16,23 +16,22 @@ if TYPE_CHECKING:
 
 PREFIX = "src_"
 _WHOLE_ID = re.compile(rf"{PREFIX}\w{{26,}}", re.ASCII)
-#: Maximum number of matching sources that an error message lists.
+#: Maximum number of matching sources in an error.
 MOST_CANDIDATES = 5
-#: Maximum number of sources whose titles are compared with a misspelled name.
+#: Maximum number of titles compared with a misspelled name.
 MOST_TITLES = 1000
 
 
 def resolve_source(call: "Invocation", client: "Client", name: str, bucket: str | None = None) -> str:
-    """Like `find_source`, in the bucket named by the flag or the settings, or in all buckets if neither names one."""
+    """Like `find_source`, in the bucket of the flag or the settings, or else in all."""
     bucket = call.settings.get("bucket", bucket)
     return find_source(client, name, [bucket] if bucket else None)
 
 
 def find_source(client: "Client", name: str, buckets: Sequence[str] | None = None) -> str:
-    """Return the id of the source that has this id prefix, title or file name; without `buckets`, search all buckets.
+    """Return the id of the source with this id prefix, title or file name. Without `buckets`, search all.
 
-    A complete id is returned without a lookup. Raises SourceAmbiguous if several sources match, ApiError
-    `source_not_found` if none does.
+    A complete id is not looked up. Raises SourceAmbiguous for several matches, ApiError `source_not_found` for none.
     """
     if _WHOLE_ID.fullmatch(name):
         return name
@@ -62,10 +61,7 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
 
 
 def whole_id(start: str, ids: Iterable[str]) -> str:
-    """Return the only id with this prefix. If there is none, return the prefix, which the service will refuse.
-
-    Raises UsageError if several ids have this prefix.
-    """
+    """Return the only id with this prefix, or the prefix itself if there is none. Raises UsageError for several."""
     matches = sorted({each for each in ids if each.startswith(start)})
     if len(matches) > 1:
         raise UsageError(f"{len(matches)} ids start with {start!r}.", hint=f"use one of {', '.join(matches[:5])}.")
@@ -73,9 +69,9 @@ def whole_id(start: str, ids: Iterable[str]) -> str:
 
 
 def _candidates(client: "Client", bucket: str, name: str) -> Iterator[JsonMapping]:
-    """Yield the sources of the bucket whose title or file name is this name, or whose id begins with it."""
+    """Yield the sources of the bucket with this title, file name or id prefix."""
     if name.startswith(PREFIX):
-        # Sources are listed in order of their ids, and a prefix of an id sorts before the id.
+        # Sources are listed by id, and a prefix sorts before the id.
         page = client.sources_page(bucket, {"status": "all", "after": name, "limit": MOST_CANDIDATES + 1})
         yield from (source for source in page["sources"] if source["id"].startswith(name))
     for source in client.sources(bucket, status="all", q=name):

@@ -1,7 +1,6 @@
 """Registers commands: adds the common flags, and calls each command function with an Invocation.
 
-A command is a function `f(call, …own options…)`. `command` adds the common flags to its options and passes their values
-in the Invocation `call`, so that no command declares them itself.
+A command is a function `f(call, …own options…)`. `call` has the values of the common flags.
 """
 
 import inspect
@@ -83,12 +82,12 @@ _COMMON = {
 
 
 class Invocation:
-    """One run of a command: its console, settings and connection."""
+    """One run of a command."""
 
     def __init__(self, console: Console, flags: Flags, root: Any = None) -> None:
         self.console = console
         self.flags = flags
-        #: The top-level `svc` command, as built by Typer.
+        #: The `svc` command, as built by Typer.
         self.root = root
         console.format = "ndjson" if flags.ndjson else "json" if flags.json else "text"
         console.debug = flags.debug
@@ -97,16 +96,16 @@ class Invocation:
 
     @cached_property
     def settings(self) -> CliSettings:
-        """Return the settings that apply in the current folder."""
+        """Return the settings of the current folder."""
         return CliSettings.load(os.environ, Path.cwd())
 
     @contextmanager
     def connected(self, *, may_start: bool = True) -> "Iterator[tuple[Client, ServiceConnection]]":
-        """Connect to the service in use, and close the client at the end of the block.
+        """Connect to the service, and close the client at the end of the block.
 
-        If the local daemon isn't running, start it, unless `may_start` is False or the flags forbid it.
+        If the local daemon isn't running, start it, unless `may_start` or a flag forbids it.
         """
-        # Delay Ctrl-C, because Python may lose a KeyboardInterrupt that is raised during an import.
+        # Delay Ctrl-C: during an import, Python may lose a KeyboardInterrupt.
         with interrupts.shielded():
             from svc_cli.connections import connected
 
@@ -125,28 +124,25 @@ class Invocation:
             yield client
 
     def progress(self) -> "Progress":
-        """Create a progress display in the style chosen by the flags and settings."""
+        """Create a progress display as flags and settings say."""
         from svc_cli.progress import progress_for
 
         style: ProgressStyle = "none" if self.flags.quiet else self.settings.get("progress", self.flags.progress)
         return progress_for(self.console, style)
 
     def bucket(self, flag: str | None) -> str:
-        """Return the bucket named by the flag or the settings. Raises UsageError if neither names a bucket."""
+        """Return the bucket of the flag or the settings. Raises UsageError if there is none."""
         found: str | None = self.settings.get("bucket", flag)
         if not found:
             raise UsageError("No bucket is named.", hint="give one: -b BUCKET, SVC_BUCKET, or `bucket` in svc.toml.")
         return found
 
     def may_ask(self) -> bool:
-        """Whether standard input is a terminal and questions are allowed."""
+        """Whether questions can be asked on a terminal."""
         return is_terminal(sys.stdin) and not self.flags.no_input and not self.settings.is_on("SVC_NO_INPUT")
 
     def confirm(self, question: str) -> None:
-        """Ask for confirmation on the terminal. Commands do this before a deletion, unless `--force` is given.
-
-        Raises UsageError if there is no terminal or questions are not allowed, and Declined for any answer but yes.
-        """
+        """Ask for confirmation. Raises UsageError if that is not possible, and Declined for any answer but yes."""
         if not self.may_ask() or not is_terminal(self.console.err):
             raise UsageError(f"This needs a confirmation: {question}", hint="add --force; nobody can be asked here.")
         self.console.err.write(f"{clean(question)} [y/N] ")
@@ -158,10 +154,10 @@ class Invocation:
 def command(
     app: typer.Typer, name: str, *examples: str
 ) -> Callable[[Callable[..., Exit | None]], Callable[..., Exit | None]]:
-    """Register a function as a command of `app`, with the common flags added to its own options.
+    """Register a function as a command of `app`, with the common flags.
 
-    The options are the parameters of the function, or the fields of its only parameter if that is a dataclass. The
-    examples are printed at the end of the help.
+    Its options are the function's parameters, or the fields of its only parameter if that is a dataclass. The examples
+    end the help.
     """
 
     def register(function: Callable[..., Exit | None]) -> Callable[..., Exit | None]:
@@ -219,7 +215,7 @@ common_callback.__signature__ = inspect.Signature(_CALLBACK_PARAMETERS)  # type:
 
 
 def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
-    """Create a Typer app with plain-text help and without Typer's own completion options."""
+    """Create a Typer app with plain-text help and without Typer's completion options."""
     return typer.Typer(
         help=help_text,
         epilog="\n".join(examples) or None,
@@ -231,11 +227,11 @@ def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
 
 
 def suggest_bucket(client: "Client", error: ApiError) -> None:
-    """If the error says that a bucket does not exist, add the most similar bucket name to its hint."""
+    """If the error says that a bucket does not exist, suggest the most similar name."""
     missing = error.details.get("bucket")
     if error.code != "bucket_not_found" or not isinstance(missing, str):
         return
-    # If the buckets can't be listed, the error is reported without a suggestion.
+    # Without a list of buckets, suggest nothing.
     with suppress(SvcError):
         slugs = [bucket["slug"] for bucket in client.buckets(include_archived=True, members=False)["buckets"]]
         if close := get_close_matches(missing, slugs, n=1):
@@ -243,10 +239,7 @@ def suggest_bucket(client: "Client", error: ApiError) -> None:
 
 
 def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
-    """Convert `90`, `90s`, `5m`, `1h` or `30d` to seconds; return None for None.
-
-    Raises UsageError, naming the flag, if the text is not a duration.
-    """
+    """Convert `90`, `90s`, `5m`, `1h` or `30d` to seconds. Raises UsageError, which names the flag."""
     if text is None:
         return None
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -261,14 +254,14 @@ def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
 
 
 def model_id(agent: str) -> str:
-    """Return the id of an agent in the form that requests use as `model`: `svc-agent:ID`. Accepts both forms."""
+    """Return an agent's id as a `model`: `svc-agent:ID`. Accepts both forms."""
     if agent == "default":
         return "svc-agent"
     return agent if agent.partition(":")[0] in {"svc-agent", "svc-rag-agent"} else f"svc-agent:{agent}"
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:
-    """Convert `KEY=VALUE` strings to a dictionary. Raises UsageError if a string lacks the key or the `=`."""
+    """Convert `KEY=VALUE` strings to a dictionary. Raises UsageError."""
     metadata = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")

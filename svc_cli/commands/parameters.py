@@ -1,7 +1,6 @@
 """Options and arguments that load pydantic only for values that need conversion.
 
-Typer loads pydantic even for strings and missing values, which takes longer than most commands run. Here such values
-are used unchanged; numbers, paths and invalid values are passed on to Typer.
+Typer would always load it, which takes longer than most commands run. Strings and missing values need no conversion.
 """
 
 from typing import Any
@@ -22,14 +21,14 @@ class LateArgument(TyperArgument):
 
 
 def convert_late(parameters: list[Any]) -> list[Any]:
-    """Change the class of each parameter; Typer offers no way to create them with another class."""
+    """Change the class of each parameter, which Typer can't create with another class."""
     for each in parameters:
         each.__class__ = LateArgument if isinstance(each, TyperArgument) else LateOption
     return parameters
 
 
 def _is_converted(parameter: TyperOption | TyperArgument, value: Any) -> bool:
-    """Whether Typer would accept this value unchanged."""
+    """Whether Typer would not change this value."""
     if parameter.required and not value:
         return False
     kind = parameter.type_descriptor

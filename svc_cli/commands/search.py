@@ -1,4 +1,4 @@
-"""`svc search`: shows matching passages, each with its file and its page or lines."""
+"""`svc search`: shows matching passages with their locations."""
 
 import re
 import textwrap
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Maximum number of lines shown of a passage.
+#: Maximum number of shown lines of a passage.
 PASSAGE_LINES = 3
-#: Width of the lines of a passage, in columns, if standard output is not a terminal.
+#: Maximum width of a line without a terminal.
 PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
 
@@ -75,14 +75,14 @@ def search(
     query = " ".join(words)
     if not query.strip():
         raise UsageError("The query is empty.")
-    # An agent has its own buckets, so the bucket from the settings is used only without an agent.
+    # An agent has its own buckets.
     default = None if agent else call.settings.get("bucket")
     buckets = bucket or ([default] if default else [])
     most = call.settings.find("search.k", k)
     if not 1 <= most.value <= MOST_RESULTS:
         raise UsageError(f"search.k is 1 to {MOST_RESULTS}, not {most.value} as {most.source} has it.")
     options: dict[str, Any] = {
-        # Without a flag or a setting, the agent's policy sets the number of results.
+        # By default, the agent's policy decides.
         **({} if most.source == "default" else {"max_num_results": most.value}),
         "mode": call.settings.get("search.mode", mode),
         **({"agent": model_id(agent)} if agent else {}),
@@ -100,11 +100,11 @@ def search(
 
 
 def warn_of_emptiness(client: "Client") -> list[str]:
-    """Return a warning if a search found nothing because there are no sources at all; otherwise an empty list."""
+    """Return a warning if a search found nothing because there are no sources."""
     try:
         buckets = client.buckets(members=False)["buckets"]
     except SvcError:
-        # Do without the warning, because the search itself has succeeded.
+        # The search itself has succeeded.
         return []
     if any(bucket["counts"]["total"] for bucket in buckets):
         return []
@@ -112,10 +112,10 @@ def warn_of_emptiness(client: "Client") -> list[str]:
 
 
 def render_page(console: Console, page: Mapping[str, Any]) -> str:
-    """Render each result as a block: a line with title and location, and the passage below."""
+    """Render each result: title and location, with the passage below."""
     if not page["data"]:
         return "nothing found."
-    # Compare word stems, so that `replaces` also matches `replaced`.
+    # With stems, `replaces` also matches `replaced`.
     words = re.findall(r"\w{3,}", page["query"].casefold())
     stems = {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
     blocks = []
@@ -134,7 +134,7 @@ def render_page(console: Console, page: Mapping[str, Any]) -> str:
 
 
 def head_of(console: Console, number: str, title: str, place: str, facts: str) -> str:
-    """Render the heading of a passage; on a narrow terminal, `facts` are on a second line."""
+    """Render the heading of a passage, on two lines if the terminal is narrow."""
     behind = f", {place}" if place else ""
     room = console.width()
     is_long = room is not None and width(f"{number} {title}{behind}  {facts}") > room
@@ -143,7 +143,7 @@ def head_of(console: Console, number: str, title: str, place: str, facts: str) -
 
 
 def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
-    """Return the lines of a passage that contain the most words of the query, wrapped to the width of the terminal."""
+    """Return the lines of a passage with the most words of the query, wrapped to the terminal."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     lines = textwrap.wrap(" ".join(clean(text).split()), columns, break_long_words=True)
     if len(lines) <= PASSAGE_LINES:
@@ -158,14 +158,14 @@ def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """Find the `size` successive lines that contain the most of the given stems; return the index of the first."""
+    """Return the index of the first of those `size` lines that contain the most stems."""
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
     return counts.index(max(counts))
 
 
 def explanation(console: Console, explain: dict[str, Any]) -> str:
-    """Render a table of the scores of a passage: by words, by meaning, and both combined."""
+    """Render a table of a passage's scores: by words, by meaning, and combined."""
     keyword, semantic, fused = explain["keyword"], explain["semantic"], explain["fused"]
     covers = f"covers {explain['coverage']:.0%} of the query"
     bm25 = f"bm25 {keyword['bm25']:.2f}" if keyword else ""

@@ -1,4 +1,4 @@
-"""Writes the stored bytes of a source to standard output, or to a file that is replaced atomically."""
+"""Writes the stored bytes of a source to standard output or a file."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ from svc_daemon.wire import JsonMapping
 
 
 def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes]) -> None:
-    """Write the bytes to standard output. Raises UsageError if that is a terminal and the bytes are not text."""
+    """Write the bytes to standard output. Raises UsageError if they are not text for a terminal."""
     if not is_terminal(console.out):
         for block in checked(source, blocks):
             console.write_bytes(block)
@@ -27,7 +27,7 @@ def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes])
 
 
 def save_content(output: str, source: JsonMapping, blocks: Iterable[bytes]) -> None:
-    """Write to a file, which is replaced when all bytes have arrived; a device or pipe is written to directly."""
+    """Write to a file, which is replaced at the end, or directly to a device or pipe."""
     path = Path(output)
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as device:

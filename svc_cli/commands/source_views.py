@@ -1,4 +1,4 @@
-"""Renders sources: a table of several, or all fields of one."""
+"""Renders one or several sources."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,14 @@ from svc_cli.console import Console, clean
 from svc_cli.render import fields, size, state_of, table
 from svc_daemon.wire import JsonMapping
 
-#: Minimum width of a terminal, in columns, for a table with all columns.
+#: Minimum width for a table with all columns.
 WIDE = 80
 
 
 def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
-    """Render a table of sources, failed sources first.
+    """Render a table of sources, failed ones first.
 
-    The reason column is shown only if a source has failed, type and size only if the terminal is wide enough.
+    Reasons are shown only for failed sources, type and size only on a wide terminal.
     """
     ordered = sorted(sources, key=lambda source: source.get("status") != "failed")
     has_room = (console.width() or WIDE) >= WIDE
@@ -32,7 +32,7 @@ def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
 
 
 def render_source(console: Console, source: JsonMapping) -> str:
-    """Render all fields of a source, except empty ones."""
+    """Render the fields of a source that are not empty."""
     extraction = source.get("extraction") or {}
     error = source.get("error") or {}
     shortage = source.get("waits_for") or {}

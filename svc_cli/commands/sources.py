@@ -1,4 +1,4 @@
-"""`svc source …`: lists, shows, downloads and changes sources, the files and web pages in buckets."""
+"""`svc source …`: lists, shows, downloads and changes sources."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -59,7 +59,7 @@ class SourceListFlags:
     ] = None
 
     def filters(self) -> dict[str, str | int]:
-        """Build the query parameters for the list of sources; without a status, the API lists only ready ones."""
+        """Build the query parameters. Without a status, the API lists only ready sources."""
         status = None if self.status == "ready" else self.status
         wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
         paging = {"limit": self.limit, "after": self.after}

@@ -1,4 +1,4 @@
-"""`svc status`: shows the state of buckets, sources and batches, once or continuously."""
+"""`svc status`: shows the state of buckets, sources and batches."""
 
 import time
 from abc import ABC, abstractmethod
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 app = new_app()
 
 
-#: Shortest interval between two updates of `--watch`, in seconds.
+#: Minimum seconds between two updates of `--watch`.
 WATCH_INTERVAL_S = 1.0
-#: Longest interval between two updates of `--watch`, in seconds. Some changes cause no event: for example, the
-#: service may begin to wait for free disk space.
+#: Maximum seconds between two updates of `--watch`. Some changes cause no event.
 LONGEST_INTERVAL_S = 10.0
-#: Maximum number of unfinished and failed sources that are listed; more are only counted.
+#: Maximum number of listed sources that are unfinished or failed.
 MOST_ROWS = 30
 
 
@@ -72,7 +71,7 @@ def status(
 
 
 class _View(ABC):
-    """The base class of what `svc status` shows: printed once, or with `--watch` updated until nothing is pending."""
+    """What `svc status` shows once, or with `--watch` until nothing is pending."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
         self.call = call
@@ -89,7 +88,7 @@ class _View(ABC):
     def is_settled(self, answer: JsonMapping) -> bool: ...
 
     def watch(self) -> JsonMapping:
-        """Show each change until nothing is pending, and return the last state."""
+        """Show changes until nothing is pending, and return the last state."""
         shown: JsonMapping | None = None
         with Screen(self.call.console) as screen, changes_of(self.client) as await_change:
             while True:
@@ -106,7 +105,7 @@ class _View(ABC):
 
 @contextmanager
 def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
-    """Yield a function that waits up to LONGEST_INTERVAL_S for an event, and then pauses for WATCH_INTERVAL_S."""
+    """Yield a function that waits for an event, up to LONGEST_INTERVAL_S, then for WATCH_INTERVAL_S."""
     with following(client, ("source", "bucket", "batch", "store")) as follower:
 
         def await_change() -> None:
@@ -118,7 +117,7 @@ def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
 
 
 class _SourceView(_View):
-    """The view of one source, with all its fields."""
+    """One source, with all its fields."""
 
     def look(self) -> JsonMapping:
         return self.client.source(self.name)
@@ -131,7 +130,7 @@ class _SourceView(_View):
 
 
 class _BatchView(_View):
-    """The view of one batch: how many of its files are in each state."""
+    """One batch: how many of its files are in each state."""
 
     def look(self) -> JsonMapping:
         return self.client.batch(self.name)
@@ -144,7 +143,7 @@ class _BatchView(_View):
 
 
 class _BucketView(_View):
-    """The view of one bucket: how many of its sources are in each state, and those that are not ready."""
+    """One bucket: how many of its sources are in each state, and those that are not ready."""
 
     def look(self) -> JsonMapping:
         unready: list[JsonMapping] = []
@@ -170,7 +169,7 @@ class _BucketView(_View):
 
 
 class _AllView(_View):
-    """The view of all buckets of the team."""
+    """All buckets of the team."""
 
     def look(self) -> JsonMapping:
         return self.client.buckets(members=False)
@@ -184,7 +183,7 @@ class _AllView(_View):
 
 
 def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
-    """Render a table of buckets, those with failed sources first; an empty string if there are no buckets."""
+    """Render a table of buckets, those with failed sources first."""
     heads = ("failed", "bucket", "state", "ready", "pending", "size", "name")
     ordered = sorted(buckets, key=lambda bucket: not _failed(bucket))
     rows = [
@@ -203,7 +202,7 @@ def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
 
 
 def _failed(bucket: JsonMapping) -> int:
-    # Daemons of earlier releases do not send this count.
+    # Older daemons do not send this count.
     return int(bucket["bucketStore"].get("failed_member_count", 0))
 
 

@@ -1,4 +1,4 @@
-"""Shows the state for `svc status --watch`: redrawn in place on a terminal, otherwise as an occasional line."""
+"""Shows the state for `svc status --watch`, redrawn in place on a terminal."""
 
 import time
 from types import TracebackType
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Shows each text in place of the previous one on stderr, and clears the display at the end."""
+    """Shows each text on stderr in place of the previous one."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

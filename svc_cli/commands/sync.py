@@ -92,7 +92,7 @@ PruneOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFlags:
-    """The options for a folder and its bucket, shared by `sync`, `diff` and `watch`; None means to use the setting."""
+    """The options of `sync`, `diff` and `watch` for a folder and its bucket; None for the setting."""
 
     folder: FolderArgument = None
     bucket: BucketOption = None
@@ -156,7 +156,7 @@ def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
 
 
 def run(call: Invocation, flags: SyncFlags) -> Exit:
-    """Sync the mappings that the flags select, and print the report."""
+    """Sync the mappings that the flags select, and report."""
     mappings = _find_mappings(call, flags)
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
     reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
@@ -175,7 +175,7 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
 def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     known = project_mappings(call)
     if not flags.all:
-        # `--name` without a folder selects the known mapping of that name, wherever its folder is.
+        # `--name` without a folder selects a known mapping, wherever its folder is.
         named = find_mapping(known, None, flags.name, flags.bucket) if flags.name and not flags.folder else None
         folder = named.folder if named else Path(flags.folder or ".")
         return [choose_mapping(call, known, folder, flags)]
@@ -187,7 +187,7 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
 
 
 def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, flags: FolderFlags) -> Mapping:
-    """Return the known mapping that the flags select, or a new one. Raises UsageError if they conflict."""
+    """Return the known mapping that the flags select, or a new one. Raises UsageError."""
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
         return replace(found, is_named=found.is_named or flags.name is not None)
@@ -204,14 +204,14 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
 
 
 def project_mappings(call: Invocation) -> list[Mapping]:
-    """Return the mappings in svc.toml; an empty list if there is no such file."""
+    """Return the mappings in svc.toml, if there is one."""
     path = call.settings.project_file
     tables = read_mapping_tables(path) if path is not None else []
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
 
 
 def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> SyncOptions:
-    """Return the options common to all mappings; also sets the client's rate limit to that of the service."""
+    """Return the options for all mappings, and set the client's rate limit."""
     limits = client.limits()
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     get, known = call.settings.get, limits["limits"]
@@ -238,7 +238,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
 
 
 def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, max_delete: MaxDelete) -> list[Report]:
-    """Sync the mappings one after the other; most errors stop only their own mapping, Ctrl-C stops all."""
+    """Sync the mappings one by one. Most errors stop only their own mapping, Ctrl-C all."""
     reports: list[Report] = []
     for mapping in mappings:
         try:
@@ -253,7 +253,7 @@ def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, m
 
 
 def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
-    """Sync one mapping with a client of its own, because a stopped client can't be reused."""
+    """Sync one mapping. A stopped client can't be reused, so each has its own."""
     with call.client() as client:
         options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
         index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
@@ -265,7 +265,7 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
 
 
 def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
-    """Return `options` with filters and `prune` for one mapping, as the mapping, flags and settings define them."""
+    """Return `options` with filters and `prune` for one mapping."""
     get = call.settings.get
     filters = replace(
         options.filters,

@@ -1,4 +1,4 @@
-"""Renders the report of a sync: counts first, then what needs attention, then the next command."""
+"""Renders the report of a sync: counts, what needs attention, the next command."""
 
 from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
@@ -6,9 +6,9 @@ from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
 from svc_cli.sync.reports import ACTIONS, CHANGES, Report
 
-#: Maximum number of planned changes that are listed; more are only counted. `--json` and `-v` list all.
+#: Maximum number of listed changes. `--json` and `-v` list all.
 MOST_NAMES = 12
-#: How actions are named in a dry run.
+#: Names of actions in a dry run.
 DRY_WORDS = {
     "created": "to create",
     "updated": "to update",
@@ -40,7 +40,7 @@ def render_report(console: Console, report: Report) -> str:
 
 
 def suggest_next(console: Console, report: Report) -> None:
-    """Suggest the next command, which depends on what the sync has done."""
+    """Suggest the next command."""
     if report.stopped_by or report.is_dry:
         return
     if report.counts["failed"]:
@@ -50,7 +50,7 @@ def suggest_next(console: Console, report: Report) -> None:
 
 
 def _render_plan(console: Console, report: Report) -> str:
-    """Render the list of planned changes; empty unless this is a dry run."""
+    """Render the planned changes of a dry run."""
     if not report.is_dry:
         return ""
     planned = [item for item in report.items.values() if item.action in CHANGES or item.action == "gone"]

@@ -1,4 +1,4 @@
-"""`svc upload`: uploads files, folders, glob patterns or standard input into a bucket."""
+"""`svc upload`: uploads files, folders, patterns or standard input."""
 
 import time
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ MOST_JOBS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadFlags:
-    """The options of `svc upload`; None means to use the setting."""
+    """The options of `svc upload`; None for the setting."""
 
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Files, folders or patterns to upload, or - for standard input.")
@@ -96,7 +96,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
-    # A missing path raises PathMissing here, before a daemon is started.
+    # Raises PathMissing before a daemon is started.
     expand(options.paths)
     with call.client() as client:
         limits = client.limits()
@@ -114,7 +114,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
             run.send_all(selection.files, known, options, policy.max_bytes)
             if options.wait == "ready" and not options.is_dry:
                 run.wait_for_all(known.bucket_id or options.bucket, options.timeout_s)
-    # The files in the order of the command line, then the skipped files.
+    # In the order of the command line, then skipped files.
     items = [run.items[file.title] for file in selection.files if file.title in run.items]
     summary = Summary(
         bucket=options.bucket,
@@ -130,7 +130,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
 
 
 def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
-    """Combine flags and settings. Raises UsageError if values conflict or are out of range."""
+    """Combine flags and settings. Raises UsageError."""
     settings = call.settings
     if flags.replace and flags.as_new:
         raise UsageError("--replace and --as-new can't be combined.")
@@ -152,14 +152,14 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
 
 
 def parse_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Return the tags of a command line. Raises UsageError if a tag is empty or contains a comma."""
+    """Return the tags. Raises UsageError if one is empty or contains a comma."""
     if any("," in tag or not tag.strip() for tag in tags):
         raise UsageError("A tag can't be empty or contain a comma.", hint="repeat the flag: --tag a --tag b.")
     return tuple(tags)
 
 
 def check_jobs(jobs: int) -> int:
-    """Return the number of concurrent uploads. Raises UsageError if it is out of range."""
+    """Return the number of concurrent uploads. Raises UsageError."""
     if not 1 <= jobs <= MOST_JOBS:
         raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
     return jobs
@@ -175,13 +175,10 @@ def provision(
     is_dry: bool,
     fields: "BucketFieldsDict | None" = None,
 ) -> KnownSources:
-    """Create the bucket with these fields if it doesn't exist.
-
-    Raises ApiError `bucket_not_found` if it doesn't exist and can't be created.
-    """
+    """Create a missing bucket with these fields. Raises ApiError `bucket_not_found` if that is not allowed."""
     if known.bucket_id is not None:
         return known
-    # A name with an underscore is an id, and a bucket can't be created from an id.
+    # An underscore means an id, from which no bucket can be created.
     if no_create or "_" in bucket:
         missing = {
             "code": "bucket_not_found",
@@ -199,5 +196,5 @@ def provision(
 
 
 def stream_item(call: Invocation, kind: str, item: ReportItem) -> None:
-    """Print an item as an event of this type; only with `--ndjson`."""
+    """Print an item as an event, only with `--ndjson`."""
     call.console.event({"type": kind, **item.as_json()})

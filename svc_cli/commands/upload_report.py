@@ -1,4 +1,4 @@
-"""The report of an upload or import: counts first, then what needs attention, then the next command."""
+"""The report of an upload or import: counts, what needs attention, the next command."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from svc_cli.render import counted, size, table
 from svc_cli.uploads.items import DRY_ACTIONS, ReportItem, error_for, exit_for
 from svc_daemon.wire import Json
 
-#: All outcomes, in the order of the summary; their counts add up to the number of items.
+#: All outcomes, in the order of the summary.
 ACTIONS = ("created", "replaced", "retried", "refreshed", "unchanged", "conflict", "skipped", "failed")
 _COLOURS = {"ready": "green", "failed": "red", "conflict": "yellow"}
 
@@ -27,23 +27,23 @@ class Summary:
     duration_ms: int
     is_dry: bool = False
     is_strict: bool = False
-    #: The error that ended the run early, such as Ctrl-C, a timeout or a refused key.
+    #: What ended the run early, such as Ctrl-C or a timeout.
     stopped_by: SvcError | None = None
-    #: Number of files or URLs that were not processed because the run ended early.
+    #: Number of files or URLs that were not processed.
     remaining: int = 0
-    #: What was done with the vectors of an export, if it has any.
+    #: What was done with an export's vectors, if any.
     vectors: Json | None = None
-    #: Ids of the batches in which files were sent.
+    #: Batches in which files were sent.
     batch_ids: list[str] = field(default_factory=list)
 
     @property
     def noun(self) -> str:
-        """Return the word for one item of the report: `file`, `URL` or `source`."""
+        """Return what an item is called: `file`, `URL` or `source`."""
         return {"upload": "file", "import": "URL", "bucket.import": "source"}[self.kind]
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of items for each outcome, and the numbers of ready and pending items."""
+        """Return the number of items by outcome, and of ready and pending ones."""
         counted = Counter(item.action for item in self.items)
         return {action: counted[action] for action in ACTIONS} | {
             "ready": sum(item.ready for item in self.items),
@@ -56,7 +56,7 @@ class Summary:
         return self.stopped_by.exit if self.stopped_by else exit_for(self.items, is_strict=self.is_strict)
 
     def as_json(self) -> Json:
-        """Build the value that `--json` prints; it has an `error` if the exit code is not 0."""
+        """Build the value for `--json`, with an `error` if the exit code is not 0."""
         value = {
             "v": 1,
             "type": f"{self.kind}.summary",
@@ -79,7 +79,7 @@ class Summary:
         return value
 
     def show(self, console: Console, note: str = "") -> Exit:
-        """Print the report, then the note (unless the run ended early) and the next command; return the exit code."""
+        """Print report, note and next command. Returns the exit code."""
         console.show(self.as_json(), lambda: render_summary(console, self))
         if self.stopped_by is not None:
             console.fail(self.stopped_by)
@@ -97,7 +97,7 @@ class Summary:
 
 
 def render_summary(console: Console, summary: Summary) -> str:
-    """Render the report as text; for a single file, only its state."""
+    """Render the report; for a single file, only its state."""
     items = summary.items
     if len(items) == 1 and not summary.stopped_by:
         return _render_one(console, items[0], is_dry=summary.is_dry)

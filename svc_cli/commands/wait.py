@@ -38,10 +38,10 @@ app = new_app()
 
 @dataclass(slots=True)
 class _Waited:
-    """The sources and batches to wait for, with the last response for each."""
+    """What to wait for, with the last response for each."""
 
     watch: Watch
-    #: The last response for each batch, by batch id.
+    #: The last response by batch id.
     batches: dict[str, JsonMapping] = field(default_factory=dict)
     expired: WaitTimedOut | None = None
 
@@ -54,7 +54,7 @@ class _Waited:
         return self.watch.settled_count + sum(bool(batch.get("terminal")) for batch in self.batches.values())
 
     def summary(self) -> Json:
-        """Build the `wait.summary` object: each source and batch, and the counts by outcome."""
+        """Build the `wait.summary` object."""
         items: list[Json] = [
             {"source_id": each, "status": row.get("status"), "ready": bool(row.get("ready")), "error": row.get("error")}
             for each, row in self.watch.seen.items()
@@ -94,7 +94,7 @@ def wait(
         batches = [name for name in sources if name.startswith(BATCH_PREFIX)]
         ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
         waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
-        # Fail now if an id does not exist, instead of waiting for it.
+        # Fail now if an id does not exist.
         _look_first(client, waited.watch)
         waited.batches.update({each: client.batch(each) for each in waited.batches})
         progress.begin("waiting", waited.total)
@@ -117,18 +117,18 @@ def wait(
 
 
 def _look_first(client: "Client", watch: Watch) -> None:
-    """Look up every source, many with one request. Raises ApiError if one doesn't exist."""
+    """Look up every source. Raises ApiError if one doesn't exist."""
     try:
         look_up(client, watch)
     except ApiError as error:
-        # A service of an older release can't look up many sources at once, so they are requested one by one below.
+        # An older service can't look up many sources at once.
         if error.code not in UNKNOWN_ROUTE:
             raise
         for each in watch.open_ids:
             watch.see(each, client.source(each))
     for source_id, source in watch.seen.items():
         if source["status"] == GONE:
-            # Request the missing source alone, so that the service's own error is raised.
+            # This raises the service's own error.
             watch.see(source_id, client.source(source_id))
 
 

@@ -123,7 +123,7 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
     added = Added.of(paths.config_dir(call.settings.environ))
     stamp = added.stamp()
     mappings = _mappings(call, flags)
-    # Connect now, so that a connection error at the start ends the command. Later connection errors are retried.
+    # A connection error at the start ends the command; later ones are retried.
     engine.session()
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
@@ -184,8 +184,7 @@ def remove(
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
     if mapping is None:
-        # If svc.toml doesn't define the mapping either, this raises PathMissing. If it does, the user must edit that
-        # file.
+        # The user must remove a mapping in svc.toml there. Other names raise PathMissing here.
         _known(call, name)
         raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
     if not dry_run:
@@ -259,7 +258,7 @@ def log(
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
-    """Return the mappings to watch. Raises UsageError if two overlap, or if there are none and --stay is not given."""
+    """Return the mappings to watch. Raises UsageError if two overlap, or if there are none without --stay."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]
@@ -274,10 +273,7 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
 
 
 def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
-    """Return the mappings of the project and the added ones, each with the file that defines it.
-
-    Raises PathMissing if no mapping has the given name.
-    """
+    """Return the mappings with the files that define them. Raises PathMissing if none has the given name."""
     added = Added.of(paths.config_dir(call.settings.environ))
     found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
     found += [(each, str(added.path)) for each in added.read()]
@@ -300,7 +296,7 @@ def _record(call: Invocation, mapping: Mapping) -> Record:
 
 
 def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
-    """Return the mappings known in this folder and all others that are being watched, or only the one named `name`.
+    """Return the mappings known here and all that are being watched, or only the one named `name`.
 
     Raises PathMissing if no mapping has this name.
     """
@@ -316,7 +312,7 @@ def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
 
 
 def _state(record: Record, value: Json) -> Json:
-    """Return the last state that the watcher wrote, and whether the watcher is running now, as its lock shows."""
+    """Return the last state that the watcher wrote, and whether it is running now."""
     state, running = {**value, **record.read_state()}, record.is_held
     return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
 
@@ -335,7 +331,7 @@ def _as_json(mapping: Mapping, source: str | None = None) -> Json:
 
 
 class Termination:
-    """Handles SIGTERM, which service managers send to stop a process: like Ctrl-C, but the exit code is 0."""
+    """Handles SIGTERM like Ctrl-C, but with exit code 0."""
 
     def __init__(self) -> None:
         self.is_asked = False

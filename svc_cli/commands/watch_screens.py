@@ -14,9 +14,9 @@ from svc_cli.sync.safety import Withheld
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
-#: Number of recent events shown below the live table.
+#: Number of events below the live table.
 LAST_LINES = 10
-#: Minimum time between two redraws, in seconds.
+#: Minimum seconds between two redraws.
 DRAW_S = 0.1
 NOTHING_WITHHELD = "the bucket no longer contains sources of deleted files."
 
@@ -31,9 +31,9 @@ class Display:
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._drawn_s = 0.0
         self._shown: dict[str, str] = {}
-        #: Skipped paths by mapping; the live table only shows their number, to leave room for other events.
+        #: Skipped paths by mapping, of which the live table only shows the number.
         self._skipped: dict[str, set[str]] = {}
-        #: The last known state of each mapping.
+        #: Last known states of the mappings.
         self.states: list[Json] = []
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class Display:
         self._show_line(mapping, text, is_warning=is_warning)
 
     def show_withheld(self, mapping: Mapping, withheld: Sequence[Withheld]) -> None:
-        """Show for which deleted files the sources stay in the bucket, and why."""
+        """Show why the sources of deleted files stay in the bucket."""
         causes = [each.as_json() for each in withheld]
         self._console.event({"type": "watch.withheld", "mapping": mapping.name, "withheld": causes})
         for each in withheld:
@@ -77,7 +77,7 @@ class Display:
             self._print(f"{mapping.name}: {text}")
 
     def show(self, watchers: Sequence[Any]) -> None:
-        """Show the state of each watcher whose state has changed."""
+        """Show the watchers whose state has changed."""
         self.states = [watcher.facts() for watcher in watchers]
         for state in self.states:
             if self._shown.get(state["mapping"]) == state["state"]:
@@ -110,13 +110,13 @@ class Display:
 
 
 def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
-    """Render the table of `watch ls`."""
+    """Render `watch ls`."""
     rows = [(each["mapping"], each["bucket"], each["prune"] or "", each["dir"]) for each in mappings]
     return table(console, ("mapping", "bucket", "prune", "folder"), rows) if rows else "there are no mappings."
 
 
 def render_states(console: Console, states: Sequence[Json]) -> str:
-    """Render the table of `watch status`, and details for the mappings that have any."""
+    """Render `watch status`, with details where there are any."""
     if not states:
         return "there are no mappings."
     rows, details = [], []

@@ -1,4 +1,4 @@
-"""`svc webhook …`: lists and resends webhook calls, makes calls to a local receiver, and verifies a received call."""
+"""`svc webhook …`: lists, resends, forwards and verifies webhook calls."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
 
 
 class SignatureRefused(SvcError):
-    """The webhook call was not signed with the secret, or was signed too long ago or in the future."""
+    """The webhook call has no valid signature, or one that is too old or in the future."""
 
     code = "svc_webhook_invalid"
     exit = Exit.FAILED
@@ -50,7 +50,7 @@ class DeliveryListFlags:
     ] = None
 
     def filters(self, client: "Client") -> dict[str, str | int]:
-        """Build the query parameters for the list of deliveries."""
+        """Build the query parameters."""
         source_id = find_source(client, self.source) if self.source else None
         wanted = {"status": self.status, "source_id": source_id, "limit": self.limit, "after": self.after}
         return {name: value for name, value in wanted.items() if value is not None}
@@ -83,7 +83,7 @@ def resend(
         call.console.show({"id": event, "dry_run": True}, lambda: f"would call again for {event}")
         return
     with call.client() as client:
-        # Events are listed in order of their ids, and a prefix of an id sorts before the id.
+        # Events are listed by id, and a prefix sorts before the id.
         listed = client.deliveries({"after": event, "limit": 2})["deliveries"]
         answer = client.resend_delivery(whole_id(event, (each["id"] for each in listed)))
     call.console.show(answer, lambda: f"{answer['id']}  {answer['status']}  {answer['url']}")
@@ -110,7 +110,7 @@ def secret(
         call.console.note(f"the old secret is valid until {answer['previous_expires_at']}.")
 
 
-# There is no flag for the secret itself, because other users could see its value in the process list.
+# Other users could see a secret in the process list, so no flag takes it.
 SecretFileOption = Annotated[
     Path | None,
     typer.Option(
@@ -122,7 +122,7 @@ SecretFileOption = Annotated[
 def read_secret(path: Path | None) -> str | None:
     """Read the secret from the file or the environment; None if neither is given.
 
-    Raises UsageError if the file can't be read, or if the text in it is not a valid secret.
+    Raises UsageError if it is unreadable or invalid.
     """
     try:
         given = os.environ.get(SECRET_VARIABLE) if path is None else path.read_text(encoding="utf-8")
@@ -221,7 +221,7 @@ class ListenFlags:
     secret_file: SecretFileOption = None
 
     def filters(self) -> dict[str, str | int]:
-        """Build the query parameters for following the events."""
+        """Build the query parameters for the events."""
         from svc_cli.client.forwarding import FORWARDED
 
         wanted = {"types": ",".join(FORWARDED), "bucket": self.bucket, "after": self.after}
@@ -252,7 +252,7 @@ def listen(call: Invocation, flags: ListenFlags) -> None:
     secret_text = read_secret(flags.secret_file)
     with call.client() as client:
         forwarder = Forwarder(client, receiver, secret_text, metadata)
-        # Fail now if the API key is not allowed to read the secret.
+        # Fail now if the key may not read the secret.
         forwarder.secrets()
         with client.follow_events(flags.filters()) as follower:
             console.message(f"calling {flags.forward_to} for what becomes ready or fails, until Ctrl-C.")

@@ -112,8 +112,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     """Create the application. `faults` is the file with the rules of the fault lab.
 
     `lifespan` must set the state attributes `context`, `extractor`, `installation_id`, `operator_token`, `started_s`
-    and
-    `measure`. Raises FaultsRefused for invalid rules, or OSError.
+    and `measure`. Raises FaultsRefused for invalid rules, or OSError.
     """
     lab = FaultLab(faults, ENDPOINTS) if faults is not None else None
     handlers = [(row, serving(row)) for row in ENDPOINTS]

@@ -75,9 +75,8 @@ async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_fil
     """Read the form in the body. `open_sink` is called at most once.
 
     Raises ServiceError: 415 `unsupported_media_type`, 413 `file_too_large`, 413 `request_too_large`, 400
-    `invalid_request`
-    with `details.errors`, and exceptions of the sink. Raises ClientDisconnect. After any exception, the sink is
-    discarded.
+    `invalid_request` with `details.errors`, and exceptions of the sink. Raises ClientDisconnect. After any exception,
+    the sink is discarded.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data":

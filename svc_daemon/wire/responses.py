@@ -55,8 +55,7 @@ class ResponseCreate(ScopedBody):
     """Body of `POST /v1/responses`. Other parameters of OpenAI's API are ignored.
 
     A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted,
-    and fields of other services, such as `vector_store_ids`, are refused.
+    accepted, and fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}

@@ -16,8 +16,7 @@ class SearchRequest(ScopedBody):
     """Body of `POST /v1/search`.
 
     A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted,
-    and fields of other services are refused. Other unknown fields are ignored.
+    accepted, and fields of other services are refused. Other unknown fields are ignored.
     """
 
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES

@@ -65,8 +65,7 @@ def signed_headers(secrets: Sequence[str], event_id: str, at: datetime, body: by
     """Build the headers for a UTF-8 `body` that is sent at `at`, an aware datetime.
 
     There is one signature per secret, the newest first, for receivers that still use the old secret. All attempts for
-    an
-    event have the same id.
+    an event have the same id.
     """
     if not secrets:
         raise ValueError("a webhook is signed with one secret at least")

@@ -196,8 +196,7 @@ class ClientProtocol(H11Protocol):
             self._head_since_s = None
 
     def eof_received(self) -> None:
-        """Handle the end of the client's input. If its request is incomplete, send an error, which it may still
-        read."""
+        """Handle the end of the client's input, with an error if its request is incomplete."""
         self._has_ended = True
         if self.conn.their_state is h11.SEND_BODY and not self.link.is_closing():
             self._refuse(refusal("", "The connection ended before the body did."))

@@ -98,8 +98,7 @@ async def follow(
 
 
 def _types(text: str | None) -> frozenset[str] | None:
-    """Parse a comma-separated list of event types, or of their first words, such as `batch`. Raises
-    `invalid_request`."""
+    """Parse a comma-separated list of event types, or of their first words. Raises `invalid_request`."""
     if text is None:
         return None
     chosen: set[str] = set()
