@@ -42,7 +42,7 @@ MAX_DEPTH = 32
 MAX_ENTRIES = 20_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-#: Longest 64-bit integer with sign. Converting longer ones is slow.
+#: Maximum length of a 64-bit integer with its sign; longer ones are slow to convert.
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 #: Escapes of NUL and of surrogates; the decoders refuse unescaped ones.
@@ -52,7 +52,7 @@ _ESCAPED_REFUSED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
     """Parse a JSON object. Raises `invalid_json`, or `invalid_request` if it is no object.
 
-    It is also invalid if nested deeper than `max_depth`, or with more than `MAX_ENTRIES` entries.
+    JSON that is nested deeper than `max_depth`, or has more than `MAX_ENTRIES` entries, is invalid too.
     """
     try:
         text = data.decode("utf-8")

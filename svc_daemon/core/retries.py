@@ -6,14 +6,14 @@ from math import ceil
 FIRST_PAUSE_S = 1.0
 #: The longest pause in seconds, before the random factor.
 LONGEST_PAUSE_S = 60.0
-#: An attempt due later than this was scheduled before the clock was set back, and is made at once.
+#: If a retry is due in more than this, the clock was set back, and the retry is made at once.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
-#: From this attempt on, the pause does not grow; syncs are retried without limit.
+#: From this attempt on, the pause does not grow; otherwise its computation would overflow.
 _LONGEST_FROM = 4
 
 
 def pause_s(attempt: int, jitter: float) -> float:
-    """Return the seconds to wait after this attempt (from 1). `jitter` in [0, 1) varies them by half."""
+    """Return the seconds to wait after this attempt (from 1). `jitter` in [0, 1) multiplies them by 0.5 to 1.5."""
     return min(FIRST_PAUSE_S * 4.0 ** min(attempt - 1, _LONGEST_FROM - 1), LONGEST_PAUSE_S) * (0.5 + jitter)
 
 

@@ -196,7 +196,7 @@ class Hit:
     coverage: float
     #: None if the keyword search did not rank the chunk.
     keyword: KeywordMatch | None
-    #: None in a keyword search, or without a vector.
+    #: None in a keyword search, or if the chunk has no vector.
     semantic: SemanticMatch | None
     #: The merged score of a hybrid search; None in other modes.
     fused: float | None

@@ -64,7 +64,7 @@ PAUSE_IN_REBUILD_S = 5.0
 class IndexingWorker(Worker):
     """Indexes several single documents and waves (groups of small documents) at a time.
 
-    On a stop, unfinished documents are queued again without counting the attempt.
+    When it is stopped, unfinished documents are queued again without counting the attempt.
     """
 
     doing = "claiming"

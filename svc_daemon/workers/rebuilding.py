@@ -118,7 +118,7 @@ class RebuildingWorker(Worker):
             yield from ([reading] for reading in page.values())
 
     async def _read_all(self, task: TaskRow, waves: Iterator[Sequence[SourceReading]], reads: Counter[str]) -> None:
-        """Read and index documents, in groups for one child process.
+        """Read and index documents; each wave is a group for one child process.
 
         Several asyncio tasks share the iterator `waves`.
         """

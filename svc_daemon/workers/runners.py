@@ -48,7 +48,7 @@ class Worker(ABC):
                 self.wake.clear()
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
-                        # The node that holds the lock does the work.
+                        # Another node holds the lock, and does the work.
                         rest_s = await self.work() if len(free) == len(self.locks) else self.context.wakes.look_s
                 except Exception as error:
                     await self.outlast(error, self.doing)

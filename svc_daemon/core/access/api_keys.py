@@ -135,7 +135,7 @@ def check_name(name: str) -> None:
 def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:
     """Return the capabilities of the preset, or the named ones without duplicates.
 
-    Raises `invalid_request` unless exactly one of both is given and exists.
+    Raises `invalid_request` unless exactly one of the two is given, and exists.
     """
     if (preset is None) == (named is None):
         raise refusal("capabilities", f"send either these or a preset ({', '.join(PRESETS)}).")

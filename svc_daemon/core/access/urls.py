@@ -76,7 +76,7 @@ class Url:
         It shows whether a web page was imported before.
         """
         path, mark, query = self.target.partition("?")
-        # `%2E` may have become a segment `.` or `..`.
+        # Unescaping `%2E` may have made a segment `.` or `..`.
         path = _without_dots(_ESCAPE.sub(_plain_escape, path))
         return f"{self.scheme}://{self.authority}{path}{mark}{_ESCAPE.sub(_plain_escape, query)}"
 
@@ -155,7 +155,7 @@ def _canonical_host(host: str) -> str:
             return str(IPv6Address(host[1:-1]))
         name = host.lower() if host.isascii() or is_odd else idna.encode(host.lower()).decode("ascii")
         if not is_odd and _ends_in_number(name):
-            # Other programs also accept a single number, three numbers, hex or octal. IPv4Address does not.
+            # Some programs also read a single number, three numbers, hex or octal as an address.
             return str(IPv4Address(name))
     except (AddressValueError, idna.IDNAError) as error:
         raise _odd_host(host.strip("[]")) from error

@@ -62,7 +62,7 @@ class WrittenAnswer:
         self._has_dropped = False
         #: Passages cited since the last word, to remove repeated marks.
         self._beside: set[int] = set()
-        #: The end of the text without marks, at least the current sentence.
+        #: The last part of the text, without marks; it contains the current sentence.
         self._end = ""
         #: The current sentence; None if it has changed since it was last determined.
         self._sentence: _OpenSentence | None = None

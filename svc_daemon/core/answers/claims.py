@@ -28,7 +28,7 @@ _BEGINNING = re.compile(r"(?:^|[.!?:\n“\"(«|])\s*$")
 #: Abbreviations before a name, whose full stop does not end a sentence.
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
-#: With more capitalized words than this, a text may be German or a title, so capitals don't indicate names.
+#: If a larger share of words is capitalized (German, titles), capitals don't indicate names.
 MOST_CAPITALS = 0.25
 #: Longer words with this many equal leading letters count as the same name: `Norway`, `Norwegian`.
 _COMMON = 4
@@ -139,7 +139,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
     for known_number in chain(numbers_of(question), *(reference.numbers for reference in references)):
         signs[known_number.value].add(known_number.sign)
     for number in numbers_of(sentence):
-        # A sign may be spelled as a word elsewhere, such as "percent".
+        # The sentence or the passage may spell the sign as a word, such as "percent".
         with_signs = signs[number.value]
         if not with_signs or not (number.sign is None or number.sign in with_signs or None in with_signs):
             return False

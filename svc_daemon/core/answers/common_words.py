@@ -1,7 +1,7 @@
 """Estimates how common English words are, for teams with too few texts to count them.
 
-The three lists are estimates: their words occur in every 4th, 16th and 64th passage of a hundred words. All other
-words, including those of other languages, count as rare.
+A word of the first list occurs in about every 4th passage of a hundred words, of the second in every 16th, and of the
+third in every 64th. All other words count as rare, also those of other languages.
 """
 
 from functools import cache
@@ -118,7 +118,7 @@ _SOMETIMES = (
 )
 #: The estimated probability that a passage contains a given word of the list.
 _LISTS = {_ANYWHERE: 1 / 4, _OFTEN: 1 / 16, _SOMETIMES: 1 / 64}
-#: The same for a word that is in none of the lists.
+#: The estimated probability for a word that is in none of the lists.
 RARE = 1 / 512
 
 

@@ -74,7 +74,7 @@ def sharpen(turns: Sequence[Turn], longest: int) -> str:
         if not is_follow_up(question):
             sharpened = question
             continue
-        # Of two compounds with a common part, such as `full-time` and `part-time`, use the later one.
+        # If two compounds share a part, such as `full-time` and `part-time`, use the later one.
         own = {stem_of(word) for term in _TERM.findall(question) for word in _parts(term)}
         added = [term for term in _topic_terms(sharpened) if own.isdisjoint(map(stem_of, _parts(term)))]
         joined = " ".join([question, *dict.fromkeys(added[:MOST_ADDED])])

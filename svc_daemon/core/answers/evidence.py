@@ -75,7 +75,7 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # Title and headings belong to each sentence, and so do words that only the index can match.
+        # The title and headings count for each sentence, and so do words that only the index matched.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}

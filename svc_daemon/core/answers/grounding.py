@@ -14,7 +14,7 @@ from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
 from svc_daemon.core.answers.claims import is_borne_out
 from svc_daemon.core.text.sentences import sentences_of
 
-#: A passage must cover at least this share of the question, lowered by `WORD_WORTH`.
+#: Share of the question that a passage must cover; each matched word lowers it by `WORD_WORTH`.
 ENOUGH = 0.74
 #: How much each matched word lowers the threshold `ENOUGH`.
 WORD_WORTH = 0.04
@@ -24,7 +24,7 @@ MOST_WORDS = 10
 ENOUGH_SAID = 0.15
 #: With at least this cosine similarity, a passage supports an answer whatever its words.
 NEAR = 0.62
-#: The mean of coverage and cosine similarity with which a passage supports an answer.
+#: A passage also supports an answer if the mean of its coverage and cosine similarity is at least this.
 NEAR_WITH_WORDS = 0.54
 #: A passage that is chosen by its words must have at least this cosine similarity.
 NOT_FAR = 0.25
@@ -35,8 +35,8 @@ NOT_FAR_SAID = 0.1
 def is_support(coverage: float, words: int, cosine: float | None, said: float = 0.0, trust: float = 0.0) -> bool:
     """Return whether an answer may be based on a passage.
 
-    `coverage` is the share of the question that the passage covers, with `words` of its words. `said` is the share
-    that its best sentence covers, and `trust` the weight of `said`, 0 to 1. `cosine` is None without a vector.
+    `coverage` is the share of the question that the passage covers, and `words` how many of its words. `said` is the
+    share that its best sentence covers, and `trust` the weight of `said`, 0 to 1. `cosine` is None without a vector.
     """
     spare = coverage + WORD_WORTH * min(words, MOST_WORDS) - ENOUGH
     is_covered = (1 - trust) * spare + trust * (said - ENOUGH_SAID) >= 0

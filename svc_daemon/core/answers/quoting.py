@@ -17,7 +17,7 @@ from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
 NOTHING_FOUND = "I found nothing about this in the sources."
 #: Maximum number of sentences in an answer.
 MOST_SENTENCES = 3
-#: Every further sentence needs at least this fraction of the best score.
+#: Each sentence after the best one needs at least this fraction of the best score.
 WORTHY = 0.85
 #: Replaces `WORTHY` for a sentence with a new word of the question.
 WORTHY_OF_MORE = 0.5
@@ -71,7 +71,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     """
     fences = [fences_of(passage.text) for passage in passages]
     sentences, best = [], 0.0
-    # Rows, code and headings are slow to detect, so check only sentences that may be chosen.
+    # Table rows, code and headings are slow to detect, so check only sentences that may be chosen.
     for sentence in sorted(_score_sentences(question, searched, passages), key=lambda each: -each.worth):
         if best > 0 and sentence.worth < WORTHY_OF_MORE * best:
             break
@@ -82,7 +82,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
         if len(chosen) < MOST_SENTENCES and (not chosen or _is_better_with(sentence, chosen)):
             chosen.append(sentence)
-    # Passages in order of choice; sentences of a passage in their original order.
+    # Order passages by when they were chosen, and sentences of one passage by position.
     order = list(dict.fromkeys(each.passage for each in chosen))
     pieces, size = [], 0
     for number, sentence in enumerate(sorted(chosen, key=lambda each: (order.index(each.passage), each.span)), 1):
@@ -115,7 +115,7 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
             spelled = words_of(text)
             # A name such as `max_file_size` also counts as its parts, as in the index.
             named = [part for name in names if name in spelled for part in name.split("_")]
-            # No other word can have the same stem as a word of the question.
+            # Compute stems only for words that can have the same stem as a word of the question.
             candidates = [*spelled, *named]
             own = frozenset(stem_of(word) for word in candidates if word[:BEGINNING] in beginnings or word in FORMS)
             shared = sum(weight for stem, weight in weights.items() if stem in own)

@@ -98,7 +98,7 @@ class TeamAgent:
     policy: RetrievalPolicy = NOTHING
     #: Why the stored policy is invalid; None if it is valid.
     policy_fault: str | None = None
-    #: Where the agent is in use, such as `widget`; it can't be deleted then.
+    #: Where the agent is in use, such as `widget`; an agent in use can't be deleted.
     bound_surface: str | None = None
     created_at: str
     updated_at: str

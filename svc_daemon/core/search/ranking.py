@@ -41,7 +41,7 @@ def coverage(weights: Mapping[str, float], matched: Collection[str]) -> float:
 def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
     """Merge rankings by reciprocal rank fusion, best first. An item's score is the sum of 1 / (60 + rank).
 
-    Items with equal scores keep the order of the first ranking with them.
+    Items with equal scores stay in the order in which they first occur.
     """
     fused: dict[T, float] = {}
     for ranking in rankings:
@@ -60,11 +60,11 @@ def hybrid_score(covered: float, cosine: float | None) -> float:
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: Feedback reorders this many of the best passages, and needs at least as many.
+#: Pseudo-relevance feedback reorders this many of the best passages, if there are as many.
 POOL = 50
 #: Feedback takes words from this many of the best passages.
 BEST = 5
-#: Maximum number of words for feedback.
+#: Maximum number of words that feedback uses.
 MOST_WORDS = 100
 #: The most that feedback adds to a score, as a fraction of the best BM25.
 WEIGHT = 0.5

@@ -39,7 +39,7 @@ class DocumentFormat:
     name: str
     #: Maps file name extensions, without the first dot, to media types.
     types: Mapping[str, str]
-    #: The extra of this package that reading the format needs, or None.
+    #: The package extra that must be installed to read the format, or None.
     extra: str | None = None
 
 
@@ -166,7 +166,7 @@ _SPELLINGS = {
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
 }
-#: Formats whose content is text, which only name or declared type distinguishes.
+#: Formats whose content is text; only the name or declared type distinguishes them.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
 #: Formats whose files may begin with an HTML tag.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})

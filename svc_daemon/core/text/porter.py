@@ -6,7 +6,7 @@ consonant in it. Each step replaces its longest ending, if the stem before it ha
 
 import re
 
-#: Shorter and longer words are not changed.
+#: Words that are shorter or longer than this are not changed.
 SHORTEST, LONGEST = 3, 64
 #: Endings that the second step replaces, if the measure is above 0.
 _SECOND = {

@@ -116,7 +116,7 @@ def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
     return match.end() if match else span.start
 
 
-#: Subtracted from a score, which is at most about 1. A table row may well contain the answer.
+#: Penalties for sentences that are not prose; scores are at most about 1. A table row may well contain the answer.
 ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -132,7 +132,7 @@ _SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
 _SYMBOLS_EVERY = 12
 #: Text in backquotes counts as a name, not as code.
 _NAMED = re.compile(r"`[^`\n]*`")
-#: Fewer words without end punctuation are a heading or a list item.
+#: Text with fewer words and without end punctuation is a heading or a list item.
 _FEWEST_WORDS = 6
 
 

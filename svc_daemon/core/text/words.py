@@ -19,7 +19,7 @@ _SCRIPTS = (
     "\uac00-\ud7a3"  # Hangul
 )
 _CHARACTER = re.compile(rf"[{_SCRIPTS}]")
-# One pattern for both would take quadratic time on a long word.
+# Words are found first, then these characters in them; one pattern would take quadratic time.
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
@@ -31,7 +31,7 @@ def cut_unspaced(text: str) -> list[str]:
     """
     if text.isascii():
         return []
-    # A kana may be one character or two, and a Hangul syllable up to three.
+    # Normalize: a Japanese kana may be one character or two, and a Korean syllable up to three.
     folded = unicodedata.normalize("NFC", text)
     if not _CHARACTER.search(folded):
         return []
@@ -70,9 +70,9 @@ def split_words(text: str) -> list[str]:
 
     Words are letters, combining marks and digits. `cut_unspaced` splits scripts without spaces.
     """
-    # NFC makes a letter with a combining accent one character.
+    # Normalize: a letter with a combining accent becomes one character.
     folded = unicodedata.normalize("NFC", text).lower()
-    # Many scripts write vowels with combining marks.
+    # Keep combining marks: many scripts write vowels with them.
     separators = {ord(each): " " for each in set(folded) if unicodedata.category(each)[0] not in "LMN"}
     spelled = (word for word in folded.translate(separators).split() if any(map(str.isalnum, word)))
     return [piece for word in spelled for piece in cut_unspaced(word) or [word]]

@@ -27,7 +27,7 @@ class PartObject:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An object of a chain, and how many of its first bytes earlier objects have."""
+    """An object of a chain, and how many of its first bytes are also in earlier objects."""
 
     part: PartObject
     skip_bytes: int

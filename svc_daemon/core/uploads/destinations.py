@@ -38,7 +38,7 @@ class Naming:
     names: tuple[BucketName, ...]
     #: Whether buckets are created for new slugs.
     creates_missing: bool = False
-    #: Whether the body names the buckets, which changes the error for a missing one.
+    #: Whether the body names the buckets; the error for a missing bucket then differs.
     in_body: bool = False
 
 

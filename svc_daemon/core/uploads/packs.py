@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core.uploads import sessions
 
-#: A pack without open sessions has the first of these statuses that one of them has.
+#: If no session of a pack is open, its status is the first of these that a session has.
 _REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
 
 

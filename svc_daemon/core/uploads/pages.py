@@ -16,7 +16,7 @@ _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
     """Return whether the first bytes of a response (at least 8 KB, or all) are HTML.
 
-    The content precedes the declared type. The file name counts only if the server declares no HTML.
+    The content counts more than the declared type. The file name counts only if the server declares no HTML.
     """
     declared = declared.partition(";")[0].strip().lower()
     return detect(head, "" if declared in _PAGE_TYPES else filename, declared) in _PAGE_TYPES

@@ -3,7 +3,7 @@
 The protocol is that of Google's resumable uploads: `Content-Range` is the position of a chunk, and a 308 response with
 `Range` reports what is stored.
 
-Stored are only how a session ended, when it expires, and its bytes. The state follows from these:
+Only three things are stored: how a session ended, when it expires, and its bytes. The state follows from these:
 
     state       meaning                                 a PUT              finalize
     pending     no byte is stored                       stores             blob_not_uploaded
@@ -13,8 +13,8 @@ Stored are only how a session ended, when it expires, and its bytes. The state f
     canceled    the client canceled it                  session_canceled   session_canceled
     expired     its idle time or lifetime is over       session_expired    session_expired
 
-Acknowledged bytes survive a crash. A chunk that begins before the stored end is cut there; one that begins after it is
-refused.
+Acknowledged bytes survive a crash of the process. Bytes that are already stored are skipped. A chunk that would leave
+a gap is refused.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class PutDecision:
     step: Step
     #: Leading bytes of the body that are already stored.
     skip_bytes: int = 0
-    #: Maximum number of bytes to store after those.
+    #: Maximum number of bytes to store after the skipped ones.
     take_bytes: int = 0
 
 

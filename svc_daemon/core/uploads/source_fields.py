@@ -56,7 +56,7 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
 
 
 def check_title(title: str, limits: Limits, path: str = "title") -> str:
-    """Return the title. Raises `invalid_request`, naming `path`, if it is unusable."""
+    """Return the title. Raises `invalid_request` if it is blank, too long or has control characters."""
     if not title.strip():
         raise refusal(path, "must not be blank.")
     if len(title) > limits.title_characters:

@@ -1,7 +1,6 @@
 """The vectors of chunks, read and written within the caller's transaction.
 
-A document's row names the last model and counts its vectors. Vectors of other models are ignored, and replaced in
-time.
+A document's row names the last model and counts its vectors. Vectors of other models are ignored, and later replaced.
 """
 
 import sqlite3

@@ -47,7 +47,7 @@ class IndexFiles:
         self._on_damaged = on_damaged
         #: Teams whose damaged index has been reported.
         self._damaged: set[str] = set()
-        #: Counts removals, so that damage in a removed file isn't reported.
+        #: Number of removals. Damage that was found in a file removed since is not reported.
         self._removals = 0
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}

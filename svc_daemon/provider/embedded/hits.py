@@ -33,7 +33,7 @@ class Question:
     weights: Mapping[str, float]
     #: How many chunks contain each word.
     having: Mapping[str, int]
-    #: The query's vector and access to the index's vectors; None without comparable ones.
+    #: The query's vector and access to the index's vectors; None if they can't be compared.
     meaning: Meaning | None
     explain: bool
 

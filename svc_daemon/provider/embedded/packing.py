@@ -120,5 +120,5 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 
 
 def pack_unspaced(*texts: str) -> str:
-    """Join the words in scripts without spaces, which FTS5 can't split, by spaces."""
+    """Return the words in scripts without spaces, separated by spaces, because FTS5 can't split them."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))

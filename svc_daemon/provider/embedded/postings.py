@@ -9,9 +9,9 @@ import sqlite3
 
 from svc_daemon.provider.embedded.schema import KeyRange
 
-#: Fewer removed chunks waste too little for a rebuild.
+#: With fewer removed chunks, a rebuild is not worth its time.
 LEAST_REMOVED = 500
-#: A rebuild of more chunks would block writes for over a second.
+#: With more chunks, a rebuild would block writes for over a second.
 REBUILD_MOST = 50_000
 
 #: Selects the text to index for a range of chunks.

@@ -128,7 +128,7 @@ class WrongVersion(Exception):
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a new file. Raises WrongVersion if another release has made it."""
-    # ON would overwrite all freed pages, tens of megabytes for a merge. Deleted texts are overwritten separately
+    # ON would write zeros over all freed pages, tens of megabytes for a merge. Deleted texts are overwritten separately
     # (`overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()

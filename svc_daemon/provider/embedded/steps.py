@@ -7,7 +7,7 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, pos
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
-#: Returns whether a new document may replace the visible one, whose row or None it gets.
+#: Returns whether a new document may replace the visible one. Its argument is that one's row, or None.
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 #: Maximum age of a cached count, in seconds.
 MOST_AGE_S = 30.0
-#: Maximum number of cached counts of a team; then all are dropped.
+#: When a team has this many cached counts, all of them are dropped.
 MOST_COUNTS = 20_000
 #: Maximum number of teams with cached counts.
 MOST_TEAMS = 1_000
@@ -44,7 +44,7 @@ class TeamCountsCache:
         self._of_teams: dict[str, TeamCounts] = {}
 
     def of_team(self, team_id: str) -> TeamCounts:
-        """Return the team's counts; `forget` replaces them."""
+        """Return the team's cached counts."""
         with self._lock:
             if len(self._of_teams) >= MOST_TEAMS:
                 self._of_teams.clear()

@@ -3,8 +3,8 @@
 Milvus has no transactions, so each change writes a new edition:
 
 - A hidden row names the edition, then its chunks are written, then the row is shown.
-- Of several shown editions, the one with the highest generation counts, and of these the last one. So a late writer of
-  an earlier generation has no effect.
+- If several editions are shown, the last one of the highest generation counts. So a late writer of an earlier
+  generation has no effect.
 - The node that shows an edition removes the earlier ones.
 - A killed writer leaves a hidden edition, which the document's next writer removes.
 """
@@ -38,7 +38,7 @@ class Edition:
     bucket_ids: tuple[str, ...]
     #: Number of chunks.
     chunks: int
-    #: When the row was written, by the writer's clock.
+    #: When the row was written, in milliseconds by the writer's clock.
     stamped_ms: int
     #: Number of further rows, with more pieces of `body`.
     pieces: int

@@ -153,37 +153,37 @@ def chunk_row_id(team_id: str, source_id: str, edition: str, ordinal: int) -> st
 
 
 def equals(name: str, value: str | int | bool) -> str:
-    """Build the filter: the field has this value."""
+    """Build a filter for rows whose field has this value."""
     return f"{name} == {_literal(value)}"
 
 
 def differs(name: str, value: str) -> str:
-    """Build the filter: the field has another value."""
+    """Build a filter for rows whose field has another value."""
     return f"{name} != {_literal(value)}"
 
 
 def among(name: str, values: Iterable[str | int]) -> str:
-    """Build the filter: the field has one of these values, at least one."""
+    """Build a filter for rows whose field has one of these values, at least one."""
     return f"{name} in [{', '.join(map(_literal, values))}]"
 
 
 def outside(name: str, values: Iterable[str]) -> str:
-    """Build the filter: the field has none of these values, at least one."""
+    """Build a filter for rows whose field has none of these values, at least one."""
     return f"{name} not in [{', '.join(map(_literal, values))}]"
 
 
 def having_word(stem: str) -> str:
-    """Build the filter: the chunk contains a word with this stem."""
+    """Build a filter for chunks that contain a word with this stem."""
     return f"text_match(stems, {_literal(stem)})"
 
 
 def within_buckets(bucket_ids: Iterable[str]) -> str:
-    """Build the filter: the row is in one of these buckets, at least one."""
+    """Build a filter for rows in one of these buckets, at least one."""
     return f"array_contains_any(bucket_ids, [{', '.join(map(_literal, bucket_ids))}])"
 
 
 def every(*filters: str | None) -> str:
-    """Build the filter: all of these match; None is ignored."""
+    """Build a filter for rows that match all of these filters; None is ignored."""
     return " and ".join(f"({each})" for each in filters if each)
 
 

@@ -222,7 +222,7 @@ class MilvusServer:
         return ProviderFailed(f"The search index on Milvus failed: {reason[:REASON_CHARACTERS]}", retryable=True)
 
     def _connect(self, deadline_s: float | None) -> MilvusClient:
-        """Return pymilvus's client, connected."""
+        """Return pymilvus's client, connecting it if necessary."""
         client = self._opened
         if client is not None:
             return client
