@@ -1,6 +1,6 @@
 """The files of a batch and their states.
 
-The transaction that ends a batch's last unfinished file also records the end of the batch.
+The transaction that finishes the last file of a batch also records the end of the batch.
 """
 
 import json
@@ -45,9 +45,9 @@ def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[B
 def end_batches(
     connection: Connection, context: Context, team_id: str, batch_ids: Iterable[str | None], key_id: str | None = None
 ) -> None:
-    """Record the end of each of these batches that has no unfinished file left.
+    """Record the end of each of these batches whose files are all finished.
 
-    `batch_ids` may contain duplicates and None. Call this in the transaction that ends a file.
+    `batch_ids` may contain duplicates and None. Call this in the transaction that finishes a file.
     """
     ended: list[NewEvent] = []
     now = context.clock.timestamp()

@@ -127,7 +127,7 @@ class _Failed:
 def _look_up(
     connection: Connection, key: KeyRow, namings: Sequence[Naming], most: int
 ) -> dict[str, BucketRow | NotFound]:
-    """Look up each distinct name once; returns its bucket or error.
+    """Return the bucket or the error for each name.
 
     Raises `invalid_request` if there are more than `most` distinct names.
     """

@@ -71,7 +71,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
 
 
 def undo(context: Context, sources: Sequence[SourceRow]) -> None:
-    """Remove from the index those of these documents of one team whose sources were deleted meanwhile."""
+    """Remove the documents of sources that were deleted meanwhile. All sources must be of one team."""
     team_id, source_ids = sources[0].team_id, [source.id for source in sources]
     there = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     for source_id in source_ids:

@@ -106,7 +106,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
                     return [task_id for task_id, _ in waiting[:count]]
         return []
 
-    # Only claiming needs a commit, so find the tasks in a read.
+    # Find the tasks in a read first, because only claiming them needs a commit.
     found = context.read(find)
     if not found:
         return None
@@ -234,7 +234,7 @@ def _make_ready(
         if source.webhook is not None:
             wakes.add(context.wakes.delivering)
     if wakes:
-        # Another of these documents may have just replaced a source.
+        # One of these sources may have just replaced another of them.
         found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
         sources = [found[source.id] for source in sources if source.id in found]
     record_outcomes(connection, context, sources, earlier)

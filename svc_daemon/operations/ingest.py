@@ -163,7 +163,7 @@ def add_sources(connection: Connection, context: Context, sources: Sequence[Sour
         # Another unfinished source may replace the same source; the new one takes its place too.
         for other in list_replacing(connection, source.team_id, source.replaces):
             if other.id != source.id and set(other.places) & set(source.places):
-                # It may stay in other buckets, but replaces nothing there.
+                # In its other buckets, the older one no longer replaces anything.
                 update_state(connection, replace(other, replaces=None))
                 give_places(connection, context, other, source.places, source.id)
 

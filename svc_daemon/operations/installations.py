@@ -66,7 +66,7 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
 
 def refuse_moved(connection: Connection) -> None:
-    """Raise StorageError if this installation was moved, or its move to here is incomplete."""
+    """Raise StorageError if this installation was moved away, or its move to this place is incomplete."""
     if find_arrival(connection) is not None:
         raise StorageError(
             "This is a part of an installation that is being moved here. Run the same `svc-daemon move` again, which"
@@ -162,7 +162,7 @@ def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) ->
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
     """Write a new token for the routes below `/admin`, valid until the service stops.
 
-    Whoever can read its file can use it.
+    Anyone who can read its file can use it.
     """
     token = random(32).hex()
     write_secret(files.operator_token, token)

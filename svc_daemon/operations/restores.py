@@ -16,7 +16,7 @@ REVISION_BITS = 20
 def mark_restored(connection: Connection, make_ids: Ids) -> RestoreMark:
     """Record that the state was restored, and raise the revisions of all buckets."""
     now = make_ids.now()
-    # Distinguishes two restores at the same time, after the clock was set back.
+    # Distinguish two restores at the same time, which can happen if the clock is set back.
     part = int.from_bytes(make_ids.random(4), "big") >> (32 - REVISION_BITS)
     revision = (int(now.timestamp()) << REVISION_BITS) + part
     raise_revisions(connection, revision)

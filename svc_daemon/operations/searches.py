@@ -184,7 +184,7 @@ class _Asking:
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """Query the index until enough hits are valid, and return them. Raises the errors of `search`."""
+        """Query the index until enough hits are valid, and return these. Raises the errors of `search`."""
         # Some hits may be of deleted sources, so ask for more than needed.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):

@@ -84,7 +84,7 @@ async def forget_ended(context: Context) -> int:
 async def sweep_objects(context: Context, after: str) -> str | None:
     """Delete old objects that no row names, one page of the object store per call.
 
-    `after` is the last object's key on the previous page. Returns that of this page, or None when done.
+    Returns the last object's key on the page, which is the next call's `after`; None when done.
     """
     stores = context.stores
     if not isinstance(stores, SweptStores):

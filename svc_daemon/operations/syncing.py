@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 #: A source's title and buckets, as written to the index.
 _Words = tuple[str, list[str]]
 
-#: How many memberships the worker claims at a time, which then share two commits.
+#: Maximum number of memberships that the worker claims at a time.
 CLAIM_LIMIT = 64
 #: Seconds until a sync is tried again while the source gets new chunks.
 RECHUNK_PAUSE_S = 1.0

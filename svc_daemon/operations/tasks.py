@@ -32,7 +32,7 @@ async def claim_next(
         task_id = find(connection)
         return take(connection, task_id) if task_id else None
 
-    # Only claiming the task needs a commit, so find it in a read.
+    # Find the task in a read first, because only claiming it needs a commit.
     return await context.write(claim) if context.read(find) else None
 
 

@@ -131,7 +131,7 @@ async def remove_index(context: Context, team_id: str) -> None:
         try:
             listed = await asyncio.to_thread(lambda: list(context.provider.list_documents(team_id)))
         except IndexDamaged:
-            # A damaged index can't describe them. They are deleted when they are old.
+            # A damaged index doesn't show which files are the team's. They are deleted when old.
             listed = []
         known = {document.source_id for document in listed}
         await asyncio.to_thread(context.asides.remove, [name for name in names if ids.source_of(name) in known])

@@ -41,7 +41,7 @@ class UploadProgress:
     upload: UploadRow
     state: str
     received_bytes: int
-    #: In hex; None until all bytes have arrived.
+    #: In hexadecimal; None until all bytes have arrived.
     sha256: str | None = None
 
 
@@ -94,7 +94,7 @@ async def create_upload(
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
-        # Don't check a repeated request: the first one may have replaced the source.
+        # Don't check a repeated request: the first one may have replaced the source already.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         await admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)

@@ -136,7 +136,7 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
     """Find the vectors offered for these chunks, and choose some at random for checking."""
     passages = [_passage_of(chunk) for chunk in chunks]
     offered = context.read(lambda connection: store.find_offers(connection, team_id, embedder.model, passages))
-    # Check again, because the model may have been unknown when they were offered.
+    # Check the offers again, because the model may have been unknown before.
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}

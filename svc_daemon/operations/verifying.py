@@ -146,7 +146,7 @@ def _check_blobs(
             # Threads only help if the bytes are read.
             for found in map(check, page, stored) if hash_of is None else readers.map(check, page, stored):
                 findings.problems.extend(found)
-    # The service will remove deleted blobs, and move bytes of open uploads back.
+    # The service itself removes deleted blobs, and moves bytes of open uploads back.
     for name in unowned.keys() & (
         inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(uploads.list_open_ids)
     ):
