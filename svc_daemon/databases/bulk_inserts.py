@@ -11,9 +11,9 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
-#: Rows per statement. More would save little time and take longer to compile.
+#: Rows per statement. More would save little.
 GROUP_ROWS = 16
-#: An insert of one row: what precedes the row, the row in parentheses, and what follows.
+#: An insert of one row: the head, the row in parentheses, and the rest.
 _INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)
 #: A quoted text or a named parameter.
 _PARAMETER = re.compile(r"'[^']*'|:(\w+)")

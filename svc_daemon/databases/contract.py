@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
-#: The parameters of each run: by name, or in the order of the `?`.
+#: The parameters of each run: by name, or in order.
 ParameterRows = Iterable[Parameters | Sequence[Any]]
 
 #: For lists that must have all rows.

@@ -1,17 +1,15 @@
 """One SQLite file: its connections, and the single writer that commits in groups.
 
-Theory of operation. A commit costs one fsync, whatever its size. So one thread does all writes: it takes the queued
-work, runs each piece in a savepoint, commits once, and then resolves the futures. Meanwhile, the next group
-accumulates.
+Theory of operation:
 
-- If a piece raises, only it is rolled back. If the commit fails, nothing of the group is stored, and all get
-  `StorageError`.
-- Readers are read-only connections, one per thread. Each read sees one snapshot.
+- A commit costs one fsync, whatever its size. So one thread does all writes: it takes the queued work, runs each piece
+  in a savepoint, commits once, and then resolves the futures.
+- If a piece raises, only it is rolled back. If the commit fails, the whole group gets `StorageError`.
+- Each thread reads on its own connection. Each read sees one snapshot.
 - Only the writer checkpoints: SQLite before 3.51.3 can lose commits if two connections write and checkpoint.
 - SQLite can reset the WAL only while nobody reads. If reads keep overlapping, new ones are briefly blocked.
-- After an I/O error, nothing more is written, because a retry of a failed fsync may falsely succeed. `on_broken` is
-  called, and the owner restarts the process. A commit whose fsync failed may still exist after that, so its callers get
-  `CommitUnknown`.
+- After an I/O error, nothing more is written, because a second fsync may falsely succeed. `on_broken` is called, and
+  the owner restarts the process. The failed commit may still exist then, so its callers get `CommitUnknown`.
 """
 
 import os
@@ -34,15 +32,15 @@ from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-#: Most pieces of work per commit, so that the first caller doesn't wait long.
+#: Most pieces of work per commit. The first caller waits for all.
 GROUP_LIMIT = 256
-#: A checkpoint is made when the WAL has this many pages of 4 KB.
+#: At this many pages of 4 KB in the WAL, a checkpoint is made.
 CHECKPOINT_PAGES = 2000
 #: A checkpoint truncates the WAL file to this size.
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
-#: From this size of the WAL on, the writer blocks new reads to reset it.
+#: From this WAL size on, the writer blocks reads to reset it.
 LOG_WAIT_BYTES = 32 * 1024 * 1024
-#: After a failed reset, the writer tries again when the WAL has grown this much.
+#: After a failed reset, try again when the WAL has grown this much.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
 #: Pages per step of copying a database.
 COPY_PAGES = 1024
@@ -57,7 +55,7 @@ class _Reader:
     """A thread's read-only connection. The lock is held during each read."""
 
     connection: sqlite3.Connection
-    #: Reentrant, so that a read within a read is an error, not a deadlock.
+    #: Reentrant, so that nested reads are an error, not a deadlock.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -117,7 +115,7 @@ class SqliteDatabase:
                 try:
                     return work(reader.connection)
                 finally:
-                    # Nothing was written, and an error of the work must not be replaced.
+                    # Nothing was written, and the work's own error must not be replaced.
                     with suppress(sqlite3.Error):
                         if reader.connection.in_transaction:
                             reader.connection.execute("COMMIT")
@@ -170,7 +168,7 @@ class SqliteDatabase:
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
-            # The part of the commit that reached the WAL may be valid after a restart.
+            # What reached the WAL may be valid after a restart.
             is_unknown = is_ending and _is_named(error, "IOERR")
             self._give_up(group, _as_sqlite(error), CommitUnknown if is_unknown else StorageError)
             return
@@ -188,9 +186,9 @@ class SqliteDatabase:
             result = work(connection)
         except BaseException as error:  # passed to the caller; the group continues
             if not connection.in_transaction or _is_damage(error):
-                # After errors such as FULL and IOERR, SQLite has rolled back the whole group.
+                # SQLite itself has rolled back the whole group, such as after FULL or IOERR.
                 failure = _as_sqlite(error)
-                # No `from error`: the failure may be `error` itself, and would become its own cause.
+                # No `from error`: the failure may be `error` itself.
                 raise failure from failure.__cause__
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
@@ -210,7 +208,7 @@ class SqliteDatabase:
                 self._connection.execute("ROLLBACK")
 
     def _give_up(self, group: Sequence[Job], error: sqlite3.Error, kind: type[StorageError]) -> None:
-        """Report the error to the group's callers. If disk or file are damaged, stop writes and call `on_broken`."""
+        """Report the error to the group's callers. If it is damage, stop writes and call `on_broken`."""
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error
@@ -253,9 +251,9 @@ def open_connection(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA {pragma}")
     # SQLite's own `lower` converts only ASCII.
     connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
-    # A file has only one writer. In PostgreSQL, each writer has a number.
+    # A file has only one writer. In PostgreSQL, each has a number.
     connection.create_function("writer_number", 0, lambda: 0)
-    # In SQLite, `seq` alone gives the order of events. The highest `turn` puts them after those copied from PostgreSQL.
+    # `seq` alone gives the order in SQLite. This is the highest `turn`, above those copied from PostgreSQL.
     connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
     connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
     return connection
@@ -311,7 +309,7 @@ def copy_database(source: Path, target: Path) -> None:
     """
     try:
         with open_beside(source) as origin, closing(sqlite3.connect(target)) as copy:
-            # In one snapshot, or each commit of another process would restart the copy.
+            # In one snapshot. Otherwise each commit would restart the copy.
             origin.execute("BEGIN")
             origin.execute("SELECT count(*) FROM sqlite_master").fetchone()
             copy.execute("PRAGMA synchronous = OFF")

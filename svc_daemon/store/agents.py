@@ -60,7 +60,7 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
 def put_agent(connection: Connection, agent: TeamAgent) -> None:
     """Update the agent, or create it if its row is missing.
 
-    The stored policy isn't changed if `agent.policy_fault` is set, which means that it is invalid.
+    If `agent.policy_fault` is set, the stored policy is invalid, and is not changed.
     """
     connection.execute(
         f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"

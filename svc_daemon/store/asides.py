@@ -1,7 +1,7 @@
-"""Moves stored files that no database row names to a separate folder, and finds them there again.
+"""Moves stored files without a database row to a separate folder, and finds them there again.
 
-The files are kept because they may be the only copy of their content, such as after an older database was restored.
-Each is stored under the day of its move, as in `aside/2026-11-22/src_01k2…`.
+They may be the only copy of their content, such as after an older database was restored. A file's path contains the day
+of its move: `aside/2026-11-22/src_01k2…`.
 """
 
 import re

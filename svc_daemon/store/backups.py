@@ -1,11 +1,9 @@
 """Backups: complete copies of a data directory, in a folder that may be on another disk.
 
-Each backup is a folder named after its time, with the layout of a data directory and a `backup.json`. Files that the
-previous backup has too are hard links to it. A backup never links to the data directory, because damage there would
-reach the backup.
-
-A backup is made in `backup.partial` and renamed once it is complete and durable. After an interruption, the next run
-continues in that folder.
+- Each is a folder named after its time, with the layout of a data directory and a `backup.json`.
+- Files that the previous backup also has are hard links to it. None link to the data directory, because damage there
+  would reach the backup.
+- A backup is made in `backup.partial`, then renamed. After an interruption, the next run continues in that folder.
 """
 
 import fcntl
@@ -40,17 +38,16 @@ class BackupRecord:
     """The content of `backup.json`."""
 
     v: int = LAYOUT
-    #: Gives the order of the backups, even if the clock was set back.
+    #: The order of the backups, even if the clock was set back.
     number: int
     installation_id: str
     #: Version of the program that made the backup.
     version: str
-    #: When the backup began. It has every change that a client got an answer for before this time.
+    #: When the backup began. It has all changes that were acknowledged before.
     started_at: str
     finished_at: str
     sources: int
-    #: Inode, size and modification time of each search index, by file name. If they are unchanged, the next backup
-    #: links to this copy.
+    #: Inode, size and modification time of each search index, by file name. The next backup links to unchanged ones.
     indexes: Mapping[str, Sequence[int]]
 
 
@@ -73,7 +70,7 @@ class Backup:
         if place.is_relative_to(path.parent) and all(
             _is_own(each) or place.is_relative_to(each) for each in path.parent.iterdir()
         ):
-            # The next backup would be refused, because the folder would also have other files.
+            # The next backup would be refused, because the folder has other files.
             raise BackupRefused(f"{place} is among the backups.", hint)
 
 

@@ -17,7 +17,7 @@ class BatchRow:
     team_id: str
     bucket_ids: tuple[str, ...]
     expires_at: str
-    #: When the batch's last file was ready or failed, or was canceled, expired or deleted. None until then.
+    #: When the last file was ready, failed, canceled, expired or deleted; None until then.
     ended_at: str | None = None
     created_at: str
 

@@ -60,7 +60,7 @@ class FolderSync:
             if self._failure is not None:
                 raise OSError(*self._failure.args) from self._failure
             covered = self._asked
-            # An error of `open`, such as too many open files, isn't recorded: a later call may succeed.
+            # An error of `open` isn't recorded, because a later call may succeed.
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
@@ -140,7 +140,7 @@ class Blobs(Staging):
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
         errors = self.removals.remove([self.path(name) for name in names])
-        # Make the deletion durable before the caller deletes the record of what to delete.
+        # After this, the caller deletes the record of what to delete.
         self.sync_folder()
         return dict(errors)
 

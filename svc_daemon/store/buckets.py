@@ -1,7 +1,7 @@
 """Buckets: named collections of sources, with counts and a revision that grows with each change of their members.
 
-The revision is the sum of one row per node, so that nodes that change the same bucket don't wait for each other. A
-transaction that reads the sum and then writes would conflict with all others that change the bucket.
+The revision is the sum of one row per node, so that nodes can change a bucket without waiting for each other. Don't
+write in a transaction that reads the sum: it would conflict with all others.
 """
 
 import json
@@ -28,7 +28,7 @@ class BucketRow:
     #: `active`, `archived` or `deleting`.
     status: str = readiness.ACTIVE
     metadata: dict[str, Any]
-    #: Sizes of the chunks into which documents are split; None means the defaults.
+    #: Chunk sizes for documents; None means the defaults.
     chunking: dict[str, Any] | None = None
     last_delete_error: str | None = None
     created_at: str
@@ -66,7 +66,7 @@ class Census:
     failed_syncs: int
     #: Whether the team's index is being rebuilt.
     in_maintenance: bool = False
-    #: Number of members to be split again because the chunk sizes have changed.
+    #: Number of members to be split again with other chunk sizes.
     rechunking: int = 0
     #: Total size of the members' files.
     size_bytes: int = 0

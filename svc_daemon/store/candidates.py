@@ -16,7 +16,7 @@ from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
 
-#: Attributes with a column of their own, which wins over a metadata key of the same name.
+#: Attributes with a column, which wins over a metadata key of the same name.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 #: Comparisons that negate another one.
@@ -61,7 +61,7 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
-    # One JSON text, because fetching a row per id would take longer than the comparisons.
+    # One JSON text, because a row per id takes longer than the comparisons.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(json.loads(listed)))
@@ -113,7 +113,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or 'FALSE'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # These columns contain text, so a number never matches. SQLite would convert it to text.
+        # Text columns: a number never matches, but SQLite would convert it to text.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "FALSE"
     if not _PLAIN_KEY.fullmatch(key):
         raise NotInSql
@@ -124,7 +124,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
     extracted = f"json_extract(s.metadata, {path})"
     if isinstance(value, str):
         return f"({found} = 'text' AND {extracted} {_OPERATORS[kind]} {bound})"
-    # With AND instead of CASE, PostgreSQL might cast a text that isn't a number, and fail.
+    # With AND, PostgreSQL might cast a text that isn't a number, and fail.
     number = f"CAST({extracted} AS DOUBLE PRECISION)"
     return f"CASE WHEN {found} IN ('integer', 'real') THEN {number} {_OPERATORS[kind]} {bound} END"
 
@@ -155,7 +155,7 @@ class FoundSource:
     source_url: str | None = None
     #: Numbers of the valid extractions. Search hits from any other are outdated.
     generations: range
-    #: Maps the ids of the source's buckets to their sync statuses, oldest bucket first.
+    #: Maps the source's bucket ids to sync statuses, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
 
     @classmethod

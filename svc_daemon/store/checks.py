@@ -269,7 +269,7 @@ def count_every_source(connection: Connection) -> int:
 
 
 def list_uncleaned(connection: Connection) -> dict[str, str]:
-    """Map the ids of deleted sources whose bytes remain to the names of their blobs."""
+    """Map the ids of deleted sources to their blob names, if the bytes are not deleted yet."""
     rows = connection.execute(
         "SELECT source_id, COALESCE(blob, source_id) AS name FROM tombstones WHERE cleaned_at IS NULL"
     )

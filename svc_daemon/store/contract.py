@@ -29,7 +29,7 @@ class BlobFacts:
 
 
 class StoredBlob(Protocol):
-    """The bytes of one source. All methods but `find` raise FileNotFoundError if they are lost."""
+    """The bytes of one source. If they are lost, all methods but `find` raise FileNotFoundError."""
 
     async def find(self) -> BlobFacts | None:
         """Return the size and date of the bytes; None if they are lost."""
@@ -162,14 +162,14 @@ class Tally:
     """Number of files that were moved aside because no row names them."""
 
     files: int = 0
-    #: How many of these files a search index still lists in a bucket.
+    #: How many of these files are still in a search index, in at least one bucket.
     known: int = 0
 
 
 class AsideStore(Protocol):
     """Stored files that were moved aside because no row names them.
 
-    They are kept for a while, because a newer copy of the database may be restored.
+    They are kept for a while: a newer copy of the database may be restored.
     """
 
     #: The last count of the files.

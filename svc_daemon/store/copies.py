@@ -45,7 +45,7 @@ class Syncer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Opened before the first write, because a later descriptor doesn't report earlier errors.
+        # Opened before any write, because a later descriptor misses earlier errors.
         self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def sync(self) -> None:
@@ -70,7 +70,9 @@ class DirectoryCopy:
     def __init__(
         self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
     ) -> None:
-        """Files that `previous` also has become hard links to it. `read_data` checks the hashes of its blobs first."""
+        """Files that `previous` also has become hard links to it. With `read_data`, its blobs' hashes are checked
+        first.
+        """
         self.counts = CopyCounts()
         self._reads_data = read_data
         self._source = source
@@ -189,7 +191,7 @@ class DirectoryCopy:
         try:
             os.link(origin, place)
         except OSError:
-            # The file system has no hard links, or this file has too many.
+            # No hard links here, or too many to this file.
             return False
         self.counts.linked += 1
         return True

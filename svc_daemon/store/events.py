@@ -1,9 +1,11 @@
 """The event log of each team, which clients read to follow changes.
 
-An event is written in the transaction of its change, and read in commit order: by `turn`, then by `seq`. Ids contain
-the time, which can be set back, so they don't give the order. In SQLite, which has one writer at a time, `seq` alone is
-the commit order. In PostgreSQL, a lower `seq` may be committed later. There, `turn` is the number of the transaction,
-and an event is shown only once no transaction with a lower number is running. So no client skips an event.
+An event is written in the transaction of its change, and read in commit order: by `turn`, then by `seq`. Ids don't give
+the order, because the clock can be set back.
+
+- SQLite has one writer at a time, so `seq` alone is the commit order.
+- In PostgreSQL, a lower `seq` may be committed later. There, `turn` is the transaction's number. An event is shown once
+  no transaction with a lower number is running, so that no client misses one.
 """
 
 import json
@@ -41,10 +43,10 @@ class EventSpan:
 
     #: The matching events, oldest first, as rows of the table.
     rows: list[Row]
-    #: Id of the last event read, even if the filter excludes it; None if there was none.
+    #: Id of the last event read, even if not in `rows`; None if there was none.
     last_id: str | None
     position: Position
-    #: Whether the read stopped at its limit, so that the log may have more.
+    #: Whether the limit was reached, so that the log may have more.
     is_full: bool
 
 
@@ -52,13 +54,13 @@ class NewEvent(NamedTuple):
     """An event to add to the log."""
 
     type: str
-    #: Ids of the event's buckets, separated by spaces; None if it is about the whole team.
+    #: Ids of the event's buckets, separated by spaces; None for the whole team.
     bucket_ids: str | None
     #: The state after the event, as a JSON text.
     data: str
     source_id: str | None = None
     batch_id: str | None = None
-    #: The API key whose request caused the event; None if the service did.
+    #: The API key whose request caused the event, if any.
     key_id: str | None = None
 
 

@@ -1,7 +1,7 @@
 """Syncs a whole file system with `syncfs`, where that is as safe as an fsync of each file.
 
-This needs a local file system and Linux 5.8 or later. There, `syncfs` reports all write errors since its descriptor was
-opened, so open it before the first write.
+Since Linux 5.8, `syncfs` reports write errors from the opening of its descriptor on. So open it before the first write.
+Only local file systems are synced this way.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ def is_syncable(folder: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
-    # Python has no `statfs`, so call the C library. The type is the result's first field, and 0 if the call fails.
+    # Python has no `statfs`. The type is the first field, or 0 on failure.
     found = (ctypes.c_long * 64)()
     _libc().statfs(os.fsencode(folder), ctypes.byref(found))
     return release >= _REPORTING and found[0] & 0xFFFFFFFF in _LOCAL

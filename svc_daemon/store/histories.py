@@ -1,7 +1,7 @@
 """Finds and deletes the rows of upload sessions, batches, tasks and deliveries that ended long ago.
 
-A source's latest task and its deliveries are kept while it exists. The deliveries prevent a second webhook call for the
-same event.
+While a source exists, its latest task and its deliveries are kept. Deliveries prevent a second webhook call for an
+event.
 """
 
 from collections.abc import Sequence

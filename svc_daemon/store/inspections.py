@@ -21,7 +21,7 @@ class StoredBytes:
     size_bytes: int
     #: False for symbolic links and other special files, which count as lost.
     is_plain: bool = True
-    #: Whether this store normally has bytes without a row, until they are old.
+    #: Whether bytes without a row are normal until they are old.
     may_wait: bool = False
 
 

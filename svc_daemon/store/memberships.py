@@ -5,8 +5,7 @@
     syncing -> queued              the lease expired, or the process died
     syncing -> failed -> syncing   the index failed; retried after a delay, without limit
 
-The sync worker claims only memberships with a due time. A membership has one once its source is indexed. While a team's
-index is being rebuilt, its syncs wait.
+A membership is claimed only once its source is indexed. While a team's index is being rebuilt, its syncs wait.
 """
 
 import json

@@ -4,11 +4,11 @@ Theory of operation of an upgrade:
 
     older release -> copied -> one migration after another -> up to date
 
-- Copied: the database is copied to `state.db.before-<last migration>`, which gets this name once it is synced.
-- Each migration is committed together with its record. After a crash, the next start keeps the copy and continues.
+- Copied: to `state.db.before-<last migration>`, which gets this name once it is synced.
+- Each migration is committed with its record. After a crash, the next start keeps the copy and continues.
 - `installations.serving_installation` removes the copy after the new release has run and stopped cleanly.
-- On a database server, all migrations are one transaction, and there is no copy.
-- A database with an unknown migration is from a newer release, and is refused before anything is written.
+- A database server has no copy, but runs all migrations in one transaction.
+- A database with an unknown migration is from a newer release, and is refused before any write.
 """
 
 import os
@@ -27,7 +27,7 @@ from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.codes import ErrorCode
 
-#: Migrations from before the first release. A new database records them as applied; `make_schema` replaces them.
+#: Migrations from before the first release. New databases record them as applied.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",
@@ -49,7 +49,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
     ON "_sqlite_migrations" ("migration_set", "name")"""
 _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
-#: Key of the advisory lock that each node holds, shared, while it may write.
+#: Key of the shared advisory lock of each node that may write.
 SERVING = 0x7376635F73727667
 NO_INSTALLATION = "There is no installation in the database that SVC_STATE_URL names."
 _OLDER = "The database was made by an older release; start the service once to upgrade it."
@@ -135,7 +135,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     if not pending:
         return
     if not applied:
-        # A new database needs no copy, and not `sqlite_utils`, which is slow to import.
+        # An empty database needs no copy. `sqlite_utils` is slow to import.
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement in _RECORDS.split(";\n\n"):
@@ -198,7 +198,7 @@ def migrate_shared(connection: Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     applied = _applied_to_shared(connection)
     pending = [name for name in MIGRATIONS if name not in applied]
-    # Held until the transaction ends, so that a connecting node waits for the new schema.
+    # Held until the transaction ends, so that connecting nodes wait.
     alone = "SELECT pg_try_advisory_xact_lock(CAST(:lock AS BIGINT)) AS is_alone"
     if applied and pending and not connection.execute(alone, {"lock": SERVING}).fetchone()["is_alone"]:
         raise StorageError(
@@ -232,7 +232,7 @@ def _adopt_events(connection: Connection) -> None:
 def join_shared(connection: Connection) -> None:
     """Take a lock so that newer releases can't change the schema while this connection is open.
 
-    Raises StorageError if one already has.
+    Raises StorageError if a newer release has changed it.
     """
     connection.execute("SELECT pg_advisory_lock_shared(CAST(:lock AS BIGINT))", {"lock": SERVING})
     _applied_to_shared(connection)

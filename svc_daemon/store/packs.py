@@ -1,7 +1,7 @@
 """Packs: the files of a batch, sent as one stream. A writer splits it into parts, the files of the upload sessions.
 
-The parts are written and closed one after another. Then one `syncfs` makes them all durable. Where that isn't safe, or
-for few parts, each is fsynced instead. `Parts` records new sizes only after the sync.
+The parts are written and closed one by one, then made durable by one `syncfs`. Where that isn't safe, or for few parts,
+each is fsynced instead. `Parts` records sizes only after that.
 """
 
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from svc_daemon.store.parts import Parts
 
-#: Fewer files are fsynced one by one, because `syncfs` also waits for other programs' data.
+#: Fewer files are fsynced, because `syncfs` also waits for other programs' data.
 FEW_FILES = 8
 #: How much to buffer before writing.
 WRITE_BYTES = 1024 * 1024
@@ -54,7 +54,7 @@ class _OpenPart:
     session_id: str
     descriptor: int
     end_bytes: int
-    #: Hash of all bytes so far; None if that of earlier bytes is unknown.
+    #: Hash of all bytes so far; None if unknown.
     hash: "_Hash | None"
 
     def append(self, data: memoryview) -> None:
@@ -83,7 +83,7 @@ class PackWriter:
         self._next = first
         lacking = [each for each in items if each.offset_bytes < end and each.offset_bytes + each.size_bytes > first]
         self._syncs_whole = len(lacking) >= FEW_FILES and file_systems.is_syncable(parts.folder)
-        #: The folder, opened before the first write if one `syncfs` will sync all parts.
+        #: The folder, if one `syncfs` will sync all parts. Opened before the first write.
         self._folder: int | None = None
         self._buffer = bytearray()
         self._open: _OpenPart | None = None

@@ -1,8 +1,8 @@
 """Parts: the bytes of open upload sessions, one file each. The file's size is the upload offset.
 
-Bytes are synced before they are acknowledged. A crash or full disk can leave unsynced bytes. So the synced size is kept
-in memory, and a file of any other size is synced before its size is reported. A finalized part becomes a blob by a hard
-link. It is deleted only after its source is committed, so that a crash loses nothing.
+- Bytes are synced before they are acknowledged.
+- The synced size is kept in memory. After a crash or a full disk, a file may be larger, and is synced first.
+- A finalized part becomes a blob by a hard link. It is deleted only after its source is committed.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Parts:
         self._folder_sync = FolderSync(folder, on_broken)
         #: How many bytes of each part this process has synced.
         self._synced: dict[str, int] = {}
-        #: How many bytes of each part this process has hashed, and their hash.
+        #: How many bytes of each part this process has hashed, with the hash.
         self._hashed: dict[str, tuple[int, _Hash]] = {}
 
     def size_bytes(self, session_id: str) -> int:
@@ -61,7 +61,7 @@ class Parts:
         return sizes
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hexadecimal SHA-256 of the stored bytes. Reads the file only if needed."""
+        """Return the hexadecimal SHA-256 of the stored bytes. Reads the file only if it must."""
         known = self.hash_at(session_id, size_bytes)
         if known is None:
             known = await self._blobs.run(lambda: hash_file(self.path(session_id)))

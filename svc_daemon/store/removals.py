@@ -1,11 +1,10 @@
 """Removes stored files. While a backup copies the data directory, moves them to a folder instead.
 
-A backup copies the database before the files, so every file that the database names must exist until the backup ends:
+A backup copies the database first, so every file that the database names must exist until the backup ends:
 
 - The backup holds an exclusive lock on the folder `held`, and each removal a shared one.
 - A removal that doesn't get its lock moves the file into `held`, where the backup finds it.
-- The backup empties `held` when it ends. If it is killed, the kernel releases its lock, and the sweeper or the next
-  start empties the folder.
+- The backup empties `held` at its end. If it was killed, the sweeper or the next start does.
 """
 
 import fcntl
@@ -20,7 +19,7 @@ from svc_daemon.data_directory import DirectoryRefused, sync_folder
 
 log = logging.getLogger(__name__)
 
-#: How long a backup waits for running removals, in seconds. Each takes milliseconds.
+#: How long a backup waits for running removals, in seconds.
 PATIENCE_S = 10.0
 PAUSE_S = 0.01
 
@@ -47,7 +46,7 @@ class Removals:
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # A file of this name in `held` is the one that the backup needs.
+                    # The backup needs the file of this name in `held`, not this one.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:

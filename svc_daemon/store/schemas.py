@@ -1,7 +1,6 @@
 """The tables of the state database, as the first release creates them. Later releases add migrations."""
 
-#: A migration that adds a column to `sources` must create this view again, because PostgreSQL's views have fixed
-#: columns.
+#: A migration that adds a column to `sources` must create this view again, as PostgreSQL requires.
 SOURCE_VIEWS = """\
 CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
@@ -10,9 +9,8 @@ SELECT s.*, t.type AS task_type, t.status AS task_status,
   EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 
-#: Invariant: a team has at most one unfinished rebuild task. The column `places` leaves out buckets that are being
-#: deleted. `valid_from` is the oldest extraction whose search hits are valid: while a document is split again, the
-#: index has its old or its new chunks.
+#: Invariant: a team has at most one unfinished rebuild task. `valid_from` is the oldest extraction whose search hits
+#: are valid: while a document is split again, the index has its old or its new chunks.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,

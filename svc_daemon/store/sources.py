@@ -24,11 +24,11 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Number of the current extraction. Each indexing increments it, and the index keeps only the newest.
+    #: Number of the current extraction. The index keeps only the newest.
     generation: int = 1
     #: Number of the first extraction from the current bytes; None means `generation`.
     valid_from: int | None = None
-    #: Whether the document must be split again, because its bucket's chunk sizes have changed.
+    #: Whether to split the document again, because its bucket's chunk sizes have changed.
     rechunk: bool = False
     title: str
     filename: str
@@ -47,9 +47,9 @@ class SourceRow:
     fetched: dict[str, Any] | None = None
     #: `question`, `answer` and `alternate_questions`, for type `qa`.
     qa: dict[str, Any] | None = None
-    #: `url` and `metadata` of the webhook to call when the source is ready or failed.
+    #: `url` and `metadata` of the webhook for when the source is ready or failed.
     webhook: dict[str, Any] | None = None
-    #: Name of the source's blob; None means the source's id. A refresh stores new bytes under a new name.
+    #: Name of the source's blob; None means the source's id.
     blob: str | None = None
     #: Id of the source that this one replaces when it is ready.
     replaces: str | None = None
@@ -65,7 +65,7 @@ class SourceRow:
     updated_at: str
     task_type: str | None = None
     task_status: str | None = None
-    #: Maps the ids of the source's buckets to their sync statuses, oldest bucket first.
+    #: Maps the source's bucket ids to sync statuses, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
     #: Whether the team's index is being rebuilt.
     in_maintenance: bool = False
@@ -210,7 +210,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
     words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
-        # Both ids are compared, so that PostgreSQL skips earlier pages in both tables.
+        # With both ids, PostgreSQL skips earlier pages in both tables.
         " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after AND s.id > :after"
         " AND (:status = 'all' OR s.status = :status"
         "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
@@ -373,7 +373,7 @@ def places_of(text: str | None) -> dict[str, str]:
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark the sources whose oldest bucket is this one to be split again: it sets their chunk sizes."""
+    """Mark sources to be split again if this is their oldest bucket, which sets their chunk sizes."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: From this size on, an upload is written to a staging file as it arrives.
+#: From this size on, uploads are written to a file as they arrive.
 SPILL_BYTES = 1024 * 1024
 #: The names of staging files.
 STAGED_NAME = re.compile("[0-9a-f]{32}")
@@ -51,7 +51,7 @@ class Staging:
         return list_own(self.folder, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
-        """Delete a staging file, or a link of its name. A missing one is ignored."""
+        """Delete a staging file. Of a symbolic link, only the link is deleted. A missing file is ignored."""
         if not self.folder.is_symlink():
             (self.folder / name).unlink(missing_ok=True)
 
@@ -124,7 +124,7 @@ class StagedFile(ABC):
 
     async def discard(self) -> None:
         """Discard the bytes and the staging file. Idempotent; disk errors are not raised."""
-        # A new buffer, because the traceback of a failed write may prevent resizing the old one.
+        # A new buffer, because a failed write's traceback may keep the old one from shrinking.
         self._buffer = bytearray()
         if self._file is not None:
             with suppress(OSError):

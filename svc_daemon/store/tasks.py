@@ -26,10 +26,10 @@ class TaskRow:
     source_id: str | None
     #: Attempts so far. Those that ended with `park_task` don't count.
     attempt: int = 0
-    #: Fencing token. Each claim increments it, and only the latest claim may write.
+    #: Fencing token. Each claim increments it; older claims can't write.
     token: int = 0
     max_attempts: int
-    #: When the worker's lease expires, in seconds of the nodes' shared clock (`Clock.lease_s`).
+    #: When the worker's lease expires, in seconds of the shared clock (`Clock.lease_s`).
     lease_until_s: float | None = None
     stage: str | None = None
     chunks_done: int = 0
@@ -39,9 +39,9 @@ class TaskRow:
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
-    #: How the task's document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
+    #: How the document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
     lane: str = lanes.SINGLE
-    #: The W3C `traceparent` of the request that queued the task, if tracing is on.
+    #: The `traceparent` of the request that queued the task, if traced.
     trace: str | None = None
 
     @classmethod
@@ -253,7 +253,7 @@ def park_task(
 ) -> None:
     """Queue a claimed task again, in another lane if given, without counting the attempt.
 
-    For a stopping process, a lack of resources such as disk space, or a document that needs another lane.
+    Used when the process stops, a resource such as disk space is short, or the document needs another lane.
     """
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"

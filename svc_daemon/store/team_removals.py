@@ -8,7 +8,7 @@ from svc_daemon.store.tables import Table, delete_team_rows
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: Deleted in the last transaction, together with the team: without these rows, a team counts as damaged.
+#: Deleted last, together with the team: without these rows, it counts as damaged.
 _LAST = ("usage", "agents", "tasks")
 
 

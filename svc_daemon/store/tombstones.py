@@ -1,9 +1,9 @@
 """Tombstones: records of deleted sources, kept until their blobs and index rows are removed.
 
 - A replaced source keeps its tombstone, so that its id leads to its successor.
-- A refresh that replaces bytes gives the old blob a tombstone, whose `source_id` is the name of the new blob.
+- A blob that a refresh replaced gets one too, whose `source_id` is the name of the new blob.
 - A detachment records that a source's buckets or title must be updated in the index.
-- A new title is written to the index, then to the database. Meanwhile, the process holds a lease on a detachment. If it
+- While a new title is written to the index and then the database, the process holds a lease on a detachment. If it
   dies, the lease ends, and the sweeper restores the old title in the index.
 """
 
@@ -87,7 +87,7 @@ def list_deleted_blobs(connection: Connection) -> set[str]:
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
-    """Delete the tombstone after the cleanup. One of a replaced source is kept."""
+    """Delete the tombstone after the cleanup. If the source was replaced, it is kept."""
     connection.execute(
         "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
     )

@@ -22,7 +22,7 @@ class UploadRow:
 
     id: str
     team_id: str
-    #: Ids of the future source's buckets; the first is that of the request's path.
+    #: Ids of the future source's buckets, that of the request's path first.
     bucket_ids: tuple[str, ...]
     #: `open`, `finalized`, `canceled`, `expired` (its bytes are deleted) or `failed` (for good).
     status: str = OPEN
@@ -47,7 +47,7 @@ class UploadRow:
     client_file_id: str | None = None
     #: Position of the file in its batch, from 0.
     position: int = 0
-    #: When the session expires. Each accepted chunk extends this, at most to `ends_at`.
+    #: When the session expires. Each chunk extends this, at most to `ends_at`.
     expires_at: str
     ends_at: str
     created_at: str

@@ -1,8 +1,8 @@
 """Vectors that an import sends (offers) before the files that they belong to.
 
-An offer names its passage by the SHA-256 of the embedded text, so it can come before the passage. `passages` counts the
-passages with this text that still lack their vector. The embedding worker checks an offer before use, and deletes it
-after the last passage. Unused offers are deleted after a day. If one is lost, the worker computes the vector.
+- An offer names its passage by the SHA-256 of its text, so it can come first.
+- `passages` counts the passages with this text that still lack their vector. After the last one, the offer is deleted.
+- Unused offers are deleted after a day. If one is lost, the embedding worker computes the vector.
 """
 
 import json
@@ -118,8 +118,8 @@ def find_offers(
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
     """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
-    A passage counts once its source is active with this generation. Otherwise, a crash would index another generation,
-    which needs the vectors again.
+    A passage counts once its source is active with this generation. After a crash before that, another generation is
+    indexed, which needs the vectors again.
     """
     connection.executemany(
         "UPDATE vector_offers SET passages = passages - 1 WHERE team_id = :team_id AND text_sha256 = :text_sha256"

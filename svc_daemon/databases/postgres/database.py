@@ -1,25 +1,26 @@
 """One PostgreSQL database: a node's writer, which commits in groups, and its readers.
 
-Theory of operation. One thread of a node does all its writes: it takes the queued work, runs each piece in a savepoint,
-commits once, and then resolves the futures. All nodes do so at the same time, in SERIALIZABLE transactions. If two
-conflict, the server rolls one back (errors 40001 and 40P01), and the writer runs it again. After some conflicts, each
-piece gets its own transaction. So work may run many times, and only its last run counts.
+Theory of operation:
 
-Conflicts concern pages: one transaction has read a page that another has written. Workers use the newest tasks and
-sources, all on the last pages, so two nodes would nearly always conflict. They take turns instead (`InTurn`), and so
-does any transaction after several conflicts. A turn is a lock of the table `turns`, because only such a lock can be
-awaited before a transaction takes its snapshot.
+- One thread does all writes of a node. It takes the queued work, runs each piece in a savepoint, commits once, and then
+  resolves the futures.
+- All nodes do so at the same time, in SERIALIZABLE transactions. If two conflict, the server rolls one back (errors
+  40001 and 40P01), and its writer runs it again, after some conflicts with one transaction per piece. Only the last run
+  counts.
+- A conflict concerns pages: one transaction has read a page that another has written. Workers use the newest tasks, all
+  on the last page, so two nodes would nearly always conflict. They take turns instead (`InTurn`).
+- A turn is a lock of the table `turns`. A transaction can wait for it before it takes its snapshot.
 
 A group ends in one of these ways:
 
     committed             the futures get the results
-    refused               the server lacks a resource or is away: nothing was stored, StoreUnavailable
+    refused               the server lacks a resource or can't be reached: nothing was stored, StoreUnavailable
     conflict, too often   nothing was stored, StorageError
-    unknown               the connection was lost during COMMIT, so it may be stored: CommitUnknown
+    unknown               the connection was lost during COMMIT, so the group may be stored: CommitUnknown
 
-- If the connection is lost before COMMIT, nothing was stored. If it had been used before, the group runs again on a new
-  one, because the server may have restarted.
-- If a node dies, the server rolls its transaction back, within `idle_in_transaction_session_timeout`.
+If the connection is lost earlier, nothing was stored. If it had been used before, the group runs again on a new one,
+because the server may have restarted. The server rolls back the transaction of a dead node, within
+`idle_in_transaction_session_timeout`.
 """
 
 import random
@@ -48,18 +49,18 @@ from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Most pieces of work per commit. The server keeps only 64 savepoints in memory.
+#: Most pieces of work per commit. The server keeps 64 savepoints in memory.
 GROUP_LIMIT = 64
-#: How often a group is run before each piece gets its own transaction, and how often a single piece is run.
+#: How often a group is run, and then each of its pieces alone.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
-#: After this many conflicts, a transaction waits for its turn, so that it can't fail forever.
+#: After this many conflicts, a transaction waits for its turn.
 FREE_TRIES = 2
-#: Pause after the first conflict, times a random number up to 1. It doubles with each conflict.
+#: Pause after the first conflict, times a random number. It doubles each time.
 FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
-#: Key of the lock that a node holds while it prepares the schema.
+#: Key of the lock held while a node prepares the schema.
 PREPARING = 0x7376635F73746174
-#: Each writer holds the lock with this key and the lowest free number.
+#: Each writer holds the lock of this key and the lowest free number.
 WRITER = 0x73766377
 _BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (
@@ -111,7 +112,7 @@ class PostgresDatabase:
         self.commits = 0
         #: Seconds that the commits took, mostly of the server.
         self.commits_s = 0.0
-        #: Transactions rolled back because of a conflict.
+        #: Number of transactions rolled back because of a conflict.
         self.conflicts = 0
         self._draw = draw
         self._join, self._on_broken = join, on_broken
@@ -130,7 +131,7 @@ class PostgresDatabase:
         return self.submit(work).result()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one snapshot. Raises StorageError if the database is away or closed."""
+        """Run `work` in one snapshot. Raises StorageError if the database can't be reached or is closed."""
         return self._readers.read(work, in_transaction=True)
 
     def look(self, work: Callable[[Connection], T]) -> T:
@@ -162,7 +163,7 @@ class PostgresDatabase:
             resolve(future, result, failure)
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
-        """Run the transaction until it is committed, at most `tries` times. Raises _Conflict if it never is."""
+        """Run the transaction until it is committed, at most `tries` times, or raise _Conflict."""
         takes_turns = any(isinstance(work, InTurn) for work, _ in group)
         conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
@@ -208,7 +209,9 @@ class PostgresDatabase:
         return outcomes
 
     def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
-        """Run a piece of work in the open savepoint, then open the next one. Raises errors that end the transaction."""
+        """Run a piece of work in the open savepoint, then open the next savepoint. Raises errors that end the
+        transaction.
+        """
         try:
             result = work(connection)
         except BaseException as error:  # passed to the caller; the group continues

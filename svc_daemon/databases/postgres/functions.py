@@ -1,18 +1,17 @@
-"""SQL functions that the store's statements call and PostgreSQL lacks: some of SQLite's, and some of our own.
+"""SQL functions that the store's statements call and PostgreSQL lacks.
 
-JSON is stored as text. PostgreSQL inlines functions of a single expression or FROM, which makes filters fast.
-
-`this_turn` is the number of the running transaction, `unsettled_turn` the lowest that is still running, and `next_turn`
-one that no transaction has had (see `store.events`).
+Functions of a single expression or FROM are inlined by PostgreSQL, which makes filters fast. `this_turn` is the number
+of the running transaction, `unsettled_turn` the lowest that is still running, `next_turn` a future one (see
+`store.events`).
 """
 
 import hashlib
 
 from svc_daemon.databases.postgres.servers import ServerConnection
 
-#: Collations whose `lower` handles all scripts, best first. A server may lack some.
+#: Collations whose `lower` handles all scripts, best first. Servers lack some.
 _COLLATIONS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8", "C.utf8", "en_US.utf8", "default")
-#: The functions support only JSON paths of the form `$.key` or `$."any key"`.
+#: JSON paths are always `$.key` or `$."any key"`.
 _FUNCTIONS = """\
 CREATE OR REPLACE FUNCTION json_key(path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN path LIKE '$."%"' THEN substr(path, 4, length(path) - 4) ELSE substr(path, 3) END

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 #: Most connections, and so concurrent reads.
 MOST = 8
-#: How long a read waits for a connection, and `close` for reads, in seconds.
+#: How long a read waits for a connection, and `close` for reads.
 PATIENCE_S = 5.0
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",

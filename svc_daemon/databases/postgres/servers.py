@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 #: The oldest supported release, in the server's notation.
 OLDEST_VERSION = 150000
-#: Settings that the URL may override. A lost connection is noticed within 15 seconds.
+#: Settings that the URL may override. They reveal a lost connection within 15 seconds.
 _DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "5",
@@ -38,9 +38,9 @@ _DEFAULTS = {
 AWAY = "The database can't be reached."
 #: Pause in seconds between attempts to end an outage.
 PROBE_S = 0.5
-#: Error codes of a transaction that was idle or ran for too long.
+#: Codes of a transaction that was idle, or ran, for too long.
 _ENDED = ("25P03", "25P04")
-#: Error code of a prepared plan from before a change of the schema.
+#: Code of a plan prepared before a change of the schema.
 _OUTDATED = "0A000"
 
 
@@ -75,7 +75,7 @@ class ServerConnection:
 
     def __init__(self, opened: "psycopg.Connection[PostgresRow]") -> None:
         self._opened = opened
-        #: Whether the connection was used before, and so may have been lost since.
+        #: Whether it was used before. If so, the connection may have been lost since.
         self.is_used = False
 
     @property
@@ -115,7 +115,7 @@ class ServerConnection:
 
 
 class PostgresServer:
-    """The address of a database, and whether there is an outage. Thread-safe."""
+    """The address of a database, and whether it can be reached. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         """Parse the URL. Raises StorageError, whose message contains no part of it."""
@@ -123,7 +123,7 @@ class PostgresServer:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             given = {}
-        # An unescaped @ would make part of the password the host, which messages contain.
+        # An unescaped @ would put part of the password into the host, which messages show.
         if not given or "@" in str(given.get("host", "")):
             raise StorageError("The URL of the database is not one of PostgreSQL; escape @, : and / in its password.")
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "UTF8"}
@@ -132,7 +132,7 @@ class PostgresServer:
         self._is_out = False
 
     def connect(self, *settings: str) -> ServerConnection:
-        """Open a connection with these settings. Raises NoConnection, during an outage at once."""
+        """Open a connection with these settings. Raises NoConnection, without waiting during an outage."""
         if self._is_out:
             raise NoConnection("the last attempt to connect failed, and a thread keeps trying")
         try:
@@ -235,7 +235,7 @@ def is_demoted(error: BaseException) -> bool:
 
 def _values(names: Sequence[str], parameters: Parameters | Sequence[Any]) -> list[Any]:
     values = [parameters[name] for name in names] if isinstance(parameters, Mapping) else parameters
-    # PostgreSQL's texts can't contain NUL. HTML parsers replace it in the same way.
+    # PostgreSQL's texts can't contain NUL. HTML parsers replace it too.
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 
 

@@ -1,9 +1,9 @@
 """What nodes share through a PostgreSQL server besides data: locks, notices (messages) and its clock.
 
-- A node takes all its locks on one connection. If the node dies, the server frees them.
-- A node that loses this connection has lost its locks. It opens a new one, and asks the server to end the lost one.
-- Notices are received on another connection. Those sent while it is lost are missed, so `on_listening` is called each
-  time it has been opened.
+- A node takes all locks on one connection. If the node dies or loses it, the server frees them.
+- After a loss, the node opens a new connection, and asks the server to end the lost one.
+- Another connection receives notices. It misses those sent while it is lost, so `on_listening` is called each time it
+  is opened.
 """
 
 import json
@@ -27,15 +27,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How often an idle connection is checked and the server's clock read, in seconds.
+#: How often to check an idle connection and read the clock, in seconds.
 BEAT_S = 2.0
-#: How often to ask for new notices, in seconds. Closing takes up to this long.
+#: How often to ask for notices, in seconds. Closing takes as long.
 LISTEN_S = 0.5
 #: Pause in seconds before a lost connection for notices is opened again.
 REOPEN_S = 0.5
 #: The channel for notices, the messages between nodes.
 CHANNEL = "svc"
-#: These make the server notice a lost node within seconds, and free its locks.
+#: With these settings, the server soon frees the locks of a lost node.
 _SETTINGS = (
     "tcp_keepalives_idle = 4",
     "tcp_keepalives_interval = 2",

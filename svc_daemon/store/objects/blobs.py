@@ -119,7 +119,7 @@ class BlobObject:
 
     @asynccontextmanager
     async def open_file(self) -> AsyncIterator[int]:
-        # A file without a name takes no space after this process is killed.
+        # Without a name, the file is gone if this process is killed.
         with tempfile.TemporaryFile(dir=self.folder) as file:
             async for chunk in self.client.stream(self.key):
                 await asyncio.to_thread(file.write, chunk)
@@ -139,5 +139,5 @@ def _key(name: str) -> str:
 
 def _folder(source_id: str) -> str:
     """Return the key prefix of a source's blobs. During a refresh, it has two."""
-    # Stores divide their load by the first characters of keys. An id begins with the time and ends randomly.
+    # Stores divide their load by the first characters of keys. Only the end of an id is random.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"

@@ -1,7 +1,7 @@
 """The client of the S3 store. No other module uses obstore.
 
-obstore reads the credentials from the usual AWS variables or from the machine. Errors show only their class and HTTP
-status, so that no credentials get into messages or logs.
+obstore finds the credentials in the usual AWS variables or on the machine. Errors show only class and HTTP status, so
+that no credentials get into logs.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Large objects are stored in parts of this size; S3 requires at least 5 MB.
+#: Part size of large objects; S3 requires at least 5 MB.
 CHUNK_BYTES = 8 * 1024 * 1024
 #: Parts of one object sent at once. Each takes `CHUNK_BYTES` of memory.
 CHUNKS_AT_ONCE = 2
@@ -30,9 +30,9 @@ CHUNKS_AT_ONCE = 2
 READ_BYTES = 1024 * 1024
 #: Objects per page of a listing; the most that S3 returns.
 PAGE_OBJECTS = 1000
-#: How long to wait for a connection, and for the next bytes, in seconds. Sending `CHUNK_BYTES` must fit in `SILENT_S`.
+#: Seconds to wait for a connection, and for the next bytes or sending `CHUNK_BYTES`.
 CONNECT_S, SILENT_S = 3, 20
-#: How long to retry a request, in seconds. Then the client gets status 503.
+#: How long to retry a request, in seconds, before the client gets status 503.
 RETRY_S = 10
 #: Variables that name the endpoint; the first one set counts.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -59,9 +59,10 @@ class ListedObject:
 
 
 class ObjectClient:
-    """The objects with a common prefix in one S3 bucket. Methods raise StoreUnavailable.
+    """The objects with a common prefix in one S3 bucket.
 
-    A cancelled method still waits for the store's answer, so that nothing is stored after it has returned.
+    Methods raise StoreUnavailable if the store doesn't answer. A cancelled method still waits for the answer, so that
+    nothing is stored after it has returned.
     """
 
     def __init__(self, obstore: Any, store: Any) -> None:
@@ -90,7 +91,7 @@ class ObjectClient:
         return bytes(await self._finish(lambda: self._obstore.get_range_async(self._store, key, start=first, end=end)))
 
     async def stream(self, key: str, first: int = 0) -> AsyncIterator[bytes]:
-        """Read the bytes from offset `first`. Raises FileNotFoundError at once."""
+        """Read the bytes from offset `first`. Raises FileNotFoundError."""
         with self._translated():
             options = {"range": {"offset": first}} if first else None
             found = await self._obstore.get_async(self._store, key, options=options)

@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: The size of objects that a writer stores. Uploads up to this size are finalized in memory; larger ones are streamed.
+#: Size of a writer's objects. Larger uploads are streamed when they are finalized.
 OBJECT_BYTES = 8 * 1024 * 1024
-#: Larger pieces are hashed in a thread. For smaller ones, the switch takes longer.
+#: Larger pieces are hashed in a thread. For others, the switch takes longer.
 SMALL_BYTES = 64 * 1024
-#: From this many sessions created within 32 ms, one request lists the objects of all.
+#: From this many sessions of the same 32 ms on, one request lists all their objects.
 MANY_SESSIONS = 4
 #: For how many sessions this node remembers a hash.
 MOST_REMEMBERED = 10_000
 
 
 class ObjectParts:
-    """The bytes of all open upload sessions. An instance remembers only hashes, so other nodes don't need it."""
+    """The bytes of all open upload sessions. An instance remembers only hashes, which other nodes can compute too."""
 
     def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
         self.client = blobs.client
         self.random_name = random_name
         self._blobs = blobs
-        #: Each session's last known chain, and its hash if this node has computed it.
+        #: Each session's last known chain, and its hash if known.
         self._known: OrderedDict[str, tuple[Chain, _Hash | None]] = OrderedDict()
 
     async def settle(self, *session_ids: str) -> list[int]:
@@ -230,7 +230,7 @@ class ObjectPartWriter:
         data, self._buffer = bytes(self._buffer), bytearray()
         pieces = rules.split(self._items, self._next, memoryview(data))
         self._next += len(data)
-        # If one piece fails, others may be stored. The client resumes after those, with another writer.
+        # If one piece fails, others may be stored. The client resumes after them with another writer.
         self._is_broken = True
         await gather(self._put(item, bytes(piece)) for item, piece in pieces)
         self._is_broken = False
@@ -276,8 +276,7 @@ async def _update(hashed: "_Hash", data: bytes) -> None:
 
 def _moment(session_id: str) -> str:
     """Return the key prefix of sessions created in the same 32 ms."""
-    # Nine digits of the id are the time in units of 32 ms. Reversed, because stores divide their load by first
-    # characters.
+    # The time in units of 32 ms, reversed, because stores divide their load by first characters.
     return f"{FOLDER}/{session_id[12:3:-1]}"
 
 
