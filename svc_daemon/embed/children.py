@@ -1,6 +1,6 @@
 """The process that runs the model. It receives texts and returns vectors until the daemon closes the socket.
 
-Queries and chunks have as many threads each. Those for chunks have a low priority, so that searches don't wait.
+Queries and chunks have separate threads. Those for chunks have a low priority, so that searches don't wait.
 """
 
 import json
@@ -68,7 +68,7 @@ def main() -> None:
     """Run the process. Arguments: the models' folder, the model's record as JSON, the number of threads."""
     root, record, threads = sys.argv[-3:]
     control = socket.socket(fileno=0)
-    # A terminal signals the whole process group. The daemon ends this process by closing the socket.
+    # A terminal signals the whole group. The daemon ends this process by its socket.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

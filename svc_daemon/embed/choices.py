@@ -50,15 +50,15 @@ class OperatorsChoice:
     error_log: Path
     #: The embedding server; None means the installed model.
     server: EmbedSettings | None = None
-    #: Time limit of a call to the server with all retries, in seconds.
+    #: Time limit of a server call with all retries, in seconds.
     timeout_s: float = 60
-    #: Texts that the installed model embeds at once; 0 means one per core.
+    #: Texts to embed at once with the installed model; 0 means one per core.
     threads: int = 0
     monotonic: Callable[[], float] = time.monotonic
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
-            # Only if needed: loading httpx takes longer than the rest of the daemon's start.
+            # Only if needed, because httpx takes long to load.
             from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(

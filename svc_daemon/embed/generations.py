@@ -1,6 +1,6 @@
-"""Recognizes an embedding server's model by the vector of a probe sentence, which is stored in a file.
+"""Recognizes an embedding server's model by its vector of a probe sentence, which is stored in a file.
 
-Names don't suffice: a server may give any model any name. Vectors from the same model differ only by rounding.
+A server may give any model any name. Vectors from the same model differ only by rounding.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from svc_daemon.embed.models import replace_file
 
 Vector = list[float]
 
-#: Has common and rare words. Changing it would make every model a new one.
+#: Common and rare words. Changing it would make every model new.
 PROBE = "The old lighthouse keeper counted forty-two umbrellas."
-#: Least cosine similarity of two probe vectors from one model. Hardware differs in rounding.
+#: Least cosine similarity of probe vectors from one model, despite rounding.
 LEAST_COSINE = 0.99
 
 

@@ -1,13 +1,13 @@
 """The frames between the daemon and the model's process: number, kind and content.
 
-A response has the number of its text. Frames with number 0 say that the process is ready, or why it failed to start.
+A response has its text's number. Number 0 is for whether the process has started.
 """
 
 import socket
 import struct
 from typing import BinaryIO, NamedTuple
 
-#: Kinds of requests: a query, for which a user waits, and a chunk.
+#: Kinds of requests: a query (a user waits) and a chunk.
 URGENT, PATIENT = 1, 2
 #: Kinds of responses.
 DONE, FAILED = 3, 4

@@ -45,7 +45,7 @@ class InstalledModel:
     dimension: int
     #: Most tokens of a text; the rest is ignored.
     max_tokens: int
-    #: How to combine the tokens' vectors (`mean` or `cls`), unless the graph does.
+    #: How to combine the tokens' vectors, unless the graph does: `mean` or `cls`.
     pooling: str
     #: Where the model was installed from.
     origin: str
@@ -133,7 +133,7 @@ class ModelFolder:
         """Install the model in `staging`, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # Move away a damaged copy of the same model. A running service has its model in memory.
+            # A damaged copy. A running service has its model in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
         # Otherwise, after a power failure, the record could name a missing folder.

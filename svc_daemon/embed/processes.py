@@ -1,7 +1,7 @@
 """Runs the embedding model in a process of its own.
 
-If the process dies, its texts fail. The next call starts another after a pause, which doubles with each death until a
-batch succeeds. A process that doesn't respond is killed.
+If the process dies, its texts fail. The next call starts another after a pause, which doubles with each death. A
+process that doesn't respond is killed.
 """
 
 import json
@@ -26,9 +26,9 @@ from svc_daemon.embed.models import InstalledModel, ModelFolder
 
 log = logging.getLogger(__name__)
 
-#: Seconds for loading the model, and for each vector of a batch. Then the process is killed.
+#: Time limit in seconds for loading the model, and for each vector of a batch.
 PATIENCE_S = 60.0
-#: Time limit of a query in seconds. Short, because queries have their own threads.
+#: Time limit of a query in seconds. Queries have their own threads.
 QUERY_PATIENCE_S = 10.0
 #: Pause in seconds after the process's first death, and the longest pause.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -52,7 +52,7 @@ class LocalEmbedder:
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
         self._error_log = error_log
         self._monotonic = monotonic
-        #: Held while a process is started, so that two callers don't start two.
+        #: Held while a process is started, so that there is only one.
         self._starting = threading.Lock()
         self._process: _Process | None = None
         self._is_closed = False
@@ -75,11 +75,11 @@ class LocalEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         process = self._living(PATIENCE_S)
-        # The longest texts first, so that all cores finish at about the same time.
+        # Longest first, so that all cores finish at about the same time.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            # In the order of sending, so that the time limit applies to each text.
+            # Waiting in the order of sending makes the time limit apply to each text.
             vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()
@@ -146,7 +146,7 @@ class _Process:
         #: Resolved once the model is loaded or has failed to load.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
-        #: When each unanswered query was sent, even if its caller has given up.
+        #: When each unanswered query was sent, even if nobody waits for it.
         self._queries: dict[int, float] = {}
         self._last_number = PROCESS
         self.is_alive = True
@@ -176,7 +176,7 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # The process is dead or stuck. The listener thread, unless it has ended, fails this text too.
+                # The process is dead or stuck. If the listener thread runs, it fails this text.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:

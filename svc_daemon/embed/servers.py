@@ -1,9 +1,10 @@
 """A client for an embedding server that the operator chose (OpenAI's `/v1/embeddings`).
 
-- The operator chose its address, so the fetch policy doesn't apply. Redirects and environment variables are ignored.
-- The server may switch models under the same name. So each call includes a probe sentence. If its vector has changed,
-  the response is discarded, and a new embedder is needed (`generations`).
-- Its error messages may quote texts, and all users see failures. So they are passed on only for the probe sentence.
+- The fetch policy doesn't apply, because the operator chose the address.
+- The server may switch models under one name. So each call includes a probe sentence. If its vector has changed, the
+  response is discarded, and a new embedder is needed (`generations`).
+- The server's error messages may quote texts, and all users see failures. So they are shown only for the probe
+  sentence.
 """
 
 import asyncio
@@ -26,17 +27,17 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Most texts per call. Small servers accept this many, and large ones gain nothing from more.
+#: Most texts per call. Small servers accept this many.
 BATCH = 32
-#: Attempts per call, and seconds of the first pause, which doubles each time.
+#: Attempts per call, and the first pause in seconds. It doubles each time.
 ATTEMPTS, PAUSE_S = 4, 0.5
 #: Seconds for connecting.
 CONNECT_S = 10
 #: Seconds for which an idle connection is kept.
 KEPT_S = 30
-#: A user waits for a query, so it has fewer attempts, and this time limit in seconds if it has no deadline.
+#: Attempts for a query, and its default time limit in seconds. A user waits.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
-#: After an unanswered query, later queries fail at once for this many seconds.
+#: After an unanswered query, others fail at once for this many seconds.
 QUIET_S = 10
 #: Maximum size of a response; none needs as much.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
@@ -198,7 +199,7 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # The message may quote texts, so only that for the probe sentence is used.
+            # The message may quote texts, so it is used only for the probe.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
             # Some servers quote the API key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason

@@ -8,7 +8,7 @@ from svc_daemon.core.text.chunking import Block, Document
 
 #: Longer headings become paragraphs, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
-#: Longer titles are truncated, such as a first paragraph that serves as the title.
+#: Longer titles are truncated, such as a first paragraph.
 TITLE_CHARACTERS = 1000
 #: Most page ranges in a warning.
 RUNS_NAMED = 50

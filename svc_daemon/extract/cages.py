@@ -1,7 +1,7 @@
 """The daemon's side of the cage: sends documents to child processes and receives the results.
 
-A job is one child. It replies on the job's own pipe, and the fork server reports how it ended (`child_replies`). If the
-fork server dies, the documents being read fail and are retried, and the next job starts a new server.
+A job is one child, with its own pipe for replies. The fork server reports how it ended. If the fork server dies, the
+documents being read fail and are retried, and the next job starts another.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server refused the documents. This counts as no attempt, and the caller extracts each alone.
+            # The server refused the documents. This counts as no attempt.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 
@@ -165,7 +165,7 @@ class _Server:
 
     async def stop(self) -> None:
         """Close the socket, which ends the server and its children, and wait for its end."""
-        # The listener reads from the socket, so it must end before the socket is closed.
+        # The listener reads from the socket, so it must end first.
         self._listener.cancel()
         await asyncio.wait([self._listener])
         self._control.close()
@@ -229,7 +229,7 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
         try:
             return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
         except FileNotFoundError:
-            # The fork server of a killed daemon may be removing the folder. It does so once.
+            # The fork server of a killed daemon may be removing the folder, once.
             tries -= 1
             if not tries:
                 raise

@@ -1,7 +1,7 @@
-"""Collects a child process's replies about its documents, and explains missing ones.
+"""Collects a child's replies about its documents, and explains missing ones.
 
-The fork server reports the child's exit status and which document it was reading. That document fails. Later ones
-become NotRead or, if the machine lacks a resource, fail with that error.
+The document that the child was reading fails, with its exit status as the reason. Later ones become NotRead or, if the
+machine lacks a resource, fail with that error.
 """
 
 import asyncio
@@ -122,8 +122,8 @@ class _ReplyPipe:
         os.close(self._descriptor)
 
     async def read_lines(self) -> list[bytes] | None:
-        """Return the next complete lines, or None at the end. Raises ExtractionFailed for too long a line."""
-        # Even if data is waiting, let other tasks run before the next read.
+        """Return the next complete lines, or None at the end. Raises ExtractionFailed if a line is too long."""
+        # Even if data is waiting, other tasks run first.
         await self._ready.wait()
         self._ready.clear()
         try:

@@ -1,10 +1,9 @@
 """The code of a child process: restricts itself, reads documents from standard input, replies to each, and exits.
 
-The limits are set before the first byte is read, and time limits apply to each document. If both the daemon and the
-fork server are gone, the child's alarm ends it.
-
-A document can't affect the next of its wave: the readers keep no state, the child can't write files, and an unexpected
-error ends it.
+- The limits are set before the first byte is read. Time limits apply to each document.
+- If the daemon and the fork server are gone, the child's alarm ends it.
+- A document can't affect the next of its wave: readers keep no state, the child can't write files, and an unexpected
+  error ends it.
 """
 
 import ctypes
@@ -55,7 +54,7 @@ def preload() -> None:
 
     Children inherit the parsers and patterns of formats that waves use.
     """
-    # Nobody reads what parsers log. Done here, because a child would copy shared memory.
+    # Nobody reads the parsers' logs. Done in a child, this would copy shared memory.
     logging.disable()
     if sys.platform == "linux":
         _find_prctl()
@@ -76,7 +75,7 @@ def live(
     status = FAILED
     try:
         _confine(blob, output, limits, request.get("documents"), parent)
-        # Parsers create few reference cycles. This saves 10 % of the time of a large document.
+        # Parsers create few reference cycles. Saves 10 % on large documents.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError):
             _read_all(request, scratch, limits, progress)
@@ -85,7 +84,7 @@ def live(
         # There may be no memory left for a message.
         status = OUT_OF_MEMORY
     except OSError as error:
-        # If the machine lacks a resource, a retry may succeed. Otherwise the document is the cause.
+        # If the machine lacks a resource, a retry may succeed.
         if error.errno == errno.ENOMEM:
             status = OUT_OF_MEMORY
         else:
@@ -101,7 +100,7 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
     It keeps 0 (the documents), 1 and 2 (null) and 3 (the replies).
     """
     null = os.open(os.devnull, os.O_RDWR)
-    # The descriptors may have numbers from 0 to 3, so first duplicate them above.
+    # Descriptors 0 to 3 will be overwritten, so first copy these above.
     spare = []
     for descriptor in (blob, null, null, output):
         copy = os.dup(descriptor)
@@ -112,7 +111,7 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
         os.dup2(descriptor, number, inheritable=False)
     os.closerange(_OUTPUT + 1, os.sysconf("SC_OPEN_MAX"))
     os.setsid()
-    # On Linux, this child dies with its fork server. Elsewhere, only its alarm ends it.
+    # On Linux, this child dies with its fork server.
     if sys.platform == "linux":
         _find_prctl()(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -155,7 +154,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
     requests = json.loads(blob.readline()) if is_wave else [request["document"]]
     for number, message in enumerate(requests):
         progress.note(number)
-        # For a child whose fork server was killed; otherwise that server enforces the limit.
+        # For a child whose fork server was killed.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
         # RLIMIT_CPU would count whole seconds and earlier documents.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
@@ -176,11 +175,11 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
 def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits: CageLimits) -> Iterator[bytes]:
     """Read the document, and yield the lines of the reply.
 
-    Raises ExtractionFailed if it has no readable text. Without `scratch`, it is part of a wave, and NeedsOwnChild is
-    raised if its format can't share a child.
+    Raises ExtractionFailed if it has no readable text. If `scratch` is None, the document belongs to a wave: a format
+    that can't share a child raises NeedsOwnChild.
     """
     content_type = detect(data, requested.filename, requested.content_type)
-    # The declared type is unknown, so use the one detected from bytes and file name.
+    # The declared type is unknown, so detect one from bytes and name.
     format_, readable = find_format(content_type), content_type
     if format_ is None and (format_ := find_format(shown := detect(data, requested.filename))):
         readable = shown

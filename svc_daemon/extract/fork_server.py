@@ -1,9 +1,9 @@
 """The process that forks, watches, kills and reaps the children. It reads no documents.
 
-- `cages` starts it with an empty environment, a session of its own, and a socket to the daemon as standard input.
-- It wakes when the daemon asks to fork or kill a child, a child ends (SIGCHLD), or its time is up.
+- `cages` starts it with an empty environment, a session of its own, and a socket to the daemon.
+- It wakes when the daemon sends a request, a child ends (SIGCHLD), or a child's time is up.
 - No other process reaps children, so the process id that it kills is never reused.
-- When the daemon closes the socket or ends, it kills all children, removes the scratch folder, and ends.
+- When the socket is closed, it kills all children, removes the scratch folder, and ends.
 """
 
 import errno
@@ -46,7 +46,7 @@ class _Child:
 
     job: int
     progress: ChildProgress
-    #: Monotonic time at which the child is killed, unless it has begun another document.
+    #: Monotonic time at which the child is killed if it reads the same document.
     deadline: float
     #: Monotonic time at which the child is killed in any case.
     last_deadline: float
@@ -58,7 +58,7 @@ class _Child:
     def blamed(self) -> int:
         """Return the document to blame for the child's end, or -1."""
         _, number = self.progress.read()
-        # The child may have begun the next document just before it was killed for `overdue`.
+        # A child killed for `overdue` may have begun the next document.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 
@@ -76,11 +76,11 @@ class ForkServer:
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
         # Only a signal with a handler wakes this process.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # A terminal signals the whole process group. The daemon ends this process by closing the socket.
+        # A terminal signals the whole group. The daemon ends this process by its socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         children.preload()
-        # A child's garbage collection would write to these objects, and so copy shared memory.
+        # A child's garbage collection would copy the memory of these objects.
         gc.freeze()
         is_open = True
         while is_open:
@@ -149,8 +149,8 @@ class ForkServer:
     def _bury(self, options: int) -> bool:
         """Reap a child that has ended, kill its descendants, and report it. Returns False if none has ended.
 
-        Descendants are killed first, while the process id can't be reused. macOS before Python 3.13 can't do this, but
-        reuses ids late.
+        Descendants are killed first, while the process id can't be reused. Before Python 3.13, macOS can't do this, but
+        it reuses ids late.
         """
         if hasattr(os, "waitid"):
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | options)

@@ -15,17 +15,17 @@ class CageLimits:
     memory_bytes: int = Limits.extract_memory_bytes
     #: Processor time for one document.
     cpu_seconds: int = Limits.extract_cpu_seconds
-    #: Elapsed time for one document. Beyond it, the child and its descendants are killed.
+    #: Elapsed time for one document. Then the child and its descendants are killed.
     wall_seconds: float = Limits.extract_wall_seconds
     #: Maximum size of a temporary file.
     file_bytes: int = 64 * 1024**2
     #: Most open descriptors.
     descriptors: int = 64
-    #: Maximum reply for one document. 25 MB of text in a wider encoding fits, with its chunks.
+    #: Maximum reply for one document; 25 MB of text fits, with its chunks.
     output_bytes: int = 96 * 1024**2
-    #: When a wave's replies exceed this, its remaining documents are not read, to limit the daemon's memory.
+    #: When a wave's replies exceed this, its remaining documents are not read.
     wave_output_bytes: int = 16 * 1024**2
-    #: Most chunks of a document. 25 MB of prose has 30,000, but headings have more.
+    #: Most chunks of a document. 25 MB of prose has 30,000.
     chunks: int = 100_000
     #: Added to the child's `nice` value, in favour of uploads and searches.
     nice: int = 10

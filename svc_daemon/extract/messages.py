@@ -1,10 +1,9 @@
 """The protocol between the daemon, the fork server and the children.
 
-- Request: a length and JSON from the daemon to the fork server, with descriptors attached to the first byte.
+- Request: a length, then JSON, from the daemon to the fork server. Descriptors come with the first byte.
 - Outcome: how a child ended, as a JSON line on the same socket.
-- Reply: JSON lines on the child's own pipe, for one document after another. It is a head, pieces of text, groups of
-  chunks and an end, all in one line for a small document, or the reason why there is no text. Pieces are small, so that
-  parsing one doesn't block the daemon's event loop.
+- Reply: JSON lines on the child's pipe, for one document after another. A head, pieces of text, groups of chunks and an
+  end, or the reason why there is no text. Pieces are small, so that parsing one doesn't block the event loop.
 """
 
 import array
@@ -28,9 +27,9 @@ GROUP_CHUNKS = 256
 #: Longer lines are damaged. The largest group of chunks fits.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit statuses: replied, unexpected exception, out of memory, refused by the system or a limit.
+#: Exit statuses: replied, unexpected exception, out of memory, refused.
 REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
-#: If the machine lacks a resource, the exit status is this plus the errno.
+#: This plus the errno is the exit status if the machine lacks a resource.
 SHORT = 100
 
 _LENGTH_BYTES = 4
@@ -43,7 +42,7 @@ _PARTS = frozenset({"head", "text", "chunks"})
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-#: Why the fork server killed a child: its time was up, or the daemon asked. Empty if it wasn't killed.
+#: Why the fork server killed a child: its time was up, or the daemon asked.
 KillReason = Literal["", "wall", "asked"]
 
 
@@ -53,7 +52,7 @@ class ChildOutcome(TypedDict):
     #: Negative for a signal; None if the fork server died first.
     exit: int | None
     killed: KillReason
-    #: Number, from 0, of the document because of which the child ended; -1 if it had begun another one.
+    #: Number, from 0, of the document that ended the child; -1 if unclear.
     at: int
 
 
@@ -174,7 +173,7 @@ class ChildReply:
                 self._pieces.append(message["text"])
             if "chunks" in message:
                 self._add_chunks(message["chunks"])
-            # A message without a part of a document must be the end of the reply.
+            # Without a part of a document, it must be the end of the reply.
             if ("end" in message or message.keys().isdisjoint(_PARTS)) and message["end"]:
                 self.result = Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
         except (ValueError, TypeError, KeyError, AttributeError) as error:

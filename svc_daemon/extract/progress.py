@@ -1,14 +1,13 @@
 """Records which document a child is reading, in memory shared with the fork server.
 
-The child writes it before each document, without waking the fork server. That reads it when time is up or the child has
-ended.
+The fork server reads it only when time is up or the child has ended, so that a new document doesn't wake it.
 """
 
 import mmap
 import struct
 import time
 
-#: The time is written first. A child killed in between counts as still reading the previous document.
+#: Time first: a child killed in between counts as reading the previous document.
 _NOTE = struct.Struct("=dq")
 
 

@@ -3,13 +3,12 @@
 This machine may reach hosts that the user must not reach. So every request and redirect takes these steps:
 
  1. `core.access.urls` parses the URL strictly.
- 2. `resolvers` looks up the name once, and `core.access.addresses` checks all its addresses. One refused address is
-    enough to refuse the URL.
+ 2. `resolvers` looks up the name once. If `core.access.addresses` refuses any of its addresses, the URL is refused.
  3. `connections` connects to a checked address. The name is never resolved again, so DNS rebinding has no effect.
  4. `responses` counts the bytes, received and decoded, and passes them on in small pieces.
 
-One deadline covers all steps. Proxy, certificate and netrc settings of the environment are ignored. Connections are not
-reused. Error messages never repeat what the remote host sent.
+One deadline covers all steps. Proxy, certificate and netrc settings of the environment are ignored. Error messages
+never repeat what the remote host sent.
 
-httpcore is used directly, because httpx would decode a chunk of any size at once and log every URL.
+httpx is not used: it would decode a chunk of any size at once and log every URL.
 """

@@ -68,7 +68,7 @@ class Connector:
         if url.address is not None:
             return (url.address,)
         if url.is_local:
-            # Not looked up: its addresses are fixed, and the operator may have allowed only one.
+            # `localhost` is not looked up: the operator may have allowed only one address.
             return [address for address in LOOPBACKS if self._policy.permits(address, url.port)] or LOOPBACKS
         try:
             found = await self._resolver.resolve(url.host)

@@ -26,7 +26,7 @@ class FetchLimits:
     fetch_s: float = Limits.fetch_seconds
     #: Time limit of a whole POST request.
     post_s: float = Limits.webhook_seconds
-    #: Time limit for connecting to one address. Short, so that there is time for the next one.
+    #: Time limit for connecting to one address. The next is tried after it.
     connect_s: float = 5
     #: Most redirects to follow.
     redirects: int = Limits.redirects
@@ -36,7 +36,7 @@ class FetchLimits:
 class Validators:
     """Headers of an earlier response, such as ETag, that show the host whether its content has changed."""
 
-    #: The final URL of the earlier response. Only it gets these headers: another page may use the same ETag.
+    #: The URL of the earlier response. These headers are sent only there.
     url: str
     etag: str | None = None
     last_modified: str | None = None
@@ -62,7 +62,7 @@ class Fetched:
     last_modified: str | None
     #: Size of the decoded body.
     size_bytes: int
-    #: From `Content-Disposition`, else the last part of the URL's path, else the host.
+    #: From `Content-Disposition`, the URL's path, or the host.
     file_name: str
 
 

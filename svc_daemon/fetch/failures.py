@@ -19,7 +19,7 @@ class Reason(StrEnum):
     UNRESOLVED = "name_not_resolved"
     #: No address accepts a connection.
     UNREACHABLE = "unreachable"
-    #: The TLS handshake failed, or the certificate is not valid for the name.
+    #: The TLS handshake failed, for example because of an invalid certificate.
     TLS = "tls"
     #: The request exceeded its time limit.
     TIMEOUT = "timeout"

@@ -43,7 +43,8 @@ class Fetcher:
     ) -> Fetched | NotModified:
         """Download the URL into the sink, following redirects. Returns NotModified if the content is unchanged.
 
-        Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or an error of the sink, which is then discarded.
+        Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or an error of the sink. On any error, the sink is
+        discarded.
         """
         try:
             async with _deadline(self._limits.fetch_s):

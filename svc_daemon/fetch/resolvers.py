@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-#: Most lookups at once. An unanswered one holds its thread until the system gives up.
+#: Most lookups at once. An unanswered one holds its thread.
 MAX_LOOKUPS = 16
 
 
@@ -35,7 +35,7 @@ class SystemResolver:
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def settle(set_answer: Callable[[], None]) -> None:
-            # The lookup goes on after its caller was cancelled, so its slot is free only now.
+            # The lookup may have gone on after its caller was cancelled.
             self._slots.release()
             if not answer.done():
                 set_answer()

@@ -17,7 +17,7 @@ from svc_daemon.fetch.downloads import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of an ETag or the like. Longer ones are ignored, because every refresh stores and sends them.
+#: Maximum length of an ETag or the like; each refresh stores and sends it.
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -29,7 +29,7 @@ NOT_MODIFIED = 304
 #: Most bytes decoded in one step.
 PIECE_BYTES = 64 * 1024
 
-#: The only coding requested. Nearly all servers support it, and Python decodes it step by step.
+#: The only content coding requested; Python decodes it step by step.
 ACCEPTED_CODING = "gzip"
 _GZIP_NAMES = frozenset({"gzip", "x-gzip"})
 
@@ -93,7 +93,7 @@ async def receive(response: FetchedResponse, sink: Sink, max_bytes: int) -> int:
                 size_bytes += len(piece)
                 _refuse_over(size_bytes, max_bytes)
                 await sink.append(piece)
-                # Let other tasks run: a chunk may have hundreds of pieces, and `append` may never suspend.
+                # Let other tasks run: a chunk may have hundreds of pieces.
                 await asyncio.sleep(0)
     decoder.finish()
     return size_bytes

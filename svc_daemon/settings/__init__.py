@@ -28,7 +28,7 @@ DEFAULT_HOST = "127.0.0.1"
 #: The port of the daemon for the default data directory.
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
-#: Most that any limit may be: clocks, the kernel and SQLite can't handle more.
+#: Most that any limit may be, for clocks, the kernel and SQLite.
 LARGEST = 10**15
 #: Longest duration, a hundred years, so that dates stay valid.
 LONGEST_S = 36_500 * 86_400
@@ -44,15 +44,15 @@ class Limits:
 
     #: Maximum size of a file: 25 MB, as the specification counts.
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
-    #: Create requests per second and team, and as many in a burst (specification, Limits). 0 disables the limit.
+    #: Create requests per second and team, also in a burst. 0 disables the limit.
     creates_per_second: int = field(default=5, metadata={"unit": "creates per second", "least": 0})
-    #: Bytes that a team may upload within 60 seconds. 0 disables the limit.
+    #: Bytes that a team may upload in 60 seconds. 0 disables the limit.
     bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes", "least": 0})
     #: Maximum size of a source's metadata as JSON (specification, Limits).
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
     #: Maximum number of files in a batch (specification, Limits).
     batch_files: int = field(default=100, metadata={"unit": "files"})
-    #: Maximum size of a batch that can be sent in one request (a pack), not file by file. 0 disables packs.
+    #: Maximum size of a batch sent in one request (a pack). 0 disables packs.
     pack_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
     #: Maximum number of buckets that a create request may name.
     destination_buckets: int = field(default=100, metadata={"unit": "buckets"})
@@ -60,7 +60,7 @@ class Limits:
     session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
     #: Maximum lifetime of an upload session or a batch.
     session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})
-    #: Maximum time for finalizing a batch in one request. Files that remain are pending.
+    #: Maximum time for finalizing a batch. Remaining files are pending.
     finalize_seconds: int = field(default=20, metadata={"unit": "seconds"})
     #: Maximum number of tags of a source (specification, Limits).
     tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
@@ -72,13 +72,13 @@ class Limits:
     idempotency_key_characters: int = field(default=255, metadata={"unit": "characters"})
     #: How long an idempotency key and its response are kept.
     idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
-    #: How long finished tasks, sessions and batches are kept, and webhook deliveries of deleted sources.
+    #: How long finished tasks, sessions, batches and old webhook deliveries are kept.
     history_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: How long events are kept.
     event_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
     #: Maximum number of sources that a request may look up by id.
     lookup_sources: int = field(default=200, metadata={"unit": "sources"})
-    #: How long a file without a row in the state database is kept after it was moved aside.
+    #: How long a file that was moved aside is kept.
     set_aside_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: Maximum size of a JSON request body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
@@ -92,25 +92,25 @@ class Limits:
     query_characters: int = field(default=10_000, metadata={"unit": "characters"})
     #: Maximum number of results of a search.
     search_results: int = field(default=50, metadata={"unit": "results"})
-    #: Maximum number of sources that a search may name: search providers limit the size of a filter.
+    #: Maximum number of sources that a search may name.
     search_sources: int = field(default=200, metadata={"unit": "sources"})
     #: Time after which a search is interrupted.
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Maximum memory for the cache of semantic search, which needs about 80 bytes per passage.
+    #: Maximum memory for the cache of semantic search, 80 bytes per passage.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
     #: Maximum number of unused vectors from imports, per team. 0 stores none.
     offered_vectors: int = field(default=50_000, metadata={"unit": "vectors", "least": 0})
-    #: Answers and searches of a team per calendar month (UTC). 0 disables the limit.
+    #: Answers and searches per team and month (UTC). 0 disables the limit.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
     #: Agents of a team besides the default one. 0 disables the limit.
     agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
     #: Timeout for connecting to the server of the language model.
     llm_connect_seconds: int = field(default=5, metadata={"unit": "seconds"})
-    #: Timeout for the first word of a model's answer. A small machine takes long for a long prompt.
+    #: Timeout for the first word of a model's answer. Long prompts take time.
     llm_first_word_seconds: int = field(default=60, metadata={"unit": "seconds"})
     #: Maximum pause between two words of a model's answer.
     llm_silent_seconds: int = field(default=30, metadata={"unit": "seconds"})
-    #: Timeout for a model's whole answer, below the ten minutes of OpenAI's clients.
+    #: Timeout for a model's whole answer, below OpenAI clients' ten minutes.
     llm_seconds: int = field(default=300, metadata={"unit": "seconds"})
     #: Maximum length of an answer written by a model.
     llm_answer_characters: int = field(default=50_000, metadata={"unit": "characters"})
@@ -120,11 +120,11 @@ class Limits:
     extract_cpu_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Maximum elapsed time for extracting a document.
     extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Texts that an installed model embeds at once, one per processor core; 0 uses all cores.
+    #: Texts that an installed model embeds at once; 0 uses all cores.
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, with its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Most processes that extract documents of one kind (large or small) at once. All kinds together get one more.
+    #: Most processes that extract documents of one kind (large or small). All kinds together get one more.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
@@ -142,7 +142,7 @@ class Limits:
     body_bytes_per_second: int = field(default=4096, metadata={"unit": "bytes per second"})
     #: Timeout for a request body, whatever its speed.
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
-    #: Time that a stopping daemon has to finish its work or queue it again.
+    #: Time for a stopping daemon to finish its work or queue it again.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
     #: Free disk space below which nothing is uploaded or indexed, so that deletions still work. 2 % of the disk, at
     #: most 1 GB, counts instead if that is more. 0 disables the check.
@@ -181,7 +181,7 @@ class Settings:
     port: int = DEFAULT_PORT
     #: The certificate for HTTPS; None for plain HTTP.
     tls: TlsFiles | None = None
-    #: Names that a request's Host header may have, besides those of this machine.
+    #: Names that the Host header may have, besides those of this machine.
     allowed_hosts: tuple[str, ...] = ()
     #: Origins of web pages that may send requests.
     allowed_origins: tuple[str, ...] = ()
@@ -193,12 +193,12 @@ class Settings:
     log_level: str = "info"
     #: The server that writes answers; without one, answers quote the sources.
     llm: LlmSettings | None = None
-    #: PostgreSQL, S3 and Milvus; None uses the embedded stores in the data directory.
+    #: The engines of a cluster; None uses the embedded ones.
     cluster: ClusterSettings | None = None
     role: Role = Role.ALL
     #: Whether traces are exported. OpenTelemetry's own variables name the address.
     has_traces: bool = False
-    #: Rules of the fault lab, which makes errors happen for tests. Set only on the command line.
+    #: Rules of the fault lab, which makes errors happen for tests.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -246,7 +246,7 @@ class Settings:
 
 def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
     if not listen:
-        # Only the default installation uses the default port, so that others can run beside it.
+        # Other data directories get a free port, so that several daemons can run.
         return DEFAULT_HOST, DEFAULT_PORT if paths.is_default_data_dir(environ) else 0
     match = _LISTEN.fullmatch(listen)
     if match is None or int(match["port"]) > 65535 or not (host := _host(match["v6"], match["host"])):

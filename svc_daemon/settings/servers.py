@@ -14,7 +14,7 @@ _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
 )
 
-#: The forms of the addresses of database, object store and search index, each with an example.
+#: The forms of the engines' addresses, each with an example.
 ENGINE_VARIABLES = {
     "SVC_STATE_URL": (
         re.compile(r"postgres(?:ql)?://[^\s#]+"),
@@ -148,7 +148,7 @@ class TlsFiles:
             if not path:
                 raise SettingError(f"{name} must name a PEM file too: SVC_TLS_CERT and SVC_TLS_KEY go together.")
             if not Path(path).is_absolute():
-                # The daemon may run in another folder than the command that starts it.
+                # The daemon may run in another folder than the command.
                 raise SettingError(f"{name} must be an absolute path, not {path!r}.")
         certificate, key = given.values()
         return cls(certificate=Path(certificate), key=Path(key))

@@ -49,7 +49,7 @@ class _Walker:
 
     def __init__(self, styles: Any) -> None:
         self.flow = FlowDocument()
-        #: Maps style ids to heading levels. Built-in styles have English names in all languages.
+        #: Maps style ids to heading levels. Built-in styles always have English names.
         self._levels: dict[str, int] = {}
         for style in styles:
             name = (style.name or "").lower()

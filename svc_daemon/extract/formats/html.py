@@ -19,7 +19,7 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 
-#: An article needs at least this share of the page's text and blocks.
+#: An article needs this share of the page's text and blocks.
 _ARTICLE_SHARE = 1 / 3
 #: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
@@ -35,8 +35,8 @@ _BLOCKS = {
 _KINDS = {"li": "item", "dd": "item", "pre": "code", "tr": "row"}
 _LINE_BREAK = re.compile(r"<br\b[^>]{0,200}>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
-#: The fork server reads this page once, which sets up the parsers for all children. For a page this short, trafilatura
-#: runs jusText too, whose first use takes 140 ms.
+#: The fork server reads this page once, which sets up the parsers for all children. It is short enough for jusText,
+#: whose first use takes 140 ms.
 SAMPLE = b"<html lang=en><title>a</title><article><h1>b</h1><p>c d e.</p><ul><li>f</ul></article></html>"
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", re.IGNORECASE)
 

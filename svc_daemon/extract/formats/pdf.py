@@ -14,7 +14,7 @@ from svc_daemon.extract.formats import Given
 #: What PDFium returns for a hyphen within a word at a line break.
 _BROKEN_WORD = re.compile("[\ufffe\x02]\\s*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
-#: The fork server reads this PDF once, which sets up PDFium for all children.
+#: The fork server reads this PDF to set up PDFium for all children.
 SAMPLE = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
 2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
