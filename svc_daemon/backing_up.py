@@ -130,7 +130,7 @@ def _copy_files(folder: BackupFolder, copy: DirectoryCopy, previous: Backup | No
 def _copy_databases(
     files: DataFiles, partial: DataFiles, copy: DirectoryCopy, previous: Backup | None
 ) -> dict[str, Sequence[int]]:
-    """Copy the state and the indexes. Returns what `_look_at` returns for each index."""
+    """Copy the state and the indexes. Returns the result of `_look_at` for each index."""
     copy_database(files.state, partial.state)
     partial.index.mkdir(mode=0o700, exist_ok=True)
     known = previous.record.indexes if previous else {}

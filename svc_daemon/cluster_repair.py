@@ -1,7 +1,7 @@
 """`svc-daemon verify` on a cluster: checks and repairs PostgreSQL, S3 and Milvus while the nodes serve requests.
 
 A change in progress can look like damage, so only problems found by two checks in a row are reported. A repair reads
-rows again in its transactions, as the nodes do, and only queues sources. Its result is that of a final check.
+rows again in its transactions, as the nodes do, and only queues sources. Afterwards everything is checked again.
 """
 
 import asyncio

@@ -77,7 +77,7 @@ class Engines:
     open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
     #: Returns the installation's secret.
     prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
-    #: Returns the context. In a cluster, it gets the nodes' shared locks, rate limits and clock until the stack closes.
+    #: Returns the context, in a cluster with the locks, rate limits and clock that all nodes share.
     join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
 
 

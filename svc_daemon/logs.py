@@ -1,7 +1,7 @@
 """Logging: one JSON object per line, in a rotating private file, with secrets redacted.
 
-A line is `{ts, level, logger, message, request_id?, fields?, error?}`. `extra` may contain `fields` and, outside of a
-request, `request_id`.
+A line is `{ts, level, logger, message, request_id?, fields?, error?}`. A log call's `extra` may contain `fields` and,
+outside of a request, `request_id`.
 """
 
 import errno

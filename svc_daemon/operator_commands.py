@@ -80,14 +80,14 @@ class Errand:
     path: str
     body: BaseModel | None
     verb: Verb
-    #: Called before a new installation is created; None if none may be.
+    #: Called before a new installation is created; None if the command must not create one.
     on_install: Callable[[DataFiles], None] | None = None
 
 
 def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
     """Run the command, and return its result.
 
-    Raises NoDirectory, Unreachable, Refused, SettingError, or ServiceError if no daemon is running.
+    Raises NoDirectory, Unreachable, Refused, SettingError or ServiceError.
     """
     cluster = ClusterSettings.from_environ(os.environ)
     if errand.on_install is not None or cluster is not None:

@@ -1,4 +1,4 @@
-"""The directories of an installation, and the files in its data directory, for both programs."""
+"""The directories and files of an installation, for the daemon and the command line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -295,7 +295,7 @@ async def _lifespan(process: Process, on_broken: Callable[[Exception], None], ap
     app.state.started_s = process.context.clock.monotonic()
     running = [asyncio.create_task(worker.run()) for worker in _workers(process)]
     for worker in running:
-        # Without this worker, its queue would never be served.
+        # Exit if a worker fails, since nobody else would do its work.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else on_broken(_end_of(ended)))
     try:
         yield

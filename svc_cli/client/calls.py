@@ -38,7 +38,7 @@ def key_or_random(idempotency_key: str | None) -> str:
 def part(text: str) -> str:
     """Percent-encode a path component. Raises UsageError for `.`, `..`, a slash or no text.
 
-    Servers decode `%2F` to a slash.
+    A slash can't be encoded, since servers decode `%2F`.
     """
     if "/" in text or text in {"", ".", ".."}:
         raise UsageError(f"{text!r} is neither a slug nor an id.")

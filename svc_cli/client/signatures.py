@@ -16,7 +16,7 @@ Verdict = Literal["valid", "expired", "invalid"]
 class Checked:
     """The result of checking a webhook call.
 
-    `expired`: the signature is correct, but too old or in the future.
+    `expired`: signed correctly, but too long ago or in the future.
     """
 
     verdict: Verdict

@@ -151,8 +151,7 @@ class Transport:
         while True:
             attempt += 1
             outcome = try_once(request)
-            # The service doesn't count refused and repeated requests. If the connection broke, it may have counted this
-            # one.
+            # The service doesn't count refused and repeated requests. Only a broken connection is assumed to count.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()

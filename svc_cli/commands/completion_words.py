@@ -26,7 +26,7 @@ class CommandPlace:
     #: Name and help of each subcommand.
     commands: tuple[tuple[str, str], ...]
     flags: tuple[Flag, ...]
-    #: The value of the first argument.
+    #: The kind of value of the first argument.
     argument: Kind
     choices: tuple[str, ...] = ()
 

@@ -104,7 +104,7 @@ def _file_too_large(most: int) -> ServiceError:
 
 
 class _Intake(Generic[SinkT]):
-    """Passes file bytes from the reader to the sink, which it discards if the form can't be read."""
+    """Passes file bytes from the reader to the sink. Discards the sink if the form can't be read."""
 
     def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], max_body_bytes: int) -> None:
         self._reader = reader

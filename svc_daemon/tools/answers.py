@@ -34,7 +34,7 @@ class AskArguments(Arguments, ScopedBody):
     @field_validator("question")
     @classmethod
     def _said(cls, question: str) -> str:
-        """Refuse an empty question, for which the API's error would name a field that the tool doesn't have."""
+        """Refuse an empty question. The API's error would name a field that the tool doesn't have."""
         if not question.strip():
             raise ValueError("The question is empty.")
         return question

@@ -124,7 +124,7 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
-    """Send the missing bytes and finalize the batch. Maps each file's id to `knowledge_id` or `error`."""
+    """Send the missing bytes and finalize the batch. Maps each file's id to its `knowledge_id` or `error`."""
     batch = opened.body
     try:
         # An earlier call may have stored files already; finalize first, to see which.

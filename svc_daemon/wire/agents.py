@@ -51,10 +51,10 @@ class PolicyFields(ScopedBody):
 
 
 class AgentFields(ScopedBody):
-    """The fields of an agent. Only `policy` limits what it searches, so limits in other fields are refused."""
+    """The fields of an agent. Only `policy` limits what the agent searches, so limits in other fields are refused."""
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: Clients can send back an agent with these fields as they received it.
+    #: Accepted, so that clients can send back an agent as they received it.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is not a field of an agent; its `policy` sets what it searches."
 

@@ -102,7 +102,7 @@ class BucketStore(WireModel):
     pending_member_count: int
     #: Number of sources that could not be indexed.
     failed_member_count: int
-    #: Number of sources that still have chunks of the previous sizes, which searches find.
+    #: Number of sources that still have chunks of the previous sizes. Searches find them.
     rechunking_member_count: int
 
 

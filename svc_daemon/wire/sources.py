@@ -214,7 +214,7 @@ class StoredContent(WireModel):
 
 
 class SourceReread(SourceText):
-    """The text extracted from the stored bytes for this request; empty if that failed."""
+    """The text extracted from the stored bytes for this request; empty if the extraction failed."""
 
     content: StoredContent
 
@@ -224,7 +224,7 @@ class DryRun(WireModel):
 
     dry_run: Literal[True] = True
     valid: Literal[True] = True
-    #: Null if it exists, or if the same request was made already.
+    #: What would be created; null if it exists, or if the same request was made already.
     would_create: dict[str, Any] | None
     #: `path` and `message` of each invalid part, which would be skipped.
     errors: list[dict[str, str]] = Field(default_factory=list)

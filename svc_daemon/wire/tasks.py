@@ -14,8 +14,7 @@ TEAM_REMOVAL = "team_removal"
 
 class TaskProgress(WireModel):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket; `clear`, then `index` for a
-    #: rebuild.
-    #: Null at first.
+    #: rebuild. Null at first.
     stage: str | None
     #: Finished chunks; for a bucket's deletion, sources; for a rebuild, documents.
     chunks_done: int

@@ -69,7 +69,7 @@ class BucketStoreDict(TypedDict):
     failed_member_count: int
     """Number of sources that could not be indexed."""
     rechunking_member_count: int
-    """Number of sources that still have chunks of the previous sizes, which searches find."""
+    """Number of sources that still have chunks of the previous sizes. Searches find them."""
 
 
 class BucketDict(TypedDict):

@@ -202,7 +202,7 @@ class StoredContentDict(TypedDict):
 
 
 class SourceRereadDict(SourceTextDict):
-    """The text extracted from the stored bytes for this request; empty if that failed."""
+    """The text extracted from the stored bytes for this request; empty if the extraction failed."""
 
     content: StoredContentDict
 
@@ -213,7 +213,7 @@ class DryRunDict(TypedDict):
     dry_run: Literal[True]
     valid: Literal[True]
     would_create: dict[str, Any] | None
-    """Null if it exists, or if the same request was made already."""
+    """What would be created; null if it exists, or if the same request was made already."""
     errors: list[dict[str, str]]
     """`path` and `message` of each invalid part, which would be skipped."""
     request_id: str

@@ -34,8 +34,7 @@ BEAT_S = 15.0
 LOOK_S = 1.0
 #: Seconds between two checks that the key is still valid.
 CHECK_S = 1.0
-#: Minimum seconds between two reads, so that one read gets several commits. The longer one follows a read that found
-#: something to send.
+#: Minimum seconds between two reads of the log. The longer one follows a read that found events.
 GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 

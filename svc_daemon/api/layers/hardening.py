@@ -36,7 +36,7 @@ class Hardening:
     new_id: Callable[[], str]
     rules: GuardRules = field(default_factory=GuardRules)
     limits: ClientLimits = field(default_factory=ClientLimits)
-    #: Seconds of a monotonic clock.
+    #: Returns the seconds of a monotonic clock.
     clock: Callable[[], float] = time.monotonic
     #: Counts a request for `/metrics`.
     count: CountRequest = lambda *_: None
@@ -47,7 +47,7 @@ class Hardening:
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
-#: Starlette would answer 404 and 405 as plain text.
+#: Without this, Starlette would answer 404 and 405 as plain text.
 EXCEPTION_HANDLERS: dict[type[Exception], ExceptionHandler] = {HTTPException: raise_again}
 
 
