@@ -21,15 +21,15 @@ from svc_daemon.wire.field_errors import plain
 
 #: For each command, its module in `commands` and its line in `svc --help`. The most used commands come first.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "upload": ("upload", "Upload files, folders or standard input into a bucket, and wait until they are searchable."),
-    "import": ("imports", "Import files and web pages from URLs into a bucket, and wait until they are searchable."),
+    "upload": ("upload", "Upload files or folders into a bucket, and wait until they are searchable."),
+    "import": ("imports", "Import files and web pages from URLs, and wait until they are searchable."),
     "sync": ("sync", "Bring a bucket up to date with a folder, sending only what has changed."),
     "diff": ("diff", "Show what a sync would change."),
     "ignore": ("ignores", "Show which files a sync skips, and which rule excludes them."),
     "watch": ("watch", "Keep buckets up to date with their folders while files change."),
     "status": ("status", "Show the state of all buckets, or of one bucket, source or batch."),
     "wait": ("wait", "Wait until sources or batches are ready."),
-    "search": ("search", "Search buckets, and show the file with the page or lines of each result."),
+    "search": ("search", "Search buckets, and show the page or lines of each result."),
     "ask": ("ask", "Ask a question, and get an answer that quotes its sources with page or lines."),
     "cite": ("cite", "Check the quotes of an answer against the stored files."),
     "eval": ("eval", "Measure how well searches find the expected passages, for example in CI."),
@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "batch": ("batches", "Show the state of files that were uploaded together as a batch."),
     "agent": ("agents", "List, create, show, change and delete agents."),
     "events": ("events", "Show what has happened to sources, buckets and batches, and follow what happens."),
-    "webhook": ("webhooks", "List and resend webhook calls, print the signing secret, and verify a received call."),
+    "webhook": ("webhooks", "List, resend, verify and forward webhook calls."),
     "key": ("keys", "Create, list and revoke API keys."),
     "mcp": ("mcp", "Serve the tools of svc to programs over MCP (Model Context Protocol)."),
     "daemon": ("daemon", "Start, stop and inspect the local daemon."),

@@ -45,7 +45,7 @@ def create_team(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the team, which must be unique.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Create a team, and print its first admin key; the key can't be shown again."""
+    """Create a team, and print its first admin key, which can't be shown again."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import TeamCreate
@@ -67,7 +67,7 @@ def create_team(
 
 @teams.command("ls")
 def list_teams(as_json: JsonFlag = False) -> None:
-    """List the teams, with the number of their sources and the size of their stored files and search indexes."""
+    """List the teams, with the number of their sources and the size of their data."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operator_commands import Errand
 
@@ -96,9 +96,9 @@ def remove_team(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove a team and everything that it has: sources, buckets, agents, keys, events and its search index.
+    """Remove a team with all its data and keys.
 
-    Its keys stop working at once. If the daemon is not running, the other data is removed when it is started.
+    Its keys stop working at once. If the daemon is not running, the other data is removed when it starts.
     """
     from svc_daemon.operations.team_removals import queue_removal
     from svc_daemon.operator_commands import Errand
@@ -119,7 +119,7 @@ def remove_team(
 def rebuild_team(team: TeamArgument, as_json: JsonFlag = False) -> None:
     """Rebuild the search index of a team from its stored files.
 
-    If the daemon is not running, the index is rebuilt when it is started.
+    If the daemon is not running, the index is rebuilt when it starts.
     """
     from svc_daemon.operations.rebuilding import queue_rebuild
     from svc_daemon.operations.views import view_task
@@ -164,7 +164,7 @@ def create_key(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Create an API key for a team and print it; the key can't be shown again."""
+    """Create an API key for a team and print it; it can't be shown again."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import OperatorKeyCreate

@@ -40,16 +40,13 @@ def backup(
     keep: Annotated[int, typer.Option(metavar="N", min=1, help="Keep the last N backups, and remove older ones.")] = 7,
     read_data: Annotated[
         bool,
-        typer.Option(
-            "--read-data", help="Also check the files that are unchanged since the previous backup, which takes longer."
-        ),
+        typer.Option("--read-data", help="Also check unchanged files, which takes longer."),
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Back up the data directory, also while the service is running.
 
-    A file that is unchanged since the previous backup takes no additional space. If a backup is interrupted, run the
-    same command again to continue it.
+    Unchanged files take no additional space. If a backup is interrupted, run the command again to continue.
     """
     started_s = time.monotonic()
     with _refusing("backup", as_json):
@@ -77,9 +74,9 @@ def restore(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Restore the data directory from the newest backup in a folder, or from the backup that you name.
+    """Restore the data directory from the newest backup in a folder, or from a certain backup.
 
-    The data directory must be empty. If a restore is interrupted, run the same command again to continue it.
+    The data directory must be empty. If a restore is interrupted, run the command again to continue.
 
     In a cluster, first restore the database with its own tools, then run this command without DIR.
     """

@@ -56,8 +56,7 @@ def serve(
     role: Annotated[
         Role,
         typer.Option(
-            help="In a cluster, only answer requests (api), only do background work such as indexing (worker), or do "
-            "both (all)."
+            help="In a cluster, only answer requests (api), only do background work (worker), or do both (all)."
         ),
     ] = Role.ALL,
     faults: Annotated[
@@ -80,14 +79,13 @@ def verify(
         typer.Option("--read-data", help="Also read all stored files and the complete index, which takes longer."),
     ] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Repair the problems for which the correct repair is certain.")
+        bool, typer.Option("--repair", help="Repair problems for which the correct repair is certain.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Check the stored data for damage, and repair it with --repair.
 
-    The service must be stopped, except in a cluster. Exits with code 0 if there are no problems, and with code 1 if
-    there are any.
+    The service must be stopped, except in a cluster. Exits with code 1 if there are problems.
     """
     from svc_daemon.cluster_repair import verify_cluster
     from svc_daemon.data_directory import DirectoryRefused

@@ -21,9 +21,9 @@ def migrate(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Upgrade the state database to this release, as the next start of the service would do.
+    """Upgrade the state database to this release, as the next start of the service would.
 
-    The state database is copied first. If an upgrade is interrupted, run the same command again to continue it.
+    The state database is copied first. If an upgrade is interrupted, run the command again to continue.
 
     Example: svc-daemon migrate --dry-run
     """

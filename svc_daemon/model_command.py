@@ -49,9 +49,9 @@ def install_model(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Install an embedding model, which is required for searches by meaning (semantic searches).
+    """Install an embedding model, which searches by meaning need.
 
-    The model is verified and optimized for this machine; a running service uses it immediately.
+    The model is verified and optimized for this machine. A running service uses it immediately.
     """
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
@@ -66,7 +66,7 @@ def install_model(
 
 @models.command("show")
 def show_model(as_json: JsonFlag = False) -> None:
-    """Check that the installed embedding model is complete and can run, and show its name, size and origin."""
+    """Check the installed embedding model, and show its name, size and origin."""
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
         from svc_daemon.embed.failures import RUN_LIBRARIES, require

@@ -36,20 +36,20 @@ def move(
         str,
         typer.Option(
             metavar="cluster|DIR",
-            help="Move the data directory into the cluster (cluster), or move the cluster into the folder DIR. The "
-            "cluster is at the addresses in SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL.",
+            help="Move into the cluster (cluster), or from it into the folder DIR. SVC_STATE_URL, "
+            "SVC_BLOBS_URL and SVC_INDEX_URL give the cluster's addresses.",
         ),
     ],
     cancel: Annotated[
         bool,
-        typer.Option("--cancel", help="Cancel the last move instead, so that the service can use the original data."),
+        typer.Option("--cancel", help="Cancel the last move, and use the original data again."),
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Move an installation from a data directory into a cluster, or from a cluster into a data directory.
+    """Move an installation from a data directory into a cluster, or the reverse.
 
-    The service must be stopped. The original data is not deleted. If a move is interrupted, run the same command again
-    to continue it.
+    The service must be stopped. The original data is not deleted. If a move is interrupted, run the command again to
+    continue.
 
     Example: svc-daemon move --to cluster
     """

@@ -29,7 +29,7 @@ AgentArgument = Annotated[
     str,
     typer.Argument(
         metavar="AGENT",
-        help="The id of the agent; `default` is the id of the agent that is used if no agent is given.",
+        help="The id of the agent; `default` is the one that is used if none is given.",
     ),
 ]
 
@@ -78,8 +78,7 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="N",
-            help="Use N passages, 1 to 50, for a request that does not give a number itself; 'none' removes the"
-            " setting.",
+            help="Use N passages, 1 to 50, unless a request gives its own number; 'none' removes the setting.",
         ),
     ] = None
     threshold: Annotated[
@@ -90,8 +89,7 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is used, such as a website. While this is set, the agent can be"
-            " deleted only with --force; --surface '' clears it.",
+            help="Record where the agent is used, such as a website, to protect it from deletion; '' clears this.",
         ),
     ] = None
     dry_run: DryRunOption = False
@@ -160,7 +158,7 @@ def ls(call: Invocation) -> None:
 def create(call: Invocation, options: AgentOptions) -> None:
     """Create an agent.
 
-    Without --bucket, --source or --scope, the agent searches everything that your API key may read.
+    Without --bucket, --source or --scope, the agent searches everything that your API key can read.
     """
     with call.client() as client:
         wanted = {"agent_id": options.agent, **options.sent(client)}
@@ -206,7 +204,7 @@ def show(call: Invocation, agent: AgentArgument) -> None:
     """svc agent set hr --filters '{"type": "eq", "key": "language", "value": "en"}'""",
 )
 def change(call: Invocation, options: AgentOptions) -> None:
-    """Change the fields of an agent that are given as options; other fields are unchanged."""
+    """Change the given fields of an agent."""
     with call.client() as client:
         changes = options.sent(client)
         if not changes:
@@ -226,13 +224,11 @@ def rm(
     agent: AgentArgument,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Delete without asking, even an agent that has a surface (a place where it is in use)."
-        ),
+        typer.Option("--force", help="Delete without asking, even if the agent is recorded as in use."),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Delete an agent; later requests for the model svc-agent:ID are refused."""
+    """Delete an agent; later requests for it are refused."""
     with call.client() as client:
         if not force and not dry_run:
             call.confirm(f"delete the agent {client.agent(agent)['id']}?")

@@ -55,8 +55,7 @@ class AskFlags:
 def ask(call: Invocation, flags: AskFlags) -> Exit:
     """Ask a question, and get an answer with numbered quotes, each with its page or lines.
 
-    The question needs no quotation marks. Options may come before or after it. Everything after `--` is part of the
-    question, even words that begin with a dash.
+    The question needs no quotation marks. Everything after `--` is part of it, even words that begin with a dash.
     """
     question = " ".join(flags.words)
     if not question.strip():

@@ -45,8 +45,7 @@ ChunkSizeOption = Annotated[
         min=125,
         max=7272,
         metavar="N",
-        help="Split documents into passages of about N characters, 125 to 7272; 1000 in a bucket where this was never"
-        " set.",
+        help="Split documents into passages of about N characters, 125 to 7272; 1000 if never set.",
     ),
 ]
 ChunkOverlapOption = Annotated[
@@ -54,8 +53,7 @@ ChunkOverlapOption = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Repeat the last N characters of each passage at the start of the next one; 0 in a bucket where this was"
-        " never set.",
+        help="Repeat the last N characters of each passage in the next one; 0 if never set.",
     ),
 ]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket, by slug or id.")]
@@ -67,7 +65,7 @@ def ls(
     everything: Annotated[bool, typer.Option("--all", help="Also list archived buckets.")] = False,
     names: Annotated[bool, typer.Option("--names", help="Print only the short names (slugs), one per line.")] = False,
 ) -> None:
-    """List buckets; buckets with failed sources come first."""
+    """List buckets, those with failed sources first."""
     with call.client() as client:
         answer = client.buckets(include_archived=everything, members=False)
     if names and call.console.is_text:
@@ -93,7 +91,7 @@ def create(
     chunk_overlap: ChunkOverlapOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Create a bucket; an existing bucket is left unchanged."""
+    """Create a bucket, unless it exists already."""
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     with call.client() as client:
         answer: JsonMapping = client.ensure_bucket(slug, **given, dry_run=dry_run)
@@ -118,7 +116,7 @@ def set_fields(
 ) -> None:
     """Change a bucket's name, description or metadata, or how its documents are split into passages.
 
-    Documents are split again in the background; searches use the old passages until the new ones are ready.
+    Documents are split again in the background. Until then, searches use the old passages.
     """
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     if not given:
@@ -207,17 +205,22 @@ def archive(
 def export(
     call: Invocation,
     bucket: BucketArgument,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; it is replaced if it exists.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="The file to write. If it exists, it is replaced when the export is complete."
+        ),
+    ],
     no_vectors: Annotated[
-        bool, typer.Option("--no-vectors", help="Leave out the vectors of the embedding model; the file is smaller.")
+        bool,
+        typer.Option("--no-vectors", help="Leave out the vectors for search by meaning, so that the file is smaller."),
     ] = False,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Write a bucket to one file: sources with titles, tags, metadata, text and vectors, and questions with answers.
+    """Write everything in a bucket to one file.
 
-    Two exports of the same content are equal, byte for byte. The command first waits until nothing in the bucket is
-    being indexed and, if the service has an embedding model, until all passages have vectors. If FILE exists, it is
-    replaced only when the export is complete.
+    The command first waits until nothing in the bucket is being indexed. Two exports of the same content are equal,
+    byte for byte.
     """
     from svc_cli.commands.bucket_exports import export_bucket
 
@@ -241,16 +244,15 @@ class BucketImportFlags:
         bool,
         typer.Option(
             "--keep-mapping",
-            help="Let each source belong to the same sync mapping (synced folder) as in the exported bucket. A sync of "
-            "that folder with --prune may then remove the source.",
+            help="Let sources belong to the synced folders that they came from. Later syncs of these folders "
+            "can remove them.",
         ),
     ] = False
     no_vectors: Annotated[
         bool,
         typer.Option(
             "--no-vectors",
-            help="Ignore the vectors in FILE: the service computes them, which is slower. Use this if you don't trust "
-            "the author of FILE.",
+            help="Compute all vectors again instead of using those in FILE, if you don't trust its author.",
         ),
     ] = False
     wait: WaitOption = None
@@ -269,9 +271,8 @@ class BucketImportFlags:
 def import_file(call: Invocation, flags: BucketImportFlags) -> Exit:
     """Import the contents of an exported bucket into a bucket, and wait until they are searchable.
 
-    First, the whole file is checked. If it is damaged, or contains something that the service does not accept, nothing
-    is changed. The daemon extracts the text from the files again. If you run the same command again, nothing is added
-    twice.
+    The whole file is checked first. If it is damaged or not acceptable, nothing is changed. If you run the command
+    again, nothing is added twice.
     """
     from svc_cli.commands.bucket_exports import import_bucket
 

@@ -69,9 +69,9 @@ def verify(
         str, typer.Argument(metavar="FILE", help="The JSON of an answer or of search results, or - for standard input.")
     ],
 ) -> Exit:
-    """Read the stored file of each quote again, and check that the quote is at the location that the answer gives.
+    """Check that each quote is in the stored file, at the location that the answer gives.
 
-    Exits with code 3 if any quote is not at its location.
+    Exits with code 3 if any quote is not.
     """
     try:
         document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))

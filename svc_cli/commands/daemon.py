@@ -126,8 +126,8 @@ def install(
 ) -> None:
     """Install services that start at each login: the daemon, and the watcher of folders added with `svc watch add`.
 
-    They are user services of systemd, or launchd agents on macOS. They keep the variables of the current environment
-    that begin with SVC_, SSL_CERT_ or OTEL_, but no API key.
+    They use systemd or, on macOS, launchd. They keep the current variables that begin with SVC_, SSL_CERT_ or OTEL_,
+    but no API key.
     """
     environ = call.settings.environ
     manager = manager_for(environ)

@@ -75,11 +75,9 @@ class EvalFlags:
 def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
     """Run the queries of a file, compare the results with the expected ones, and explain each miss.
 
-    Exits with code 3 if a metric is below its minimum (--min-recall, --min-mrr or --min-ndcg) or, if no minimum is
-    given, if any expected passage is missing. Each metric is a mean over all queries, between 0 and 1. Recall is the
-    share of the expected passages that were found. The reciprocal rank of a query is 1 if its first result was
-    expected, 1/2 if the second was the first expected one, and so on; MRR is the mean. nDCG depends on the ranks of all
-    expected passages: the nearer they are to the top, the higher it is.
+    Exits with code 3 if a metric is below its minimum or, without minimums, if any expected passage is missing. Recall
+    is the share of the expected passages that were found. MRR is the mean of 1 / rank of the first expected passage.
+    nDCG is higher the nearer the expected passages are to the top. All are between 0 and 1.
     """
     from svc_cli.evals.golden import read_golden
     from svc_cli.evals.runs import QueryResult, evaluate

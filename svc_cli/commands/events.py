@@ -32,8 +32,8 @@ class EventFlags:
         str | None,
         typer.Option(
             metavar="TYPE,…",
-            help="Show only these types, separated by commas, such as source.ready,source.failed. A prefix "
-            "selects all types that begin with it: bucket selects bucket.updated and all other bucket events.",
+            help="Show only these types of events, such as source.ready,source.failed. A prefix such as bucket"
+            " selects all types that begin with it.",
         ),
     ] = None
     bucket: Annotated[
@@ -41,7 +41,7 @@ class EventFlags:
     ] = None
     key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Show only events caused by requests made with the API key that has this id."),
+        typer.Option(metavar="KEY", help="Show only events caused by the API key with this id."),
     ] = None
     after: Annotated[
         str | None,
@@ -59,9 +59,8 @@ class EventFlags:
 def events(call: Invocation, flags: EventFlags) -> None:
     """Show what has happened to sources, buckets and batches, oldest first.
 
-    Events are kept for 7 days. With --follow, only new events are shown, as they happen, until Ctrl-C; if --after is
-    given too, the events since that event are shown first. If the connection is lost, the command reconnects and
-    continues; if the service doesn't come back within a minute, the command ends with exit code 7.
+    Events are kept for 7 days. With --follow, only new events are shown, unless --after is given. Exits with code 7 if
+    the service can't be reached for a minute.
     """
     if flags.follow and call.console.format == "json":
         raise UsageError("--follow never ends, so it has no single JSON value.", hint="use --ndjson.")

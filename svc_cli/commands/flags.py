@@ -25,8 +25,8 @@ class Flags:
     progress: Annotated[
         ProgressStyle | None,
         typer.Option(
-            help="Show progress as a bar, as plain lines, or not at all (none); auto shows a bar on a terminal, and "
-            "lines elsewhere.  [default: auto]  [env: SVC_PROGRESS]"
+            help="Show progress as a bar, as plain lines, or not at all (none). Auto means a bar on a "
+            "terminal, otherwise lines.  [default: auto]  [env: SVC_PROGRESS]"
         ),
     ] = None
     base_url: Annotated[

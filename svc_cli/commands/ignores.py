@@ -27,7 +27,7 @@ RootOption = Annotated[
 
 @command(app, "check", "svc ignore check docs/draft.md", "svc ignore check --root docs docs/*.tmp")
 def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exit:
-    """Show for each path whether a sync includes it, or which rule in which file excludes it."""
+    """Show whether a sync includes each path, or which rule excludes it."""
     exclude = _exclude(call, Path(root))
     found = [explain(Path(root), path, exclude) for path in paths]
     rows = [
@@ -51,7 +51,7 @@ def list_ignored(
 ) -> Exit:
     """List the files in a folder that a sync skips, each with the reason.
 
-    Files that exceed a limit of the service or have an unsupported type are not listed; `svc diff` lists these too.
+    Files that are too large or have an unsupported type are not listed; `svc diff` lists them.
     """
     root = Path(folder)
     if not root.is_dir():

@@ -45,15 +45,15 @@ class ImportFlags:
         Literal["auto", "file", "page"] | None,
         typer.Option(
             "--as",
-            help="Import the content unchanged (file), import only the article of a web page (page), or choose by the "
-            "content (auto).  [default: auto]",
+            help="Import the content unchanged (file), or only the article of a web page (page). Auto chooses."
+            "  [default: auto]",
         ),
     ] = None
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="Import as the kind that --as names, even if the content is of the other kind.",
+            help="With --as, import a web page as a file, or a file as a web page.",
         ),
     ] = False
     refresh: Annotated[
@@ -140,9 +140,8 @@ class ImportPlan:
 def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     """Import files and web pages from URLs into a bucket, and wait until a search finds them.
 
-    Without --as, the content decides whether a URL is imported as a file or as a web page. A URL that is already in the
-    bucket is fetched again only with --refresh. The daemon fetches the URLs, so its settings decide which addresses are
-    allowed.
+    The daemon fetches the URLs; its settings decide which addresses are allowed. A URL that is already in the bucket is
+    fetched again only with --refresh.
     """
     began_s = time.monotonic()
     plan = flags.checked(call)

@@ -99,7 +99,7 @@ class KeyOptions:
     app, "create", "svc key create website --preset read -b handbook", "svc key create ci --preset ingest --expires 30d"
 )
 def create(call: Invocation, options: KeyOptions) -> None:
-    """Create an API key and print it; the key can't be shown again.
+    """Create an API key and print it; it can't be shown again.
 
     The new key can't have more capabilities than your own key.
     """
@@ -126,7 +126,7 @@ def _described(key: JsonMapping) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List your own key and all keys that may do no more than yours, including revoked ones."""
+    """List your own key and all keys that can do no more, including revoked ones."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()

@@ -60,10 +60,7 @@ ModeOption = Annotated[
 ]
 WaitOption = Annotated[
     Literal["ready", "accepted"] | None,
-    typer.Option(
-        help="Wait until everything is searchable (ready), or only until everything is stored (accepted)."
-        "  [default: ready]"
-    ),
+    typer.Option(help="Wait until everything is searchable (ready), or only stored (accepted).  [default: ready]"),
 ]
 JobsOption = Annotated[
     int | None,

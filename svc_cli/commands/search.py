@@ -67,10 +67,9 @@ def search(
     tag: TagsOption = None,
     explain: ExplainOption = False,
 ) -> Exit:
-    """Search the buckets given with -b, or all buckets that you may search.
+    """Search all buckets that your API key can read, or those given with -b.
 
-    With --agent, only buckets that the agent may search are searched. The query needs no quotation marks. Options may
-    come before or after it. Everything after `--` is part of the query, even words that begin with a dash.
+    The query needs no quotation marks. Everything after `--` is part of it, even words that begin with a dash.
     """
     query = " ".join(words)
     if not query.strip():

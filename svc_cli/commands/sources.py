@@ -135,14 +135,13 @@ def get(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the bytes to this file, replacing it if it exists, or to standard output with -.",
+            help="Write the bytes to this file, even if it exists, or to standard output with -.",
         ),
     ] = None,
 ) -> None:
     """Download the stored bytes of a source, exactly as they were uploaded.
 
-    They are written to the file given with -o, otherwise to standard output. If that is a terminal and the bytes are
-    not text, the command fails instead.
+    They are written to standard output, unless -o is given. Bytes that are not text are never written to a terminal.
     """
     output = None if output == "-" else output
     if output is None and not call.console.is_text:
@@ -182,9 +181,7 @@ def refresh(
     bucket: SourceBucketOption = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Refresh the source even if a web page has become a file, or a file has become a web page."
-        ),
+        typer.Option("--force", help="Refresh the source even if a web page has become a file, or the reverse."),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

@@ -54,7 +54,7 @@ def status(
         bool, typer.Option("--watch", "-w", help="Keep updating the display until nothing is pending.")
     ] = False,
 ) -> Exit:
-    """Show the state of all buckets, of a bucket with its failed and pending sources, of a source, or of a batch."""
+    """Show the state of all buckets, or of one bucket, source or batch."""
     with call.client() as client:
         view: _View
         if source and source.startswith(BATCH_PREFIX):

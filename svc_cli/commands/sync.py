@@ -46,17 +46,14 @@ FolderArgument = Annotated[
 ]
 AllOption = Annotated[
     bool,
-    typer.Option(
-        "--all", help="Use all mappings (folders, each with its bucket) that svc.toml defines, instead of one folder."
-    ),
+    typer.Option("--all", help="Use all folders that svc.toml defines, instead of one."),
 ]
 NameOption = Annotated[
     str | None,
     typer.Option(
         "--name",
         metavar="NAME",
-        help="Use this name for the mapping (the folder with its bucket). By default, it is the folder's name or, in a"
-        " Git repository, the folder's path in it.",
+        help="Give the synced folder this name.  [default: its path in the Git repository, otherwise its own name]",
     ),
 ]
 IncludeOption = Annotated[
@@ -76,16 +73,13 @@ ChecksumOption = Annotated[
 ]
 RemoteOption = Annotated[
     bool,
-    typer.Option(
-        "--verify-remote", help="List the sources in the bucket instead of using the cached list of the last run."
-    ),
+    typer.Option("--verify-remote", help="List the sources in the bucket, instead of using the list of the last run."),
 ]
 PruneOption = Annotated[
     Prune | None,
     typer.Option(
-        help="Choose what happens to sources whose files were deleted from the folder. They stay in the bucket (none),"
-        " are removed from this bucket only (detach), or are deleted from all buckets with their stored bytes (delete)."
-        "  [default: none]"
+        help="Keep the sources of deleted files (none), remove them from this bucket (detach), or delete "
+        "them from all buckets (delete).  [default: none]"
     ),
 ]
 
@@ -120,8 +114,8 @@ class SyncFlags(DiffFlags):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Stop, and remove nothing from the bucket, if more than N files are gone from the folder, or more "
-            "than P percent and more than 10.  [default: 25%]",
+            help="Remove nothing if more than N files are gone from the folder, or more than P percent and "
+            "more than 10.  [default: 25%]",
         ),
     ] = None
     wait: WaitOption = None
@@ -131,7 +125,7 @@ class SyncFlags(DiffFlags):
     strict: StrictOption = False
     dry_run: DryRunOption = False
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="With --dry-run: exit with code 10 if anything would change.")
+        bool, typer.Option("--exit-code", help="Exit with code 10 if a dry run finds anything to change.")
     ] = False
 
 
@@ -146,11 +140,8 @@ class SyncFlags(DiffFlags):
 def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
     """Bring a bucket up to date with a folder, and wait until all files are searchable.
 
-    Only changed files are sent. A moved file is renamed in the bucket without being sent again, and a changed file
-    replaces the old version once it is ready. Sources of deleted files stay in the bucket unless --prune is given, and
-    sources that sync did not create are never changed. If a sync is interrupted, run the same command again to
-    continue. A mapping is a folder whose files are synced to a bucket; svc.toml can define several, and --all syncs
-    them.
+    Only changed files are sent. Sources of deleted files stay in the bucket unless --prune is given. Sources that sync
+    did not create are never changed. If a sync is interrupted, run the command again to continue.
     """
     return run(call, flags)
 

@@ -69,8 +69,8 @@ class UploadFlags:
     mode: Annotated[
         Literal["auto", "one", "session", "batch"] | None,
         typer.Option(
-            help="Send each file in one request (one) or in a resumable session (session), send many together as a "
-            "batch (batch), or choose by the number and size of the files (auto).  [default: auto]"
+            help="Send each file in one request (one) or a resumable session (session), or many together "
+            "(batch). Auto chooses.  [default: auto]"
         ),
     ] = None
     jobs: JobsOption = None
@@ -90,9 +90,9 @@ class UploadFlags:
 def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """Upload files into a bucket, and wait until a search finds them.
 
-    If you run the same command again, nothing is sent twice. If the bucket has other content under a file's title, the
-    file is not sent but reported as a conflict, unless --replace or --as-new is given. In folders, hidden files,
-    ignored files (.gitignore, .svcignore) and files of unsupported types are skipped and listed.
+    If you run the command again, nothing is sent twice. A file that differs from the one in the bucket is a conflict,
+    unless --replace or --as-new is given. Hidden, ignored (.gitignore, .svcignore) and unsupported files in folders are
+    skipped.
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()

@@ -53,12 +53,12 @@ app = new_app(
 FolderArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="DIR", help="The folder to watch.  [default: every mapping in svc.toml, and those of `svc watch add`]"
+        metavar="DIR", help="The folder to watch.  [default: all folders in svc.toml and of `svc watch add`]"
     ),
 ]
 NamesArgument = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.  [default: all]"),
+    typer.Argument(metavar="NAME", help="The name of a watched folder, as listed by `svc watch ls`.  [default: all]"),
 ]
 #: Seconds between two reads of a watcher's state.
 LOOK_S = 0.05
@@ -71,7 +71,7 @@ class RunFlags(FolderFlags):
 
     folder: FolderArgument = None
     stay: Annotated[
-        bool, typer.Option("--stay", help="If there are no mappings yet, wait until a mapping is added.")
+        bool, typer.Option("--stay", help="If there is nothing to watch yet, wait for `svc watch add`.")
     ] = False
 
 
@@ -93,12 +93,9 @@ class AddFlags:
 
 @command(app, "run", "svc watch run docs -b handbook", "svc watch run", "svc watch run docs -b handbook --prune detach")
 def run(call: Invocation, flags: RunFlags) -> Exit:
-    """Sync a folder, or all mappings, and then sync each change until Ctrl-C.
+    """Sync one or more folders, and then each change in them, until Ctrl-C.
 
-    A mapping is a folder whose files are synced to a bucket. Mappings are added with `svc watch add`, or defined in
-    svc.toml. A saved file is searchable a moment later. Sources of
-    deleted files stay in the bucket unless --prune is given. With --prune, the source of a deleted file is removed
-    unless the file reappears within 5 seconds.
+    A saved file is searchable a moment later. Sources of deleted files stay in the bucket unless --prune is given.
     """
     from svc_cli.sync.watch.engines import Engine
 
@@ -146,7 +143,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Add a folder to the list that `svc watch run` watches; a running watcher watches it immediately."""
+    """Add a folder to those that `svc watch run` watches, also if it is running."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),
@@ -176,10 +173,12 @@ def add(call: Invocation, flags: AddFlags) -> None:
 @command(app, "rm", "svc watch rm docs")
 def remove(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of a watched folder, as listed by `svc watch ls`.")
+    ],
     dry_run: DryRunOption = False,
 ) -> None:
-    """Remove a folder from the list that `svc watch run` watches; the folder and its bucket are not changed."""
+    """Stop watching a folder; the folder and its bucket are not changed."""
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
@@ -199,16 +198,16 @@ def remove(
 
 @command(app, "ls", "svc watch ls")
 def list_(call: Invocation) -> None:
-    """List the mappings (synced folders) that `svc watch run` watches: those that were added, and those in svc.toml."""
+    """List the folders that `svc watch run` watches."""
     found = [_as_json(mapping, source) for mapping, source in _known(call)]
     call.console.show({"mappings": found}, lambda: render_mappings(call.console, found))
 
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show for each mapping (synced folder) whether it is watched, and which of its files are pending.
+    """Show the state of each watched folder, and its pending files.
 
-    Also shows how often the watcher has synced the whole folder since it started, and for what reasons.
+    Also shows how often the whole folder was synced, and for what reasons.
     """
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
@@ -216,7 +215,7 @@ def status(call: Invocation, name: NamesArgument = None) -> None:
 
 @command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Make the running watcher compare whole folders with their buckets now, and wait until they are in sync."""
+    """Let the running watcher sync whole folders now, and wait until it is done."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(
@@ -244,12 +243,14 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
 @command(app, "log", "svc watch log docs -n 20")
 def log(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as listed by `svc watch ls`.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of a watched folder, as listed by `svc watch ls`.")
+    ],
     lines: Annotated[
         int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.  [default: 50]")
     ] = 50,
 ) -> None:
-    """Show what the watcher has logged about one mapping (synced folder)."""
+    """Show what the watcher has logged about one folder."""
     found = _watched(call, name)[0][0].read_log(lines)
     for line in found:
         call.console.event(line)

@@ -19,7 +19,7 @@ from svc_daemon.wire import JsonMapping
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
-app = new_app("List and resend webhook calls, send them to a program on this machine, and verify received ones.")
+app = new_app("List, resend, verify and forward webhook calls.")
 
 
 SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
@@ -58,7 +58,7 @@ class DeliveryListFlags:
 
 @command(app, "deliveries", "svc webhook deliveries --status failed", "svc webhook deliveries --source guide.pdf")
 def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
-    """List the events for which webhooks are called, with the calls that were made for each."""
+    """List the events that cause webhook calls, each with its calls."""
     with call.client() as client:
         answer = client.deliveries(flags.filters(client))
     rows = []
@@ -94,7 +94,7 @@ def resend(
 def secret(
     call: Invocation,
     rotate: Annotated[
-        bool, typer.Option("--rotate", help="Create a new secret; the old one stays valid for a day.")
+        bool, typer.Option("--rotate", help="Create a new secret. The old one stays valid for a day.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -163,7 +163,7 @@ class VerifyFlags:
     "svc webhook verify body.json -H 'webhook-id: …' -H 'webhook-timestamp: …' -H 'webhook-signature: …'",
 )
 def verify(call: Invocation, flags: VerifyFlags) -> None:
-    """Verify that a received webhook call came from the service and was not changed; this works without a daemon.
+    """Check, without a daemon, that a webhook call came from the service and was not changed.
 
     Pass the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if the
     call is not genuine.
@@ -208,14 +208,14 @@ class ListenFlags:
     ] = None
     after: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Begin after the event with this id, instead of with the next event."),
+        typer.Option(metavar="ID", help="Begin after the event with this id, instead of now."),
     ] = None
     meta: Annotated[
         list[str] | None,
         typer.Option(
             "--meta",
             metavar="KEY=VALUE",
-            help="Send this metadata field with each call, as an import with --webhook-meta does; repeatable.",
+            help="Send the metadata field K with the text V in each call; repeatable.",
         ),
     ] = None
     secret_file: SecretFileOption = None
@@ -237,10 +237,8 @@ class ListenFlags:
 def listen(call: Invocation, flags: ListenFlags) -> None:
     """Call a URL on this machine for each source that becomes ready or fails, until Ctrl-C.
 
-    The calls have the same body, headers and signature as those that the service makes for imports with a webhook, and
-    a failed call is repeated once, after 5 seconds. Sources that were uploaded cause calls too. The calls are signed
-    with the team's secret, which `svc webhook secret` prints, unless you give another secret. Each call is shown with
-    its result.
+    The calls are like those that the service makes for imports with a webhook. A failed call is repeated once, after 5
+    seconds.
     """
     from svc_cli.client.events import RESYNC
     from svc_cli.client.forwarding import Forwarder, parse_receiver
