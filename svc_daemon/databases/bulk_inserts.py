@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
-#: Rows per statement. More would save little.
+#: Number of rows per statement. More would save little.
 GROUP_ROWS = 16
 #: An insert of one row: the head, the row in parentheses, and the rest.
 _INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)

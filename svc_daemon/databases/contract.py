@@ -14,7 +14,7 @@ Parameters = Mapping[str, Any]
 #: The parameters of each run: by name, or in order.
 ParameterRows = Iterable[Parameters | Sequence[Any]]
 
-#: For lists that must have all rows.
+#: A limit for lists that must have all rows.
 MOST_ROWS = 2**63 - 1
 
 
@@ -70,11 +70,11 @@ class Connection(Protocol):
 class Database(Protocol):
     """A database. Thread-safe."""
 
-    #: Pieces of work committed so far.
+    #: Number of pieces of work committed so far.
     operations: int
-    #: Commits so far. `operations / commits` is the average group.
+    #: Number of commits so far. `operations / commits` is the average group size.
     commits: int
-    #: Seconds that the commits took, mostly of the disk or server.
+    #: Total time of the commits in seconds, mostly of the disk or server.
     commits_s: float
 
     @property

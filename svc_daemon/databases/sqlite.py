@@ -32,7 +32,7 @@ from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-#: Most pieces of work per commit. The first caller waits for all.
+#: Maximum number of pieces of work per commit. The first caller waits for all.
 GROUP_LIMIT = 256
 #: At this many pages of 4 KB in the WAL, a checkpoint is made.
 CHECKPOINT_PAGES = 2000
@@ -42,7 +42,7 @@ LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
 LOG_WAIT_BYTES = 32 * 1024 * 1024
 #: After a failed reset, try again when the WAL has grown this much.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
-#: Pages per step of copying a database.
+#: Number of pages per step when a database is copied.
 COPY_PAGES = 1024
 #: How long to wait for other connections' locks, in seconds.
 BUSY_TIMEOUT_S = 5
@@ -71,11 +71,11 @@ class SqliteDatabase:
     ) -> None:
         """Open or create the file, and let `prepare` create or upgrade its schema. Raises StorageError."""
         self.path = path
-        #: Pieces of work committed so far.
+        #: Number of pieces of work committed so far.
         self.operations = 0
-        #: Commits so far. `operations / commits` is the average group.
+        #: Number of commits so far. `operations / commits` is the average group size.
         self.commits = 0
-        #: Seconds that the commits took, mostly for the fsync.
+        #: Total time of the commits in seconds, mostly of the fsync.
         self.commits_s = 0.0
         self._on_broken = on_broken
         self._broken: sqlite3.Error | None = None

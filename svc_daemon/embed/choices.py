@@ -58,7 +58,7 @@ class OperatorsChoice:
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
-            # Only if needed, because httpx takes long to load.
+            # Imported only if needed, because httpx takes long to load.
             from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(

@@ -16,7 +16,7 @@ Vector = list[float]
 
 #: Common and rare words. Changing it would make every model new.
 PROBE = "The old lighthouse keeper counted forty-two umbrellas."
-#: Least cosine similarity of probe vectors from one model, despite rounding.
+#: Minimum cosine similarity of probe vectors from one model, despite rounding.
 LEAST_COSINE = 0.99
 
 

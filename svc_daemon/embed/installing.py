@@ -27,7 +27,7 @@ from svc_daemon.embed.models import (
 )
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 
-#: Most tokens of a text, if the model sets no limit.
+#: Maximum number of tokens of a text, if the model sets no limit.
 USUAL_TOKENS = 256
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 URGENT, PATIENT = 1, 2
 #: Kinds of responses.
 DONE, FAILED = 3, 4
-#: The number of frames about the process itself.
+#: The number in frames about the process itself.
 PROCESS = 0
 
 _HEAD = struct.Struct("<QBI")

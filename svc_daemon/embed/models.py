@@ -43,7 +43,7 @@ class InstalledModel:
     model: str
     #: Number of a vector's components.
     dimension: int
-    #: Most tokens of a text; the rest is ignored.
+    #: Maximum number of tokens of a text; the rest is ignored.
     max_tokens: int
     #: How to combine the tokens' vectors, unless the graph does: `mean` or `cls`.
     pooling: str

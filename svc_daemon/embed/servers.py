@@ -27,11 +27,11 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Most texts per call. Small servers accept this many.
+#: Maximum number of texts per call. Small servers accept this many.
 BATCH = 32
 #: Attempts per call, and the first pause in seconds. It doubles each time.
 ATTEMPTS, PAUSE_S = 4, 0.5
-#: Seconds for connecting.
+#: Time limit for connecting, in seconds.
 CONNECT_S = 10
 #: Seconds for which an idle connection is kept.
 KEPT_S = 30
@@ -43,11 +43,11 @@ QUIET_S = 10
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 #: A refused text is halved, down to this many characters.
 LEAST_CHARACTERS = 200
-#: How much of a server's error message is shown.
+#: Maximum length of a server's error message that is shown.
 REASON_CHARACTERS = 200
-#: Statuses that may be temporary.
+#: HTTP statuses of failures that may be temporary.
 _TEMPORARY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-#: Statuses that may mean that a text is too long.
+#: HTTP statuses that may mean that a text is too long.
 _REFUSALS = frozenset({400, 413, 422})
 _CLOSED = "The embedding server is no longer in use."
 
@@ -92,7 +92,7 @@ class ServerEmbedder:
             limits=httpx.Limits(keepalive_expiry=KEPT_S),
         )
         self._url = f"{server.base_url}/embeddings"
-        #: Running calls; None once closed.
+        #: Running calls; None once the embedder is closed.
         self._calls: set[Future[bytes]] | None = set()
         self._lock = threading.Lock()
         self._generation: Generation | None = None

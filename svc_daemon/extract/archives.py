@@ -16,7 +16,7 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.limits import CageLimits
 
 _ENCRYPTED_FLAG = 1
-#: Most bytes expanded in one step.
+#: Maximum number of bytes expanded in one step.
 READ_BYTES = 256 * 1024
 #: The compression ratio is checked only for larger members.
 _RATIO_FROM_BYTES = 1024**2

@@ -10,7 +10,7 @@ from svc_daemon.core.text.chunking import Block, Document
 HEADING_CHARACTERS = 200
 #: Longer titles are truncated, such as a first paragraph.
 TITLE_CHARACTERS = 1000
-#: Most page ranges in a warning.
+#: Maximum number of page ranges in a warning.
 RUNS_NAMED = 50
 
 #: Control characters, surrogates and noncharacters. Databases or JSON parsers may refuse them.
@@ -22,7 +22,7 @@ def fit(text: str) -> str:
     """Replace line ends by LF, and unstorable characters by spaces. The number of lines stays."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # Faster than a pattern, and most texts pass.
+    # Faster than the pattern below, and enough for most texts.
     if text.isascii() and len(text.encode().translate(None, _UNFIT_ASCII)) == len(text):
         return text
     return _UNFIT.sub(" ", text) if _UNFIT.search(text) else text
@@ -126,7 +126,7 @@ class FlowDocument:
         self.page: int | None = None
         self._parts: list[str] = []
         self._blocks: list[Block] = []
-        #: Characters so far.
+        #: Number of characters so far.
         self.size = 0
         self._last_kind = ""
 

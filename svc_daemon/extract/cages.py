@@ -40,7 +40,7 @@ class Extractor:
     """
 
     def __init__(self, scratch_dir: Path, limits: CageLimits | None = None) -> None:
-        #: Emptied when a fork server starts, deleted on `close`.
+        #: The folder is emptied when a fork server starts, and deleted on `close`.
         self.scratch_dir = scratch_dir.absolute()
         self._limits = limits or CageLimits()
         self._slots = asyncio.Semaphore(self._limits.children)

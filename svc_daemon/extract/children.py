@@ -137,12 +137,12 @@ def _find_prctl() -> Callable[..., int]:
 
 def _set_limit(kind: int, soft: int, hard: int) -> None:
     _, highest = resource.getrlimit(kind)
-    # The system may allow less.
+    # The system's own limit may be lower.
     top = hard if highest == resource.RLIM_INFINITY else min(hard, highest)
     try:
         resource.setrlimit(kind, (min(soft, top), top))
     except ValueError:
-        # macOS has no memory limits. On Linux, no child runs without.
+        # macOS has no memory limits. On Linux, no child runs without one.
         if sys.platform == "linux":
             raise
 
@@ -154,7 +154,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
     requests = json.loads(blob.readline()) if is_wave else [request["document"]]
     for number, message in enumerate(requests):
         progress.note(number)
-        # For a child whose fork server was killed.
+        # The alarm is for a child whose fork server was killed.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
         # RLIMIT_CPU would count whole seconds and earlier documents.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)

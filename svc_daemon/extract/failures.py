@@ -2,7 +2,7 @@
 
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Only failures that the machine may have caused.
+#: Retry only failures that the machine may have caused.
 _RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})
 
 

@@ -180,7 +180,7 @@ def _load_reader(requested: DocumentRequest) -> None:
     format_ = find_format(from_filename(requested.filename) or requested.content_type)
     module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
     if module and module not in sys.modules:
-        # The child reports the error.
+        # The child that needs the parser reports the error.
         with suppress(ImportError):
             loaded = import_module(module)
             if sample := getattr(loaded, "SAMPLE", b""):
@@ -195,7 +195,7 @@ def _kill(pid: int, child: _Child, why: KillReason) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    # The group may not exist yet, or no longer.
+    # The process group may not exist yet, or no longer.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

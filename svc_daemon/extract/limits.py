@@ -9,27 +9,27 @@ from svc_daemon.settings import Limits
 class CageLimits:
     """The limits of a child and of each document it reads."""
 
-    #: Most children at once; further documents wait.
+    #: Maximum number of children at once; further documents wait.
     children: int = 4
     #: Maximum address space. Malicious files make parsers allocate gigabytes.
     memory_bytes: int = Limits.extract_memory_bytes
-    #: Processor time for one document.
+    #: Maximum processor time for one document.
     cpu_seconds: int = Limits.extract_cpu_seconds
-    #: Elapsed time for one document. Then the child and its descendants are killed.
+    #: Maximum elapsed time for one document. Then the child and its descendants are killed.
     wall_seconds: float = Limits.extract_wall_seconds
     #: Maximum size of a temporary file.
     file_bytes: int = 64 * 1024**2
-    #: Most open descriptors.
+    #: Maximum number of open descriptors.
     descriptors: int = 64
     #: Maximum reply for one document; 25 MB of text fits, with its chunks.
     output_bytes: int = 96 * 1024**2
     #: When a wave's replies exceed this, its remaining documents are not read.
     wave_output_bytes: int = 16 * 1024**2
-    #: Most chunks of a document. 25 MB of prose has 30,000.
+    #: Maximum number of chunks of a document. 25 MB of prose has 30,000.
     chunks: int = 100_000
     #: Added to the child's `nice` value, in favour of uploads and searches.
     nice: int = 10
-    #: Most members of an archive (DOCX, XLSX, PPTX, EPUB, …).
+    #: Maximum number of members of an archive (DOCX, XLSX, PPTX, EPUB, …).
     archive_entries: int = 2000
     #: Maximum expanded size of an archive.
     archive_bytes: int = 200 * 1024**2

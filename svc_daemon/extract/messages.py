@@ -20,9 +20,9 @@ from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.extract.waves import NeedsOwnChild
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Most characters of text per line of a reply.
+#: Maximum number of characters of text per line of a reply.
 PIECE_CHARACTERS = 64 * 1024
-#: Most chunks per line of a reply.
+#: Maximum number of chunks per line of a reply.
 GROUP_CHUNKS = 256
 #: Longer lines are damaged. The largest group of chunks fits.
 LINE_BYTES = 4 * 1024**2
@@ -92,7 +92,7 @@ class DocumentRequest:
     #: The declared media type.
     content_type: str
     chunking: ChunkingOptions
-    #: In bytes; -1 means the whole file.
+    #: Size in bytes; -1 means the whole file.
     size: int
 
 

@@ -1,14 +1,14 @@
 """Waves: several small documents that one child reads, to save forks.
 
-Their formats need no third-party parser, because a document that crashes its parser would end the whole wave. The name
-and declared type decide. If the child then detects another format from the bytes, it doesn't read the document.
+Their formats need no third-party parser, because a crash of such a parser would end the whole wave. A document's name
+and declared type decide whether it joins. If its bytes turn out to be of another format, the child doesn't read it.
 """
 
 from functools import lru_cache
 
 from svc_daemon.core.text.media_types import DocumentFormat, detect_as, find_format, from_declared, from_filename
 
-#: Most documents per child.
+#: Maximum number of documents per child.
 WAVE_DOCUMENTS = 64
 #: Larger documents are read alone.
 WAVE_DOCUMENT_BYTES = 256 * 1024
@@ -33,7 +33,7 @@ def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool
 def _are_sharing(named: str | None, content_type: str) -> bool:
     """Whether every type that the document may turn out to have can share a child."""
     announced = from_declared(content_type)
-    # The third is what would be detected for text.
+    # The third type is the one that would be detected for text.
     types = (named, announced, detect_as(b"text", named, announced))
     formats = [find_format(media_type or "") for media_type in types]
     return all(format_ is None or shares(format_) for format_ in formats)

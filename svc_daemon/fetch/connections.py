@@ -13,7 +13,7 @@ from svc_daemon.core.access.urls import Url, blocked
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.fetch.resolvers import Resolver
 
-#: Most addresses of a name to try, in the resolver's order.
+#: Maximum number of addresses of a name to try, in the resolver's order.
 MAX_TRIED = 4
 
 #: A socket option, as in httpcore.

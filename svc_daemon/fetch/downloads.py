@@ -28,7 +28,7 @@ class FetchLimits:
     post_s: float = Limits.webhook_seconds
     #: Time limit for connecting to one address. The next is tried after it.
     connect_s: float = 5
-    #: Most redirects to follow.
+    #: Maximum number of redirects to follow.
     redirects: int = Limits.redirects
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-#: Most lookups at once. An unanswered one holds its thread.
+#: Maximum number of lookups at once. An unanswered one holds its thread.
 MAX_LOOKUPS = 16
 
 

@@ -26,7 +26,7 @@ SUCCESSES = frozenset({200, 203})
 NOT_MODIFIED = 304
 
 
-#: Most bytes decoded in one step.
+#: Maximum number of bytes decoded in one step.
 PIECE_BYTES = 64 * 1024
 
 #: The only content coding requested; Python decodes it step by step.

@@ -28,9 +28,9 @@ DEFAULT_HOST = "127.0.0.1"
 #: The port of the daemon for the default data directory.
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
-#: Most that any limit may be, for clocks, the kernel and SQLite.
+#: Maximum of every limit. Clocks, the kernel and SQLite can't handle more.
 LARGEST = 10**15
-#: Longest duration, a hundred years, so that dates stay valid.
+#: Maximum duration (a hundred years), so that dates stay valid.
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
@@ -44,9 +44,9 @@ class Limits:
 
     #: Maximum size of a file: 25 MB, as the specification counts.
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
-    #: Create requests per second and team, also in a burst. 0 disables the limit.
+    #: Maximum number of create requests per second and team, also in a burst. 0 disables the limit.
     creates_per_second: int = field(default=5, metadata={"unit": "creates per second", "least": 0})
-    #: Bytes that a team may upload in 60 seconds. 0 disables the limit.
+    #: Maximum number of bytes that a team may upload in 60 seconds. 0 disables the limit.
     bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes", "least": 0})
     #: Maximum size of a source's metadata as JSON (specification, Limits).
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
@@ -100,9 +100,9 @@ class Limits:
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
     #: Maximum number of unused vectors from imports, per team. 0 stores none.
     offered_vectors: int = field(default=50_000, metadata={"unit": "vectors", "least": 0})
-    #: Answers and searches per team and month (UTC). 0 disables the limit.
+    #: Maximum number of answers and searches per team and month (UTC). 0 disables the limit.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
-    #: Agents of a team besides the default one. 0 disables the limit.
+    #: Maximum number of agents of a team besides the default one. 0 disables the limit.
     agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
     #: Timeout for connecting to the server of the language model.
     llm_connect_seconds: int = field(default=5, metadata={"unit": "seconds"})
@@ -120,11 +120,11 @@ class Limits:
     extract_cpu_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Maximum elapsed time for extracting a document.
     extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Texts that an installed model embeds at once; 0 uses all cores.
+    #: Number of texts that an installed model embeds at once; 0 uses all cores.
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, with its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Most processes that extract documents of one kind (large or small). All kinds together get one more.
+    #: Maximum number of processes that extract documents of one kind (large or small). All kinds together get one more.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
@@ -193,7 +193,7 @@ class Settings:
     log_level: str = "info"
     #: The server that writes answers; without one, answers quote the sources.
     llm: LlmSettings | None = None
-    #: The engines of a cluster; None uses the embedded ones.
+    #: The addresses of a cluster's engines; None uses the embedded ones.
     cluster: ClusterSettings | None = None
     role: Role = Role.ALL
     #: Whether traces are exported. OpenTelemetry's own variables name the address.

@@ -50,11 +50,11 @@ class ModelServer:
 
     VARIABLES: ClassVar[ServerVariables]
 
-    #: Such as `http://127.0.0.1:11434/v1`, without a trailing slash.
+    #: Address of the API, such as `http://127.0.0.1:11434/v1`.
     base_url: str
     #: The model's name on that server.
     model: str
-    #: Sent as a bearer token, unless empty.
+    #: API key, sent as a bearer token; may be empty.
     api_key: str = field(default="", repr=False)
 
     @classmethod

@@ -25,11 +25,11 @@ class Asides:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        #: The last count of the files in the folder.
+        #: Number of files in the folder, as last counted.
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:
-        """Map the name of each file to its path. Of several with one name, the one moved last counts."""
+        """Map the name of each file to its path. If several have the same name, the last one moved is used."""
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
 
     def list_names(self) -> Collection[str]:

@@ -140,7 +140,7 @@ class Blobs(Staging):
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
         errors = self.removals.remove([self.path(name) for name in names])
-        # After this, the caller deletes the record of what to delete.
+        # Make the deletion durable before the caller deletes the tombstones.
         self.sync_folder()
         return dict(errors)
 

@@ -48,7 +48,7 @@ class BucketRow:
 class Census:
     """Counts of a bucket's members (its sources), all at one moment."""
 
-    #: Grows with each change of the members.
+    #: A number that grows with each change of the members.
     revision: int = 1
     #: Ids of the active members, oldest first; empty if not requested.
     active_ids: tuple[str, ...]

@@ -219,7 +219,7 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
         try:
             agents = list_agents(connection, team_id)
         except sqlite3.OperationalError as error:
-            # A text may not be valid UTF-8, for example.
+            # For example, a text may not be valid UTF-8.
             yield Problem("I15", f"the agents of {team_id} can't be read: {error}", about={"team_id": team_id})
             continue
         for agent in agents:

@@ -126,7 +126,7 @@ class PartStore(Protocol):
         """Return each session's number of stored bytes, up to the first gap."""
 
     async def settle(self, *session_ids: str) -> list[int]:
-        """Make the stored bytes durable, and return each session's number of them."""
+        """Make the stored bytes durable, and return their number for each session."""
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
         """Return the hexadecimal SHA-256 of the session's first `size_bytes` bytes."""
@@ -172,7 +172,7 @@ class AsideStore(Protocol):
     They are kept for a while: a newer copy of the database may be restored.
     """
 
-    #: The last count of the files.
+    #: Number of files, as last counted.
     tally: Tally
 
     def list_names(self) -> Collection[str]:

@@ -70,9 +70,7 @@ class DirectoryCopy:
     def __init__(
         self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
     ) -> None:
-        """Files that `previous` also has become hard links to it. With `read_data`, its blobs' hashes are checked
-        first.
-        """
+        """Files that `previous` also has become hard links to it. With `read_data`, its blobs are hashed first."""
         self.counts = CopyCounts()
         self._reads_data = read_data
         self._source = source
@@ -119,7 +117,7 @@ class DirectoryCopy:
             self._put(path, path.name)
         for folder in (self._source.models, self._source.aside):
             for parent, folders, names in os.walk(folder):
-                # Names with a dot are still being written.
+                # Files whose names begin with a dot are still being written.
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 for path in (Path(parent, name) for name in names if not name.startswith(".")):
                     self._put(path, str(path.relative_to(self._source.root)))
@@ -191,7 +189,7 @@ class DirectoryCopy:
         try:
             os.link(origin, place)
         except OSError:
-            # No hard links here, or too many to this file.
+            # The file system has no hard links, or this file has too many.
             return False
         self.counts.linked += 1
         return True

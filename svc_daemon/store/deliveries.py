@@ -42,11 +42,11 @@ class Attempt:
     delivery_id: str
     started_at: str
     duration_ms: int
-    #: Status of the response; None without one.
+    #: HTTP status of the response; None if there was none.
     http_status: int | None
     #: `code`, `message` and `reason`, if there was no response.
     error: dict[str, Any] | None
-    #: The first attempt is 1. Assigned when stored.
+    #: Number of the attempt, from 1; assigned when it is stored.
     attempt: int = 0
 
     @classmethod
@@ -62,9 +62,9 @@ class DeliveryFilter:
 
     status: str | None = None
     source_id: str | None = None
-    #: Only about sources in these buckets.
+    #: List only deliveries about sources in these buckets.
     bucket_ids: tuple[str, ...] | None = None
-    #: Only with greater ids.
+    #: List only deliveries with greater ids.
     after: str = ""
     limit: int = MOST_ROWS
 

@@ -24,7 +24,7 @@ class Position:
     seq: int = -1
 
 
-#: Before the first event of any log.
+#: The position before the first event of any log.
 START = Position()
 
 

@@ -66,8 +66,7 @@ def add_lanes(connection: Connection) -> None:
 
     Existing tasks get the lane `single`.
 
-    Indexes are added too, so that the time to find the next task of a lane, or the next delayed task, doesn't depend on
-    the number of waiting tasks.
+    Indexes are added too, so that finding the next task doesn't take longer if more are waiting.
     """
     connection.execute(
         "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single'"

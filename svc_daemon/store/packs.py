@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Fewer files are fsynced, because `syncfs` also waits for other programs' data.
 FEW_FILES = 8
-#: How much to buffer before writing.
+#: Number of bytes to buffer before they are written.
 WRITE_BYTES = 1024 * 1024
 
 
@@ -30,7 +30,7 @@ class PackMember:
     """The columns of an upload session that receiving a pack needs."""
 
     id: str
-    #: As in `store.uploads`.
+    #: Status of the session (see `store.uploads`).
     status: str
     generation: int
     size_bytes: int

@@ -122,7 +122,7 @@ class SourceFilter:
     title: str | None = None
     sha256: str | None = None
     mapping: str | None = None
-    #: Only with greater ids.
+    #: List only sources with greater ids.
     after: str = ""
     limit: int = MOST_ROWS
 

@@ -13,7 +13,7 @@ class TeamRow:
     """A stored team. Every bucket, source, agent and API key belongs to a team."""
 
     id: str
-    #: Unique in the installation.
+    #: The team's name, unique in the installation.
     name: str
     created_at: str
 

@@ -18,7 +18,7 @@ from svc_daemon.databases.contract import Connection
 class Tombstone:
     source_id: str
     team_id: str
-    #: Blob to delete; None means `source_id`.
+    #: Name of the blob to delete; None means `source_id`.
     blob: str | None = None
 
     @property

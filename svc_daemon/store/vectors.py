@@ -36,7 +36,7 @@ class VectorOffer:
 
     #: Hexadecimal SHA-256 of the embedded text.
     text_sha256: str
-    #: In base64.
+    #: The vector in base64.
     vector: str
 
 
@@ -45,7 +45,7 @@ class PassageText(NamedTuple):
 
     source_id: str
     generation: int
-    #: In hexadecimal.
+    #: Hexadecimal SHA-256 of the text.
     text_sha256: str
 
 

@@ -5,8 +5,8 @@ Theory of operation:
 - One thread does all writes of a node. It takes the queued work, runs each piece in a savepoint, commits once, and then
   resolves the futures.
 - All nodes do so at the same time, in SERIALIZABLE transactions. If two conflict, the server rolls one back (errors
-  40001 and 40P01), and its writer runs it again, after some conflicts with one transaction per piece. Only the last run
-  counts.
+  40001 and 40P01), and its writer runs it again. After some conflicts, each piece gets its own transaction. Only the
+  last run of a piece counts.
 - A conflict concerns pages: one transaction has read a page that another has written. Workers use the newest tasks, all
   on the last page, so two nodes would nearly always conflict. They take turns instead (`InTurn`).
 - A turn is a lock of the table `turns`. A transaction can wait for it before it takes its snapshot.
@@ -49,7 +49,7 @@ from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Most pieces of work per commit. The server keeps 64 savepoints in memory.
+#: Maximum number of pieces of work per commit. The server keeps 64 savepoints in memory.
 GROUP_LIMIT = 64
 #: How often a group is run, and then each of its pieces alone.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
@@ -60,7 +60,7 @@ FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
 #: Key of the lock held while a node prepares the schema.
 PREPARING = 0x7376635F73746174
-#: Each writer holds the lock of this key and the lowest free number.
+#: Each writer holds the lock with this key and a number, the lowest free one.
 WRITER = 0x73766377
 _BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (
@@ -89,7 +89,7 @@ class _Lost(Exception):
 class PostgresDatabase:
     """A PostgreSQL database. Thread-safe."""
 
-    #: Always false: such errors concern only the server.
+    #: Always false, because I/O errors concern only the server.
     is_broken = False
 
     def __init__(
@@ -106,11 +106,11 @@ class PostgresDatabase:
         `join` is called with each new connection of the writer. If it raises StorageError, this process must not write,
         and `on_broken` is called with that error.
         """
-        #: Pieces of work committed so far.
+        #: Number of pieces of work committed so far.
         self.operations = 0
-        #: Commits so far. `operations / commits` is the average group.
+        #: Number of commits so far. `operations / commits` is the average group size.
         self.commits = 0
-        #: Seconds that the commits took, mostly of the server.
+        #: Total time of the commits in seconds, mostly of the server.
         self.commits_s = 0.0
         #: Number of transactions rolled back because of a conflict.
         self.conflicts = 0
@@ -209,9 +209,7 @@ class PostgresDatabase:
         return outcomes
 
     def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
-        """Run a piece of work in the open savepoint, then open the next savepoint. Raises errors that end the
-        transaction.
-        """
+        """Run a piece of work in its savepoint, then open the next. Raises errors that end the transaction."""
         try:
             result = work(connection)
         except BaseException as error:  # passed to the caller; the group continues

@@ -19,7 +19,7 @@ from svc_daemon.errors import ShuttingDown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Most connections, and so concurrent reads.
+#: Maximum number of connections, and so of concurrent reads.
 MOST = 8
 #: How long a read waits for a connection, and `close` for reads.
 PATIENCE_S = 5.0
@@ -38,7 +38,7 @@ class Readers:
         self._server = server
         self._idle: list[ServerConnection] = []
         self._busy: set[ServerConnection] = set()
-        #: Connections being opened.
+        #: Number of connections being opened.
         self._opening = 0
         self._is_closed = False
         self._changed = threading.Condition()
@@ -130,5 +130,5 @@ def _read_in(connection: ServerConnection, work: Callable[[Connection], T]) -> T
         try:
             connection.run("ROLLBACK")
         except psycopg.Error:
-            # The connection is lost. The error of the work is more useful.
+            # The connection is lost, but the work's own error is more useful.
             connection.close()

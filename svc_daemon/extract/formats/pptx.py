@@ -27,7 +27,7 @@ def read(given: Given) -> Document:
             flow.page = number
             title = slide.shapes.title
             words = title.text_frame.text if title is not None else ""
-            # A slide without a title isn't below the previous slide's heading.
+            # Otherwise, this slide would be below the previous slide's heading.
             flow.headings.clear()
             flow.add_heading(1, words)
             has_text = _add_shapes(flow, slide.shapes, getattr(title, "shape_id", None)) or bool(words.strip())

@@ -98,7 +98,7 @@ class BlobObject:
 
     client: ObjectClient
     key: str
-    #: For the temporary file of `open_file`.
+    #: The folder for the temporary file of `open_file`.
     folder: Path
 
     async def find(self) -> BlobFacts | None:

@@ -166,7 +166,7 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
     authorities in SSL_CERT_FILE if set.
     """
     try:
-        # An optional dependency.
+        # Imported here, because it is an optional dependency.
         import obstore  # noqa: PLC0415
         from obstore.store import S3Store  # noqa: PLC0415
     except ModuleNotFoundError as error:

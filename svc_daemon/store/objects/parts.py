@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: Size of a writer's objects. Larger uploads are streamed when they are finalized.
+#: Size of a writer's objects. Uploads larger than this are streamed when finalized.
 OBJECT_BYTES = 8 * 1024 * 1024
 #: Larger pieces are hashed in a thread. For others, the switch takes longer.
 SMALL_BYTES = 64 * 1024
 #: From this many sessions of the same 32 ms on, one request lists all their objects.
 MANY_SESSIONS = 4
-#: For how many sessions this node remembers a hash.
+#: Maximum number of sessions whose hash this node remembers.
 MOST_REMEMBERED = 10_000
 
 
@@ -45,7 +45,7 @@ class ObjectParts:
         self.client = blobs.client
         self.random_name = random_name
         self._blobs = blobs
-        #: Each session's last known chain, and its hash if known.
+        #: Each session's last known objects (its chain), and their hash if known.
         self._known: OrderedDict[str, tuple[Chain, _Hash | None]] = OrderedDict()
 
     async def settle(self, *session_ids: str) -> list[int]:
@@ -62,7 +62,7 @@ class ObjectParts:
         """Return the hash of the session's stored bytes. Reads them only if this node doesn't know it."""
         chain, _ = self.known(session_id, size_bytes)
         if chain is None:
-            # This node hasn't seen these objects yet.
+            # This node hasn't seen these objects yet, so list them.
             (chain,) = await self._list([session_id])
         if chain.sha256 is not None:
             self.remember(session_id, chain, None)
@@ -161,7 +161,7 @@ class ObjectParts:
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
         """Join the session's objects to a blob. Returns its first bytes."""
-        # A new listing may have more objects than `hash` has read.
+        # Use the objects that `hash` has read. A new listing may have more.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
             (chain,) = await self._list([session_id])
