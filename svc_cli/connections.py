@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.console import Console
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 LIMIT_PREFIX = "SVC_LIMIT_"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceConnection:
+class ServiceConnection(NamedTuple):
     """The address of a verified service, and the key to send to it."""
 
     destination: ServiceAddress

@@ -8,8 +8,8 @@ import ipaddress
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.errors import NotAuthenticated, UsageError
@@ -20,8 +20,7 @@ ADMIN_HINT = "`svc-daemon key create --team default --preset admin --save` makes
 LOGIN_HINT = "`svc auth login` stores a key; SVC_API_KEY or SVC_API_KEY_FILE give one for this run."
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(NamedTuple):
     """A key and where it was found."""
 
     key: str
@@ -34,8 +33,7 @@ class Credential:
         return f"{self.key[:7]}…{self.key[-4:]}" if len(self.key) > 16 else "…"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAddress:
+class ServiceAddress(NamedTuple):
     """The address of a service, and what decides which key is sent to it."""
 
     base_url: str

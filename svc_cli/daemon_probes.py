@@ -7,11 +7,10 @@ in its data directory.
 import json
 import re
 import secrets
-from dataclasses import dataclass, replace
 from hmac import compare_digest
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLCertVerificationError, SSLError
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.certificates import tls_context
@@ -23,8 +22,7 @@ from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 PROBE_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonHealth:
+class DaemonHealth(NamedTuple):
     """What an svc daemon answers to `/healthz`."""
 
     installation_id: str
@@ -36,8 +34,7 @@ class DaemonHealth:
     is_proven: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
+class Foreign(NamedTuple):
     """The result of `probe` if no svc daemon answered in time."""
 
     reason: str
@@ -70,7 +67,7 @@ def probe(
         if secret is None or isinstance(seen, Foreign):
             return seen
         proof = prove(secret, seen.installation_id, urlsplit(base_url).port, nonce)
-        return replace(seen, is_proven=compare_digest(str(seen.answer.get("proof")).encode(), proof.encode()))
+        return seen._replace(is_proven=compare_digest(str(seen.answer.get("proof")).encode(), proof.encode()))
     except TimeoutError:
         return Foreign("it does not answer", is_silent=True)
     except (HTTPException, OSError) as error:

@@ -13,10 +13,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from svc_cli.daemon_probes import DaemonHealth, Foreign, probe
 from svc_cli.errors import DaemonUnreachable
@@ -41,8 +40,7 @@ MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the file in it has no name
 LOCKED_PAUSE_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Daemon:
+class Daemon(NamedTuple):
     """A running daemon that has proved that it uses this data directory."""
 
     pid: int
@@ -56,8 +54,7 @@ class Daemon:
         return pem_in(self.record)
 
 
-@dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogPlace(NamedTuple):
     """How far a log file was read."""
 
     inode: int

@@ -19,8 +19,13 @@ def main() -> NoReturn:
             os.write(1, f"svc {VERSION}\n".encode())
             sys.exit(0)
     import atexit
+    import gc
     import signal
 
+    # Imports create many objects and hardly any garbage. `options.command` enables the collector again.
+    gc.disable()
+    # Otherwise Python would search all objects for garbage once more before the process ends.
+    atexit.register(gc.freeze)
     # Python's own handler would print a traceback if an import is interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from svc_cli.exits import Exit

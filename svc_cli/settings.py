@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc_cli.errors import UsageError
 from svc_daemon import paths
@@ -19,8 +18,7 @@ MAPPINGS = "map"
 VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """The type, allowed values and default of a setting."""
 
     kind: type[str] | type[int] | type[bool] | type[list[str]]
@@ -54,8 +52,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SettingValue:
+class SettingValue(NamedTuple):
     """A setting's value and where it came from."""
 
     name: str
@@ -66,8 +63,7 @@ class SettingValue:
     from_project: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsLayer:
+class SettingsLayer(NamedTuple):
     """The settings of one source: the environment or a file."""
 
     source: str

@@ -2,9 +2,8 @@
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import EmptyWebhookSecretError, WebhookVerificationError
@@ -12,8 +11,7 @@ from standardwebhooks.webhooks import EmptyWebhookSecretError, WebhookVerificati
 Verdict = Literal["valid", "expired", "invalid"]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """The result of checking a webhook call.
 
     `expired`: signed correctly, but too long ago or in the future.

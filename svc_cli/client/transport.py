@@ -6,10 +6,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from svc_cli.certificates import tls_context
@@ -37,8 +37,7 @@ _UNSENDABLE = re.compile(rb"[^!-~]")
 _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """A request, which may be sent again."""
 
     method: str
@@ -52,13 +51,12 @@ class Request:
     idempotency_key: str | None = None
     #: Whether the rate limit counts it: it adds a source, or opens a session or batch.
     is_create: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     #: Maximum seconds to wait for the next bytes of the response.
     silence_s: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Reply(Generic[Body]):
+class Reply(NamedTuple, Generic[Body]):
     """A successful response."""
 
     status: int

@@ -3,6 +3,7 @@
 A command is a function `f(call, …own options…)`. `call` has the values of the common flags.
 """
 
+import gc
 import inspect
 import os
 import sys
@@ -168,6 +169,9 @@ def command(
             console, before = ctx.obj
             call = Invocation(console, given.over(before), ctx.find_root().command)
             interrupts.listen()
+            # `main` has disabled the garbage collector. `freeze` spares it the objects of the imported modules.
+            gc.freeze()
+            gc.enable()
             return function(call, record(**options)) if record else function(call, **options)
 
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
