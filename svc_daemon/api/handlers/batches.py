@@ -55,7 +55,6 @@ from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
-from svc_daemon.wire.uploads import UploadCreate
 
 #: Fields sent only for a batch with a pack (one request with the bytes of all files).
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
@@ -235,10 +234,7 @@ def _new_item(
     begun: SessionStart,
 ) -> UploadRow:
     """Build the upload session of one file from its manifest item."""
-    described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
-    sized = file.model_dump(exclude={"client_file_id", "webhook"})
-    # Both parts are validated already.
-    upload = new_upload(context, key, destination, UploadCreate.model_construct(**described, **sized), begun)
+    upload = new_upload(context, key, destination, item, file, begun)
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
     return upload

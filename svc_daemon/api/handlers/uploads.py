@@ -45,6 +45,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire import uploads as wire
+from svc_daemon.wire.batches import BatchFile, ManifestItem
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
@@ -62,7 +63,7 @@ async def open_session(
 ) -> Response:
     """Open the requested upload session."""
     context = context_of(request)
-    wanted = new_upload(context, creating.key, destination, body, verbs.begin_session(context))
+    wanted = new_upload(context, creating.key, destination, body, body, verbs.begin_session(context))
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
     repeatable = creating.claiming(fingerprint(destination.identity, meaning))
     if is_dry_run(request, body.dry_run):
@@ -144,24 +145,29 @@ def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) ->
 
 
 def new_upload(
-    context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate, begun: SessionStart
+    context: Context,
+    key: KeyRow,
+    destination: Destination,
+    body: wire.UploadCreate | ManifestItem,
+    file: wire.UploadCreate | BatchFile,
+    begun: SessionStart,
 ) -> UploadRow:
-    """Build an upload session from the validated body."""
+    """Build an upload session from the validated body. `file` has its name, type and size, as in a batch."""
     source_fields.refuse_webhook(body.webhook)
-    filename = clean_file_name(body.filename)
+    filename = clean_file_name(file.filename)
     # Refuse an empty file before the client sends it.
-    if body.size_bytes == 0:
+    if file.size_bytes == 0:
         raise ServiceError(E.EMPTY_FILE, f"{filename} has no bytes.")
-    if body.size_bytes > (most := context.limits.file_bytes):
-        message = f"{filename} has {body.size_bytes} bytes; the limit is {most}."
-        raise ServiceError(E.FILE_TOO_LARGE, message, max_bytes=most, size_bytes=body.size_bytes)
+    if file.size_bytes > (most := context.limits.file_bytes):
+        message = f"{filename} has {file.size_bytes} bytes; the limit is {most}."
+        raise ServiceError(E.FILE_TOO_LARGE, message, max_bytes=most, size_bytes=file.size_bytes)
     return UploadRow(
         id=begun.id,
         team_id=key.team_id,
         bucket_ids=destination.ids,
         filename=filename,
-        content_type=body.content_type or "",
-        size_bytes=body.size_bytes,
+        content_type=file.content_type or "",
+        size_bytes=file.size_bytes,
         title=source_fields.check_title(filename if body.title is None else body.title, context.limits),
         tags=source_fields.check_tags(body.tags, context.limits),
         metadata=source_fields.check_metadata(body.metadata, context.limits),
