@@ -3,6 +3,7 @@
 A batch's status is computed from the states of its files, and not stored.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -124,6 +125,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     """
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     late = await list_complete(context, members)
+    await asyncio.sleep(0)  # let other requests run before the rest
     ready = {upload.id for upload in late}
     others = [upload for upload in members if upload.id not in ready]
     if abandon:

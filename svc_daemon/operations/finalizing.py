@@ -7,6 +7,7 @@ The steps, and what a crash after each leaves:
     unlink    the session's link is removed                        nothing is left to do
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -84,6 +85,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))
         # A request that held one of the locks may have ended its session.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
+        await asyncio.sleep(0)  # so that a batch delays other requests for a few milliseconds at a time
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
         outcomes = await commit_blobs(context, names, work)
@@ -122,11 +124,13 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
         except ServiceError as error:
             made.append(Finalized(upload, error=error))
     names = dict(zip(hashes, context.ids.make_many(ids.SOURCE, len(hashes)), strict=True))
+    task_ids = dict(zip(hashes, context.ids.make_many(ids.TASK, len(hashes)), strict=True))
     heads = await context.parts.link(names, hashes)
     for place, one in enumerate(made):
         session_id = one.upload.id
         if session_id in hashes:
-            source = _new_source(context, one.upload, hashes[session_id], heads[session_id], names[session_id])
+            new_ids = (names[session_id], task_ids[session_id])
+            source = _new_source(context, one.upload, hashes[session_id], heads[session_id], new_ids)
             made[place] = Finalized(one.upload, source)
     return made
 
@@ -143,8 +147,8 @@ async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
         if progress.state != rules.UPLOADED:
             raise _incomplete(progress)
         sha256 = await checked_hash(context, upload, drops=False)
-        head, source_id = await context.parts.head(upload.id), context.ids.make(ids.SOURCE)
-        source = _new_source(context, upload, sha256, head, source_id)
+        head, new_ids = await context.parts.head(upload.id), (context.ids.make(ids.SOURCE), context.ids.make(ids.TASK))
+        source = _new_source(context, upload, sha256, head, new_ids)
         context.read(lambda connection: _check_places(connection, source, set()))
     except StorageError:
         raise
@@ -217,7 +221,8 @@ def _blobs_of(made: Sequence[Finalized]) -> list[str]:
     return [one.source.id for one in made if one.source]
 
 
-def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, source_id: str) -> SourceRow:
+def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, new_ids: tuple[str, str]) -> SourceRow:
+    """Build the source of a session. `new_ids` are the ids of the source and of its task."""
     file = FileUpload(
         filename=upload.filename,
         content_type=media_types.detect(head, upload.filename, upload.content_type),
@@ -233,7 +238,7 @@ def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, s
         file,
         size_bytes=upload.size_bytes,
         sha256=sha256,
-        source_id=source_id,
+        new_ids=new_ids,
         bucket_ids=upload.bucket_ids,
         batch_id=upload.batch_id,
     )

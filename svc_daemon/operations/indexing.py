@@ -32,7 +32,7 @@ from svc_daemon.process.turns import Turns
 from svc_daemon.store.buckets import touch_buckets, touch_buckets_of
 from svc_daemon.store.events import NewEvent
 from svc_daemon.store.memberships import activate_memberships, schedule_syncs
-from svc_daemon.store.sources import SourceRow, find_source, find_sources, update_state, update_statuses
+from svc_daemon.store.sources import SourceRow, find_again, find_source, find_sources, update_state, update_statuses
 from svc_daemon.store.tasks import (
     TaskQueue,
     TaskRow,
@@ -185,7 +185,8 @@ def _complete(
     """Returns the documents whose task was lost, ids of ready sources, and events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
-    sources, detached = find_sources(connection, team_id, source_ids), list_detached(connection, source_ids)
+    sources = find_again(connection, team_id, [document.claim.source for document in documents])
+    detached = list_detached(connection, source_ids)
     chunkings = list_chunkings(connection, list(sources.values()))
     stale, synced, unsynced = [], list[SourceRow](), list[SourceRow]()
     active: dict[str, SourceRow] = {}

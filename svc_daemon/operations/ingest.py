@@ -210,17 +210,18 @@ def new_source(
     *,
     size_bytes: int,
     sha256: str,
-    source_id: str | None = None,
+    new_ids: tuple[str, str] | None = None,
     bucket_ids: Collection[str] = (),
     batch_id: str | None = None,
 ) -> SourceRow:
-    """Build the row of a new source. It gets a new id unless one is given.
+    """Build the row of a new source. `new_ids` are its id and that of its task, if they are made already.
 
     Buckets may also be added when it is committed.
     """
     now = context.clock.timestamp()
+    source_id, task_id = new_ids or (context.ids.make(ids.SOURCE), context.ids.make(ids.TASK))
     return SourceRow(
-        id=source_id or context.ids.make(ids.SOURCE),
+        id=source_id,
         team_id=team_id,
         type=readiness.FILE,
         title=upload.title,
@@ -234,7 +235,7 @@ def new_source(
         replaces=upload.replaces,
         batch_id=batch_id,
         places=queued_in(bucket_ids),
-        task_id=context.ids.make(ids.TASK),
+        task_id=task_id,
         task_type=INDEXING,
         task_status="queued",
         created_at=now,

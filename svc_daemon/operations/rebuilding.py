@@ -46,14 +46,8 @@ from svc_daemon.operations.teams import get_team
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import memberships, tasks
 from svc_daemon.store.buckets import touch_buckets_of, touch_buckets_of_team
-from svc_daemon.store.sources import (
-    SourceRow,
-    find_next_rechunk,
-    find_source,
-    find_sources,
-    list_active_generations,
-    update_state,
-)
+from svc_daemon.store.rechunks import find_next_rechunk
+from svc_daemon.store.sources import SourceRow, find_source, find_sources, list_active_generations, update_state
 from svc_daemon.store.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.teams import find_team
 from svc_daemon.store.tombstones import create_detachment

@@ -4,6 +4,7 @@ This is not part of `api`, because operations store such responses.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.process.shortages import OpenShortage
@@ -18,45 +19,48 @@ from svc_daemon.wire.codes import ErrorCode
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
     """Convert a source to its API form, as the key may see it."""
+    return sources.Source(**_fields(source, key))
+
+
+def _fields(source: SourceRow, key: KeyRow) -> dict[str, Any]:
     task = None
     if source.task_id is not None and source.task_type is not None and source.task_status is not None:
         task = sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
-    return sources.Source(
-        id=source.id,
-        type=source.type,
-        status=source.status,
-        ready=source.ready,
-        ready_withheld_by=withheld_by(source),
-        bucket_sync_status=source.sync_status,
-        title=source.title,
-        filename=source.filename,
-        content_type=source.content_type,
-        size_bytes=source.size_bytes,
-        sha256=source.sha256,
-        task=task,
-        tags=list(source.tags),
-        metadata=source.metadata,
-        mapping=source.mapping,
-        source_url=source.source_url,
+    return {
+        "id": source.id,
+        "type": source.type,
+        "status": source.status,
+        "ready": source.ready,
+        "ready_withheld_by": withheld_by(source),
+        "bucket_sync_status": source.sync_status,
+        "title": source.title,
+        "filename": source.filename,
+        "content_type": source.content_type,
+        "size_bytes": source.size_bytes,
+        "sha256": source.sha256,
+        "task": task,
+        "tags": list(source.tags),
+        "metadata": source.metadata,
+        "mapping": source.mapping,
+        "source_url": source.source_url,
         **(source.fetched or {}),
         **(source.qa or {}),
-        bucket_ids=key.reachable(source.places),
-        replaces=source.replaces,
-        error=sources.SourceError(**source.error) if source.error else None,
-        warnings=list(source.warnings),
-        extraction=sources.ExtractionFacts(**source.extraction) if source.extraction else None,
-        created_at=source.created_at,
-        updated_at=source.updated_at,
-    )
+        "bucket_ids": key.reachable(source.places),
+        "replaces": source.replaces,
+        "error": sources.SourceError(**source.error) if source.error else None,
+        "warnings": list(source.warnings),
+        "extraction": sources.ExtractionFacts(**source.extraction) if source.extraction else None,
+        "created_at": source.created_at,
+        "updated_at": source.updated_at,
+    }
 
 
 def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
     """Convert a source to its API form in a bucket's list, with its status in that bucket."""
-    shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
-    shown["ready"] = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
-    shown["bucket_sync_status"] = sync_status
-    return sources.SourceMember(**shown, bucketSyncStatus=sync_status)
+    ready = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
+    here = {"ready": ready, "bucket_sync_status": sync_status, "bucketSyncStatus": sync_status}
+    return sources.SourceMember(**_fields(source, key) | here)
 
 
 def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:

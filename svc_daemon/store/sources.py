@@ -182,6 +182,23 @@ def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]
     return {row["id"]: SourceRow.from_row(row) for row in rows}
 
 
+def find_again(connection: Connection, team_id: str, known: Sequence[SourceRow]) -> dict[str, SourceRow]:
+    """Like `find_sources`, for sources that were read before. It is faster if few of them have changed."""
+    rows = connection.execute(
+        "SELECT id, title, generation, task_id, replaces, updated_at, in_maintenance, places FROM source_views"
+        " WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps([source.id for source in known]), "team_id": team_id},
+    ).fetchall()
+    current = {row["id"]: (*tuple(row)[1:-1], places_of(row["places"])) for row in rows}
+    same: dict[str, SourceRow] = {}
+    for source in known:
+        dated = (source.title, source.generation, source.task_id, source.replaces, source.updated_at)
+        if current.get(source.id) == (*dated, source.in_maintenance, source.places):
+            same[source.id] = source
+    changed = list(current.keys() - same.keys())
+    return same | (find_sources(connection, team_id, changed) if changed else {})
+
+
 def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
     """Map the ids to the sources' titles. Missing ones are left out."""
     rows = connection.execute(
@@ -370,29 +387,3 @@ def places_of(text: str | None) -> dict[str, str]:
     """Parse `source_views.places` to a map of bucket id to sync status, oldest bucket first."""
     pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
     return {bucket_id: status for bucket_id, _, status in pairs}
-
-
-def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark sources to be split again if this is their oldest bucket, which sets their chunk sizes."""
-    cursor = connection.execute(
-        "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
-        " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"
-        " AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting'"
-        "   WHERE m.source_id = sources.id AND m.bucket_id < :bucket_id)",
-        {"team_id": team_id, "bucket_id": bucket_id},
-    )
-    return cursor.rowcount
-
-
-def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
-    """Return team id and source id of the next indexed source after `after_id` to be split again, or None.
-
-    Teams whose index is being rebuilt are skipped.
-    """
-    row = connection.execute(
-        "SELECT team_id, id FROM sources WHERE rechunk = 1 AND id > :after_id AND status = 'active'"
-        " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = sources.team_id)"
-        " ORDER BY id LIMIT 1",
-        {"after_id": after_id},
-    ).fetchone()
-    return (row["team_id"], row["id"]) if row else None

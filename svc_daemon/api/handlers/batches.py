@@ -1,5 +1,6 @@
 """HTTP handlers for batches: open, finalize and show them."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -90,6 +91,7 @@ async def open_batch(
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
+    await asyncio.sleep(0)  # let other requests run before the rest
     # Name the buckets only once if all files have the same ones.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
