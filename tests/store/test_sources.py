@@ -1,5 +1,6 @@
 """Sources: written and read whole, kept apart by team, listed by every filter."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -9,7 +10,8 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.store import sources
 from svc_daemon.store.candidates import FoundSource, list_active_sources
-from svc_daemon.store.sources import SourceFilter, find_source, get_source
+from svc_daemon.store.memberships import SyncClaim, create_memberships
+from svc_daemon.store.sources import SourceFilter, SourceRow, find_source, get_source
 from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source
 
 URL = "https://example.com/?a=%20"
@@ -54,6 +56,30 @@ def test_describing_and_moving_write_their_own_fields_only(db: Connection) -> No
     assert find_source(db, OURS, source.id) == replace(source, **description)
     sources.update_state(db, changed)
     assert find_source(db, OURS, source.id) == changed
+
+
+def test_sources_that_were_read_before_are_found_as_they_are_now(db: Connection) -> None:
+    bucket = add_bucket(db)
+    changes: list[Callable[[SourceRow], object]] = [
+        lambda source: sources.update_description(db, replace(source, title="new")),
+        lambda source: sources.update_description(db, replace(source, tags=("new",), updated_at=LATER)),
+        lambda source: sources.update_state(db, replace(source, generation=7)),
+        lambda source: sources.update_state(db, replace(source, task_id="task_2")),
+        lambda source: sources.update_state(db, replace(source, replaces=None)),
+        lambda source: create_memberships(
+            db, [SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=OURS)], LATER
+        ),
+    ]
+    for number in range(len(changes) + 2):
+        add_source(db, str(number), replaces="src_x")
+    known = list(sources.find_sources(db, OURS, [f"src_{number}" for number in range(len(changes) + 2)]).values())
+    for change, source in zip(changes, known, strict=False):
+        change(source)
+    sources.delete_source(db, OURS, known[-1].id)
+    found = sources.find_again(db, OURS, known)
+    assert found == sources.find_sources(db, OURS, [source.id for source in known])
+    assert [source.id for source in known if found.get(source.id) is source] == [known[-2].id]
+    assert sources.find_again(db, THEIRS, known) == {}
 
 
 TAGS = {"1": ("alpha", "beta"), "2": ("Alpha",), "3": ("alphabet", "al"), "4": ("%", "_", "a_b"), "6": ("Grün", "b")}
