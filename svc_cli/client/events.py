@@ -6,6 +6,7 @@ states again.
 """
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from queue import Empty, SimpleQueue
@@ -58,9 +59,13 @@ class EventFollower:
     def __init__(self, transport: Transport, filters: Mapping[str, str | int]) -> None:
         self._transport = transport
         self._filters = filters
-        #: The last event that the service has considered, even if the filters exclude it.
-        self.last_id: str | None = None
-        self._came: SimpleQueue[Json | SvcError] = SimpleQueue()
+        after = str(filters.get("after", LATEST))
+        #: Where to continue after the events that `take` has returned; None if unknown. The filters may exclude it.
+        self.last_id: str | None = None if after == LATEST else after
+        #: Where to continue after the events that were received.
+        self._received_id = self.last_id
+        #: An id, and its event; None for a comment.
+        self._came: SimpleQueue[tuple[str | None, Json | None] | SvcError] = SimpleQueue()
         self._stack = ExitStack()
         self._stream: StreamedEvents | None = None
         self._is_over = False
@@ -88,9 +93,10 @@ class EventFollower:
         Raises NetworkFailed or ApiError if the follower could not reconnect.
         """
         found: list[Json] = []
-        # The caller's deadline may have passed already.
-        left_s = None if timeout_s is None else max(timeout_s, 0.0)
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
+            # The caller's deadline may have passed already.
+            left_s = None if until_s is None else max(until_s - time.monotonic(), 0.0)
             try:
                 came = self._came.get(block=not found, timeout=left_s)
             except Empty:
@@ -101,10 +107,12 @@ class EventFollower:
                 return found
             if isinstance(came, SvcError):
                 raise came
-            found.append(came)
+            self.last_id, event = came
+            if event is not None:
+                found.append(event)
 
     def _open(self) -> None:
-        resumed = {headers.LAST_EVENT_ID: self.last_id} if self.last_id else {}
+        resumed = {headers.LAST_EVENT_ID: self._received_id} if self._received_id else {}
         request = Request(
             method="GET",
             path="/v1/events",
@@ -131,9 +139,8 @@ class EventFollower:
             raise AssertionError("the stream is open")
         try:
             for event_id, event in self._stream.records():
-                self.last_id = event_id or self.last_id
-                if event is not None:
-                    self._came.put(event)
+                self._received_id = event_id or self._received_id
+                self._came.put((self._received_id, event))
                 if self._is_over:
                     return
         except NetworkFailed:
@@ -141,14 +148,14 @@ class EventFollower:
             return
 
     def _resume(self) -> None:
-        is_resumed = self.last_id is not None
+        is_resumed = self._received_id is not None
         try:
             self._open()
         except ApiError as error:
             if error.code != "events_expired":
                 raise
-            self.last_id, is_resumed = None, False
+            self._received_id, is_resumed = None, False
             self._filters = dict(self._filters) | {"after": LATEST}
             self._open()
         if not is_resumed:
-            self._came.put({"type": RESYNC})
+            self._came.put((None, {"type": RESYNC}))

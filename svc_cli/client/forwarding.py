@@ -1,7 +1,7 @@
 """Calls a webhook receiver on this machine for each source that becomes ready or fails.
 
-The calls and their retries are like the service's, but uploaded sources cause calls too. Calls are made one by one, and
-planned ones are lost at the end of the process.
+The calls and their retries are like the service's, but uploaded sources cause calls too. Calls are made one by one.
+Planned ones are kept while the service is away, and lost at the end of the process.
 """
 
 import time
@@ -49,43 +49,46 @@ class Forwarder:
 
     def __init__(
         self,
-        client: "Client",
         receiver: SplitResult,
         secret: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Without a secret, the team's secret signs the calls."""
-        self._client = client
         self._receiver = receiver
         self._secret = secret
         self._metadata = metadata or {}
         self._clock = clock
         self._connections = Connections(ANSWER_S, tls_context)
+        #: Events whose sources were not looked up yet.
+        self._fresh: list[JsonMapping] = []
         self._due: list[DueCall] = []
         #: Event type and source id of the last calls, oldest first. Each pair gets only one call.
         self._known: dict[tuple[str, str], None] = {}
 
-    def secrets(self) -> Sequence[str]:
+    def secrets(self, client: "Client") -> Sequence[str]:
         """Return the secrets that sign calls now, newest first."""
         if self._secret is not None:
             return [self._secret]
-        answer = self._client.webhook_secret()
+        answer = client.webhook_secret()
         return [secret for secret in (answer["secret"], answer["previous_secret"]) if secret is not None]
 
-    def add(self, events: Iterable[JsonMapping]) -> None:
-        """Plan the calls for these events, except for deleted sources."""
-        fresh = []
+    def add(self, client: "Client", events: Iterable[JsonMapping]) -> None:
+        """Plan the calls for these events, except for deleted sources.
+
+        If this raises NetworkFailed, the next call plans them too.
+        """
         for event in events:
             known = (event["type"], event["source_id"])
             if known not in self._known:
                 self._known[known] = None
-                fresh.append(event)
+                self._fresh.append(event)
         for known in list(self._known)[:-MOST_KNOWN]:
             del self._known[known]
-        source_ids = list({event["source_id"] for event in fresh})
-        looked_up = [self._client.look_up_sources(some)["sources"] for some in batched(source_ids, LOOKUP_IDS)]
+        source_ids = list({event["source_id"] for event in self._fresh})
+        looked_up = [client.look_up_sources(some)["sources"] for some in batched(source_ids, LOOKUP_IDS)]
         sources: dict[str, JsonMapping] = {source["id"]: source for found in looked_up for source in found}
+        fresh, self._fresh = self._fresh, []
         for event in fresh:
             if (source := sources.get(event["source_id"])) is not None:
                 # The source may have changed since the event.
@@ -93,25 +96,30 @@ class Forwarder:
                 text = encode_body(event["type"], event["id"], event["created_at"], self._metadata, facts)
                 self._due.append(DueCall(event, text.encode(), self._clock()))
 
-    def follow(self, follower: EventFollower) -> Iterator[JsonMapping]:
-        """Make the calls as events arrive. Yields the result of each, and each `RESYNC` event."""
+    def follow(self, client: "Client", follower: EventFollower) -> Iterator[JsonMapping]:
+        """Make the calls as events arrive. Yields the result of each, and each `RESYNC` event.
+
+        If this raises NetworkFailed, call it again with a new client and follower: it first makes the calls that are
+        left.
+        """
+        events: Sequence[JsonMapping] = ()
         while True:
+            self.add(client, (event for event in events if event["type"] in FORWARDED))
+            yield from self.call(client)
             events = follower.take(self.pause_s())
             yield from (event for event in events if event["type"] == RESYNC)
-            self.add(event for event in events if event["type"] in FORWARDED)
-            yield from self.call()
 
     def pause_s(self) -> float | None:
         """Return the seconds until the next call; None if none is planned."""
         return max(0.0, min(call.due_s for call in self._due) - self._clock()) if self._due else None
 
-    def call(self) -> Iterator[JsonMapping]:
-        """Make the calls that are due, and yield their results."""
+    def call(self, client: "Client") -> Iterator[JsonMapping]:
+        """Make the webhook calls that are due, and yield the result of each."""
         now_s = self._clock()
         due = [call for call in self._due if call.due_s <= now_s]
+        # Read the secrets each time, because they may have been rotated.
+        secrets = self.secrets(client) if due else []
         self._due = [call for call in self._due if call.due_s > now_s]
-        # The secrets may have been rotated.
-        secrets = self.secrets() if due else []
         for call in due:
             began_s = self._clock()
             http_status, failure = self._post(call, secrets)

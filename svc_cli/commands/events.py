@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -9,16 +10,18 @@ import typer
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import clean
-from svc_cli.errors import DaemonUnreachable, NetworkFailed, UsageError
+from svc_cli.errors import ApiError, DaemonUnreachable, NetworkFailed, UsageError
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
+    from svc_cli.client.api import Client
     from svc_cli.client.events import EventFollower
 
 app = new_app()
 
-#: Seconds that `--follow` waits for a stopped service, and between two attempts.
+#: Seconds that a command waits for a stopped service, and between two attempts.
 RETURN_S, RETURN_PAUSE_S = 60.0, 0.5
+MISSED = "the daemon was away for too long, or a backup was restored: events may be missing here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ def events(call: Invocation, flags: EventFlags) -> None:
     if flags.follow and flags.limit is not None:
         raise UsageError("--follow and --limit exclude each other.")
     if flags.follow:
-        _follow(call, flags)
+        keep_following(call, flags.filters(), lambda _, follower: _show_all(call, follower))
     with call.client() as client:
         page = client.events(flags.filters())
     call.console.show_page(page, "data", lambda: "\n".join(map(line_of, page["data"])) or "no events.")
@@ -75,16 +78,24 @@ def events(call: Invocation, flags: EventFlags) -> None:
         call.console.note(f"there is more: --after {page['last_id']}")
 
 
-def _follow(call: Invocation, flags: EventFlags) -> NoReturn:
-    """Show events as they happen. If the service stops, wait up to RETURN_S, and continue."""
+def keep_following(
+    call: Invocation, filters: dict[str, str | int], handle: Callable[["Client", "EventFollower"], None]
+) -> NoReturn:
+    """Have `handle` follow the events. If the service stops, wait up to RETURN_S, and call it again to continue.
+
+    If the last event is not kept any more, show a warning, and continue with new ones.
+    """
     from svc_cli.client.events import LATEST
 
-    filters, until_s = flags.filters(), -math.inf
+    until_s, is_missing = -math.inf, False
     while True:
         follower = None
         try:
             with call.client(may_start=until_s < 0) as client, client.follow_events(filters) as follower:
-                _show_all(call, follower)
+                if is_missing:
+                    call.console.warn(MISSED)
+                is_missing = False
+                handle(client, follower)
         except (NetworkFailed, DaemonUnreachable):
             if follower is not None:
                 filters["after"] = follower.last_id or LATEST
@@ -93,6 +104,10 @@ def _follow(call: Invocation, flags: EventFlags) -> NoReturn:
             if time.monotonic() >= until_s:
                 raise
             time.sleep(RETURN_PAUSE_S)
+        except ApiError as error:
+            if error.code != "events_expired" or until_s < 0:
+                raise
+            filters["after"], is_missing = LATEST, True
 
 
 def _show_all(call: Invocation, follower: "EventFollower") -> NoReturn:
@@ -102,7 +117,7 @@ def _show_all(call: Invocation, follower: "EventFollower") -> NoReturn:
     while True:
         for event in follower.take():
             if event["type"] == RESYNC:
-                console.warn("the daemon was away for too long: events may be missing here.")
+                console.warn(MISSED)
             elif console.is_text:
                 console.write(line_of(event) + "\n")
             else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from svc_cli.commands.events import MISSED, keep_following
 from svc_cli.commands.names import find_source, whole_id
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app, parse_metadata
 from svc_cli.console import clean
@@ -18,6 +19,7 @@ from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
+    from svc_cli.client.events import EventFollower
 
 app = new_app("List, resend, verify and forward webhook calls.")
 
@@ -238,28 +240,28 @@ def listen(call: Invocation, flags: ListenFlags) -> None:
     """Call a URL on this machine for each source that becomes ready or fails, until Ctrl-C.
 
     The calls are like those that the service makes for imports with a webhook. A failed call is repeated once, after 5
-    seconds.
+    seconds. Exits with code 7 if the service can't be reached for a minute.
     """
     from svc_cli.client.events import RESYNC
     from svc_cli.client.forwarding import Forwarder, parse_receiver
 
-    console = call.console
-    if console.format == "json":
+    if call.console.format == "json":
         raise UsageError("This never ends, so it has no single JSON value.", hint="use --ndjson.")
     receiver, metadata = parse_receiver(flags.forward_to), parse_metadata(flags.meta or [])
-    secret_text = read_secret(flags.secret_file)
-    with call.client() as client:
-        forwarder = Forwarder(client, receiver, secret_text, metadata)
+    forwarder = Forwarder(receiver, read_secret(flags.secret_file), metadata)
+
+    def forward(client: "Client", follower: "EventFollower") -> None:
         # Fail now if the key may not read the secret.
-        forwarder.secrets()
-        with client.follow_events(flags.filters()) as follower:
-            console.message(f"calling {flags.forward_to} for what becomes ready or fails, until Ctrl-C.")
-            for result in forwarder.follow(follower):
-                if result.get("type") == RESYNC:
-                    console.warn("the daemon was away for too long: events may be missing here.")
-                    continue
-                console.event(result)
-                words = (result["event"], result["source_id"], result["title"], result["status"])
-                outcome = result["error"] or result["http_status"]
-                if console.is_text:
-                    console.write(clean("  ".join(str(word) for word in (*words, outcome) if word)) + "\n")
+        forwarder.secrets(client)
+        call.console.message(f"calling {flags.forward_to} for what becomes ready or fails, until Ctrl-C.")
+        for result in forwarder.follow(client, follower):
+            if result.get("type") == RESYNC:
+                call.console.warn(MISSED)
+                continue
+            call.console.event(result)
+            words = (result["event"], result["source_id"], result["title"], result["status"])
+            outcome = result["error"] or result["http_status"]
+            if call.console.is_text:
+                call.console.write(clean("  ".join(str(word) for word in (*words, outcome) if word)) + "\n")
+
+    keep_following(call, flags.filters(), forward)

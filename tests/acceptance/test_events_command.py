@@ -4,8 +4,10 @@ import json
 import signal
 from pathlib import Path
 
+from tests.acceptance.calls import make_bucket, upload
 from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.acceptance.sync_folders import count_requests, write
+from tests.cli.odd_servers import serving
 
 
 def test_it_shows_what_has_happened_oldest_first(installation: Installation, tmp_path: Path) -> None:
@@ -48,26 +50,35 @@ def test_following_shows_each_event_once_until_it_is_interrupted(installation: I
         following.communicate()
 
 
-def test_following_continues_when_the_service_has_been_away(installation: Installation) -> None:
+def test_following_and_forwarding_continue_when_the_service_has_been_away(installation: Installation) -> None:
     with installation.client() as client:
-        client.put("/v1/buckets/zeroth").raise_for_status()
+        make_bucket(client, "notes")
         latest = client.get("/v1/events", params={"after": "latest"}).json()["last_id"]
-    following = installation.spawn_svc("events", "--follow", "--ndjson", "--types", "bucket.created", "--after", latest)
-    try:
-        assert following.stdout is not None
-        assert following.stderr is not None
-        for slug in ("first", "second"):
-            with installation.client() as client:
-                client.put(f"/v1/buckets/{slug}").raise_for_status()
-            assert json.loads(following.stdout.readline())["data"]["slug"] == slug
-            if slug == "first":
-                installation.kill()
-                assert "away" in following.stderr.readline()
-                # It has another address now.
-                installation.start()
-    finally:
-        following.kill()
-        following.communicate()
+    flags = ("--after", latest, "--ndjson")
+    with (
+        serving() as odd,
+        installation.spawn_svc("events", "--follow", "--types", "source.ready", *flags) as following,
+        installation.spawn_svc("webhook", "listen", "--forward-to", f"{odd.url}/hook", *flags) as listening,
+    ):
+        odd.answers["POST /hook"] = (204, b"", {})
+        try:
+            for title in ("first.md", "second.md"):
+                with installation.client() as client:
+                    upload(client, "notes", title, b"# Binder").raise_for_status()
+                assert following.stdout is not None
+                assert listening.stdout is not None
+                assert json.loads(following.stdout.readline())["data"]["title"] == title
+                assert json.loads(listening.stdout.readline())["title"] == title
+                if title == "first.md":
+                    installation.kill()
+                    for command in (following, listening):
+                        assert command.stderr is not None
+                        assert any("away" in line for line in command.stderr)
+                    # It has another address now.
+                    installation.start()
+        finally:
+            following.kill()
+            listening.kill()
 
 
 def test_waiting_for_many_sources_takes_few_requests(installation: Installation, tmp_path: Path, large: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.client import Client, verify_webhook
+from svc_cli.client import Client, NetworkFailed, RetryPolicy, forwarding, verify_webhook
 from svc_cli.client.forwarding import MOST_ERROR_CHARACTERS, RETRY_S, Forwarder, parse_receiver
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.acceptance.sync_folders import write
@@ -104,16 +104,16 @@ def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
 
         def called(url: str, *answers: Any) -> list[tuple[str, int | None]]:
             odd.answers["POST /local"] = [*answers]
-            forwarder, made = Forwarder(client, parse_receiver(url), clock=lambda: now_s[0]), []
+            forwarder, made = Forwarder(parse_receiver(url), clock=lambda: now_s[0]), []
             # The second time, the events are known.
             for _ in range(2):
-                forwarder.add(events)
+                forwarder.add(client, events)
                 while forwarder.pause_s() is not None:
-                    results = list(forwarder.call())
+                    results = list(forwarder.call(client))
                     assert all(len(each["error"] or "") <= MOST_ERROR_CHARACTERS for each in results)
                     made += [(each["status"], each["http_status"]) for each in results]
                     assert forwarder.pause_s() in (None, RETRY_S)
-                    assert list(forwarder.call()) == []
+                    assert list(forwarder.call(client)) == []
                     now_s[0] += RETRY_S
             return made
 
@@ -127,6 +127,32 @@ def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
         assert len({headers["webhook-id"] for _, headers, _ in odd.calls}) == 1
         client.delete_source(source["id"])
         assert called(local) == []
+
+
+def test_no_call_is_lost_while_the_service_is_away_and_only_the_last_ones_are_remembered(
+    open_installation: Installation, bucket: str, odd: OddServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "MOST_KNOWN", 1)
+    odd.answers["POST /local"] = (204, b"", {})
+    forwarder = Forwarder(parse_receiver(f"{odd.url}/local"))
+    with (
+        Client("http://127.0.0.1:1", "sk-none", policy=RetryPolicy(attempts=1)) as away,
+        Client(open_installation.base_url, open_installation.key) as client,
+    ):
+        client.ensure_bucket(bucket)
+        for name in ("first.md", "second.md"):
+            source = client.upload_file(bucket, write(tmp_path, name, f"The {name}."))
+            client.wait_until_ready(source["id"], timeout_s=PATIENCE_S)
+        first, second = client.events({"bucket": bucket, "types": "source.ready"})["data"]
+        with pytest.raises(NetworkFailed):
+            forwarder.add(away, [first])
+        assert forwarder.pause_s() is None
+        forwarder.add(client, [second])
+        with pytest.raises(NetworkFailed):
+            list(forwarder.call(away))
+        assert [each["title"] for each in forwarder.call(client)] == ["first.md", "second.md"]
+        forwarder.add(client, [second, first])
+        assert [each["title"] for each in forwarder.call(client)] == ["first.md"]
 
 
 def test_a_receiver_and_a_secret_that_cannot_be_are_usage_errors(

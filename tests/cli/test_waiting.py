@@ -237,7 +237,7 @@ def test_a_held_gate_holds_everybody_until_it_opens_or_stops(is_stopped: bool) -
 def test_a_follower_returns_what_came_before_it_reports_a_failure() -> None:
     follower = EventFollower(Mock(), {})
     for came in ({"type": "source.ready"}, {"type": "source.failed"}, NetworkFailed("gone")):
-        follower._came.put(came)
+        follower._came.put(came if isinstance(came, NetworkFailed) else (None, came))
     assert [event["type"] for event in follower.take()] == ["source.ready", "source.failed"]
     with pytest.raises(NetworkFailed):
         follower.take()
