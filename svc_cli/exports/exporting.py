@@ -30,8 +30,9 @@ from svc_cli.progress import Progress
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.buckets import Chunking
 
-#: Seconds between two checks for missing vectors.
-LOOK_S = 0.2
+#: Seconds between two checks for missing vectors: a tenth of the time so far, within these bounds. Each check counts
+#: the whole bucket.
+LOOK_S, LONGEST_LOOK_S = 0.2, 5.0
 #: Seconds without a new vector after which an export stops waiting.
 STALLED_S = 30.0
 
@@ -196,7 +197,7 @@ def wait_embedded(
         if clock() - changed_s > STALLED_S or (timeout_s is not None and clock() - began_s > timeout_s):
             return
         progress.update(found["passages"] - found["missing"])
-        sleep(LOOK_S)
+        sleep(min(LONGEST_LOOK_S, max(LOOK_S, (clock() - began_s) / 10)))
 
 
 def _read_manifest(
@@ -235,9 +236,12 @@ def _write_members(
     by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
     progress.begin("reading files", len(members))
     for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):
-        if name in spool.places:
-            archive.add(name, size_bytes, [spool.read(name)])
+        # The bytes of plain text and Markdown are usually the same as the text that was read.
+        sha256 = name.partition("/")[2]
+        spooled = name if name in spool.places else f"texts/{sha256}"
+        if spooled in spool.places:
+            archive.add(name, size_bytes, [spool.read(spooled)])
         else:
-            source = by_sha256[name.partition("/")[2]]
+            source = by_sha256[sha256]
             archive.add(name, size_bytes, checked(source, client.source_content(source["id"])))
         progress.update(done)
