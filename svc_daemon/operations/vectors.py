@@ -144,16 +144,25 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
     return OfferedBatch(vectors, {*sorted(vectors, key=lambda _: context.ids.random(8))[:SAMPLES]})
 
 
-async def finish_offers(context: Context, team_id: str, chunks: Sequence[ChunkText], wrong: Sequence[str]) -> None:
+async def finish_offers(
+    context: Context, team_id: str, chunks: Sequence[ChunkText], early: Sequence[PassageText], wrong: Sequence[str]
+) -> list[PassageText]:
     """Delete the offers for these chunks' texts that no other passage needs.
 
-    If `wrong` is not empty, all offers for these texts are deleted.
+    If `wrong` is not empty, all offers for these texts are deleted. Returns the passages whose sources aren't active
+    yet, so that their offers are kept: pass them as `early` to the next call.
     """
     passages = [_passage_of(chunk) for chunk in chunks]
+
+    def work(connection: Connection) -> list[PassageText]:
+        if not wrong:
+            return store.finish_offers(connection, team_id, [*early, *passages])
+        store.refuse_offers(connection, team_id, passages)
+        return store.finish_offers(connection, team_id, early)
+
     if wrong:
         log.warning("imported vectors are not used: the model has other ones for %s", ", ".join(wrong))
-    end = store.refuse_offers if wrong else store.finish_offers
-    await context.write(lambda connection: end(connection, team_id, passages))
+    return await context.write(work)
 
 
 async def forget_offers(context: Context) -> int:

@@ -115,23 +115,34 @@ def find_offers(
     return {each: found[key] for each in passages if (key := (each.source_id, each.text_sha256)) in found}
 
 
-def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
+def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> list[PassageText]:
     """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
     A passage counts once its source is active with this generation. After a crash before that, another generation is
-    indexed, which needs the vectors again.
+    indexed, which needs the vectors again. Returns the passages whose sources are still being indexed with this one.
     """
+    rows = connection.execute(
+        "SELECT id, generation, status FROM sources WHERE team_id = :team_id"
+        " AND id IN (SELECT value FROM json_each(:source_ids))",
+        {"team_id": team_id, "source_ids": json.dumps(sorted({each.source_id for each in passages}))},
+    )
+    states = {(row["id"], row["generation"]): row["status"] for row in rows}
+    by_state = {each: states.get((each.source_id, each.generation)) for each in passages}
     connection.executemany(
         "UPDATE vector_offers SET passages = passages - 1 WHERE team_id = :team_id AND text_sha256 = :text_sha256"
-        " AND bucket_id IN (SELECT m.bucket_id FROM memberships m JOIN sources s ON s.id = m.source_id"
-        " WHERE s.id = :source_id AND s.generation = :generation AND s.status = :active)",
-        [{"team_id": team_id, "active": readiness.ACTIVE, **each._asdict()} for each in sorted(passages)],
+        " AND bucket_id IN (SELECT bucket_id FROM memberships WHERE source_id = :source_id)",
+        [
+            {"team_id": team_id, "source_id": each.source_id, "text_sha256": each.text_sha256}
+            for each in sorted(passages)
+            if by_state[each] == readiness.ACTIVE
+        ],
     )
     connection.execute(
         "DELETE FROM vector_offers WHERE team_id = :team_id AND passages <= 0"
         " AND text_sha256 IN (SELECT value FROM json_each(:hashes))",
         {"team_id": team_id, "hashes": json.dumps(sorted({each.text_sha256 for each in passages}))},
     )
+    return [each for each in passages if by_state[each] in (readiness.QUEUED, readiness.INDEXING)]
 
 
 def refuse_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:

@@ -23,6 +23,7 @@ from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.buckets import list_buckets
 from svc_daemon.store.teams import list_team_ids
+from svc_daemon.store.vectors import PassageText
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
@@ -61,6 +62,8 @@ class EmbeddingWorker(Worker):
         #: Ids of chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
+        #: By team: passages that have their vectors, but whose offers wait until their sources are active.
+        self._early: dict[str, list[PassageText]] = {}
         #: A team's shares of chunks, the next one first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The failure that was logged last; it isn't logged twice in a row.
@@ -176,8 +179,10 @@ class EmbeddingWorker(Worker):
             computed = await self._embed(embedder, offered.select_to_embed(chunks))
             if vectors := offered.add_to(computed):
                 await asyncio.to_thread(self.context.provider.put_vectors, team_id, embedder.model, vectors)
-            if offered.vectors and computed:
-                await finish_offers(self.context, team_id, chunks, offered.find_wrong(computed))
+            early = self._early.pop(team_id, [])
+            if early or (offered.vectors and computed):
+                wrong = offered.find_wrong(computed)
+                self._early[team_id] = await finish_offers(self.context, team_id, chunks, early, wrong)
         if not chunks:
             return None if left else False
         # Continue with this share in the next round.
@@ -193,7 +198,8 @@ class EmbeddingWorker(Worker):
         if is_suspicious:
             await self.context.embedding.run(embedder.embed, [PLAIN])
         try:
-            vectors = await self.context.embedding.run(embedder.embed, [chunk.text for chunk in chunks])
+            texts = [chunk.text for chunk in chunks]
+            vectors = await self.context.embedding.run(embedder.embed, texts) if texts else []
         except EmbedFailed as failure:
             if not is_suspicious or len(chunks) > 1:
                 raise

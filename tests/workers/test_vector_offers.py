@@ -4,21 +4,23 @@ import base64
 import hashlib
 import math
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from svc_daemon.core import readiness
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.operations.vectors import MOST_DIMENSIONS, SAMPLES, find_offers, finish_offers, forget_offers
 from svc_daemon.provider.contract import ChunkText, chunk_id
 from svc_daemon.settings import Limits
-from svc_daemon.store.sources import get_source
+from svc_daemon.store.sources import get_source, update_state
 from svc_daemon.workers import embedding
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.embedders import WordEmbedder
 from tests.api.fixtures import MakeDaemon
-from tests.provider.samples import unit
+from tests.provider.samples import put, unit
 from tests.workers.shelves import Shelf, start_embedding
 from tests.workers.test_embedding import missing, wait_embedded, wait_state
 
@@ -196,8 +198,28 @@ def test_an_offer_stays_until_its_source_is_active_with_the_generation_that_was_
     generation = working.read(lambda connection: get_source(connection, working.team_id, source_id)).generation
     for embedded, left in ((generation + 1, 1), (generation, 0)):
         chunk = ChunkText(chunk_id(source_id, embedded, 0), TEXTS[0])
-        working.loop.run(finish_offers(working.context, working.team_id, [chunk], []))
+        assert working.loop.run(finish_offers(working.context, working.team_id, [chunk], [], [])) == []
         assert working.count("vector_offers") == left
+
+
+def test_offers_for_passages_that_have_their_vectors_before_their_source_is_active_go_when_it_is(
+    daemon: Daemon, shelf: Shelf
+) -> None:
+    bucket_id = daemon.make_bucket()
+    wait_opened(daemon, shelf)
+    assert offer(daemon, row(TEXTS[0], nearly(vector_of(TEXTS[0])))) == 1
+    source_id = daemon.add_source(QUAY[: QUAY.index(b"# Fish")], title="Notes")
+    # Its document is in the index, and the transaction that makes the source active is still to come.
+    form = {"generation": 1, "title": "Notes", "headings": ("Quay",), "buckets": [bucket_id]}
+    put(daemon.provider, source_id, TEXTS[0].splitlines()[-1], team_id=daemon.team_id, **form)
+    daemon.loop.call(lambda: daemon.context.wakes.note_unembedded(daemon.team_id))
+    daemon.wait(lambda: shelf.first.batches == [1] and missing(daemon) == 0, "its passage has its vector")
+    source = daemon.read(lambda connection: get_source(connection, daemon.team_id, source_id))
+    active = replace(source, status=readiness.ACTIVE)
+    daemon.write(lambda connection: update_state(connection, active))
+    daemon.loop.call(lambda: daemon.context.wakes.note_unembedded(daemon.team_id))
+    daemon.wait(lambda: daemon.count("vector_offers") == 0, "the used offer is gone")
+    assert shelf.first.batches == [1]
 
 
 def test_without_a_model_nothing_is_kept_and_while_it_is_loaded_what_may_fit(working: Daemon, shelf: Shelf) -> None:
