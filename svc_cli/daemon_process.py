@@ -170,10 +170,11 @@ class Installation:
         log, lines = self.files.log, list[str]()
         rotated = log.with_name(f"{log.name}.1")
         with suppress(FileNotFoundError):
-            if place is not None and log.stat().st_ino != place.inode and rotated.stat().st_ino == place.inode:
-                lines, _ = _read_lines(rotated, place)
-            added, place = _read_lines(log, place)
-            lines += added
+            lines, found = _read_lines(log, place)
+            # The log may be rotated at any time, so compare with the file that was read.
+            if place is not None and found.inode != place.inode and rotated.stat().st_ino == place.inode:
+                lines = _read_lines(rotated, place)[0] + lines
+            place = found
         return lines, place
 
     def _start(self, output: BinaryIO, report: Callable[[str], None], listen: str | None) -> Daemon:

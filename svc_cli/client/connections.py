@@ -124,9 +124,8 @@ class Connections:
             except (BrokenPipeError, ConnectionResetError):
                 # The server may have refused the request before all was sent. Its response explains why.
                 is_sent = False
-            if response_s is not None:
-                until_s = time.monotonic() + response_s
-                connection.response_class = partial(_Response, until_s=until_s)  # type: ignore[assignment]
+            until_s = None if response_s is None else time.monotonic() + response_s
+            connection.response_class = partial(_Response, until_s=until_s)  # type: ignore[assignment]
             response = connection.getresponse()
             yield response
         finally:
@@ -156,7 +155,6 @@ class Connections:
             connection = http.client.HTTPSConnection(host, port, timeout=self._connect_s, context=self._make_tls())
         else:
             connection = http.client.HTTPConnection(host, port, timeout=self._connect_s)
-        connection.response_class = _Response
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:

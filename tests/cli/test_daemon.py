@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from svc_cli import daemon_process
 from svc_cli.commands.doctor import least_free_bytes
 from svc_cli.daemon_process import Installation as Found
+from svc_cli.daemon_process import LogPlace
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.cli.consoles import RunSvc
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -85,7 +87,10 @@ def test_the_log_is_shown_and_followed(shared_installation: Installation) -> Non
     assert following.returncode == 130
 
 
-def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
     found = Found({"SVC_DATA_DIR": str(tmp_path)})
     log = found.files.log
     log.parent.mkdir()
@@ -94,12 +99,24 @@ def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(tmp
     lines, place = found.read_log(None)
     assert (lines, found.log_tail(1), found.log_tail(0)) == (["one", "two"], ["two"], [])
     seen = []
-    for added, rotates in ((b"ee\nfo", False), (b"ur\n", True), (b"a longer line than all before it\nsix\nse", False)):
+
+    def rotate() -> None:
+        log.rename(f"{log}.1")
+        log.write_bytes(b"five: ")
+
+    def rotate_first(path: Path, after: LogPlace | None) -> tuple[list[str], LogPlace]:
+        monkeypatch.undo()
+        rotate()
+        return read_lines(path, after)
+
+    read_lines = daemon_process._read_lines
+    for added, rotates in ((b"ee\nfo", ""), (b"ur\n", when), (b"a longer line than all before it\nsix\nse", "")):
         with log.open("ab") as file:
             file.write(added)
-        if rotates:
-            log.rename(f"{log}.1")
-            log.write_bytes(b"five: ")
+        if rotates == "before":
+            rotate()
+        if rotates == "meanwhile":
+            monkeypatch.setattr(daemon_process, "_read_lines", rotate_first)
         lines, place = found.read_log(place)
         seen += lines
     assert seen == ["three", "four", "five: a longer line than all before it", "six"]

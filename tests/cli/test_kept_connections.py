@@ -3,15 +3,18 @@
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 import trustme
 
-from svc_cli.client import Client, NetworkFailed
+from svc_cli.certificates import tls_context
+from svc_cli.client import Client, NetworkFailed, connections
 from svc_cli.client.connections import Connections
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import UsageError
@@ -45,6 +48,17 @@ def served(*connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None) -
 def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_closed() -> None:
     with served((ANSWER, ANSWER), (ANSWER,)) as url, Client(url, "sk-test", policy=ONCE) as client:
         assert [len(client.limits()) for _ in range(3)] == [0, 0, 0]
+
+
+def test_the_time_limit_of_one_response_does_not_hold_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "KEEP_S", 1000)
+    with served((ANSWER, ANSWER)) as url, closing(Connections(PATIENCE_S, tls_context)) as kept:
+        for limit_s in (PATIENCE_S, None):
+            with kept.exchange("GET", urlsplit(f"{url}/"), None, {}, PATIENCE_S, limit_s) as response:
+                assert response.read() == b"{}"
+            # The limit has passed long ago.
+            later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * PATIENCE_S)
+            monkeypatch.setattr(connections, "time", later)
 
 
 def test_a_connection_is_not_kept_after_a_refusal_or_where_the_service_wants_it_closed() -> None:
