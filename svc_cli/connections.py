@@ -36,8 +36,8 @@ def reach(
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
     """Find the service at the configured address. Without one, find the local daemon, and start it if necessary.
 
-    The last value is True if this call started the daemon. Raises DaemonUnreachable if no verified service answers,
-    and Incompatible if it and this `svc` have no API version in common.
+    The last value is True if this call started the daemon. Raises DaemonUnreachable if no verified service answers, and
+    Incompatible if there is no common API version.
     """
     found = settings.find("base_url", base_url)
     installation = Installation(settings.environ)
@@ -117,7 +117,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
             details={"address": origin},
         )
     if isinstance(seen, Foreign):
-        # OpenAI's clients expect an address that ends in /v1.
+        # Users may give the address that OpenAI's clients expect.
         has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
         raise DaemonUnreachable(
             f"What listens at {origin} is not svc: {seen.reason}.",

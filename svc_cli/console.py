@@ -1,7 +1,7 @@
 """Writes results to stdout and messages to stderr.
 
-With `--json`, stdout gets exactly one JSON value, even on failure. With `--ndjson`, it gets a line of JSON for each
-event first.
+With `--json`, stdout gets exactly one JSON value, even on failure. With `--ndjson`, a line of JSON for each event comes
+before it.
 """
 
 import json
@@ -59,7 +59,7 @@ class Console:
         self._write(self.out, json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
 
     def show_page(self, page: Mapping[str, Any], rows: str, text: Callable[[], str]) -> None:
-        """Write a page of results. With `--ndjson`, each of `page[rows]` is written as an event."""
+        """Write a page of results. With `--ndjson`, each row in `page[rows]` is a line of its own."""
         if self.format == "ndjson":
             for row in page[rows]:
                 self.event(row)
@@ -143,7 +143,7 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            # On stderr only a message is lost.
+            # An error on stderr loses only a message.
             if stream is self.out:
                 raise OutputLost(error.errno, error.strerror) from error
 

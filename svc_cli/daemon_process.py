@@ -1,7 +1,7 @@
 """Finds, starts and stops the local daemon.
 
-The file `daemon.json` says where the daemon listens, but may be stale. So the daemon at that address must prove that it
-knows the secret in the data directory before a key is sent to it.
+The file `daemon.json` says where the daemon listens, but may be stale. So no key is sent to that address before the
+daemon has proved that it knows the secret in the data directory.
 """
 
 import fcntl

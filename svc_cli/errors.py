@@ -14,7 +14,7 @@ SvcError             the base class: an error code, a sentence and a hint
  ├─ KeyNotShown      a key was created, but the response that contained it was lost
  ├─ SafetyStop       the folder is missing or empty, or too many files are gone; nothing was removed
  ├─ SyncRunning      another sync of the folder is running
- ├─ ExportRefused    the file is not an undamaged export of a bucket (`svc_cli.exports`)
+ ├─ ExportRefused    the file is damaged, or not an export of a bucket (`svc_cli.exports`)
  ├─ BucketChanged    a source was deleted or replaced while its bucket was exported (`svc_cli.exports`)
  ├─ NotReady         a source that was waited for has failed or is gone
  ├─ WaitTimedOut     `--timeout` has passed; the service continues the work

@@ -33,7 +33,7 @@ def main() -> NoReturn:
 
     # There is nothing to clean up yet, so Ctrl-C ends the process.
     signal.signal(signal.SIGINT, leave)
-    # During Python's shutdown the exit code is already decided.
+    # Ignore Ctrl-C during Python's shutdown.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     if arguments == BUCKET_NAMES:
         from svc_cli.bucket_names import write_bucket_names

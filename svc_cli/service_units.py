@@ -15,7 +15,7 @@ from svc_daemon import paths
 
 #: Prefixes of the environment variables that are written to unit files.
 CARRIED = ("SVC_", "SSL_CERT_", "OTEL_")
-#: Variables that are not: keys, and those for a single command.
+#: Variables that are never written: keys, and those for a single command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
 #: Seconds after which a service that has failed is restarted.
 RESTART_S = 2
@@ -27,9 +27,9 @@ _ALWAYS = (
     *("", "[Install]", "WantedBy=default.target"),
 )
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
-#: For a daemon that reports to systemd. Its start has no timeout, because a schema upgrade may take long.
+#: For a program that reports to systemd. Its start has no timeout, because an upgrade may take long.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
-#: Takes away unneeded privileges. Hiding folders too would fail on kernels without user namespaces.
+#: Takes away privileges. Folders are not hidden, because that fails without user namespaces.
 _CONFINED = (
     "NoNewPrivileges=yes",
     "UMask=0077",

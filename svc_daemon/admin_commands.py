@@ -158,7 +158,7 @@ def create_key(
         str | None,
         typer.Option(metavar="TIME", help="Let the key expire after a time (30d) or on a date (2030-01-31T12:00:00Z)."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Set a name that shows what the key is for.")] = None,
+    name: Annotated[str | None, typer.Option(help="Say what the key is for.")] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Store the key as svc's admin key on this machine, instead of printing it.")
     ] = False,
@@ -189,7 +189,7 @@ def search_off(
     ] = 60,
     as_json: JsonFlag = False,
 ) -> None:
-    """Refuse the searches and questions of all teams until `svc-daemon search on` is run."""
+    """Refuse searches and questions until `svc-daemon search on` is run."""
     _switch_search({"enabled": False, "retry_after_seconds": retry_after}, as_json)
 
 

@@ -63,8 +63,8 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="For tests of clients: make requests fail, as the rules in this file say. The data directory must be"
-            " new, or have been created with this option.",
+            help="For tests of clients: make requests fail as this file says. The data directory must be new, "
+            "or created with this option.",
         ),
     ] = None,
 ) -> None:

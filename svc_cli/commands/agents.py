@@ -43,9 +43,7 @@ class AgentOptions:
         typer.Argument(metavar="ID", help="The id of the agent; OpenAI clients use it as the model svc-agent:ID."),
     ]
     name: Annotated[str | None, typer.Option(help="Set the display name, such as 'HR assistant'.")] = None
-    role: Annotated[
-        str | None, typer.Option(help="Describe the role of the agent in a few words, such as 'the HR assistant'.")
-    ] = None
+    role: Annotated[str | None, typer.Option(help="Describe the agent's role, such as 'the HR assistant'.")] = None
     instructions: Annotated[
         str | None, typer.Option(help="Instruct the model how to answer, such as 'Answer in one sentence'.")
     ] = None
@@ -70,15 +68,15 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="JSON",
-            help='Let the agent search only sources whose metadata match this filter, such as {"type": "eq", "key": '
-            '"year", "value": 2024}; {} means no filter.',
+            help='Search only sources whose metadata match this filter, such as {"type": "eq", "key": "year", '
+            '"value": 2024}; {} means no filter.',
         ),
     ] = None
     top_k: Annotated[
         str | None,
         typer.Option(
             metavar="N",
-            help="Use N passages, 1 to 50, unless a request gives its own number; 'none' removes the setting.",
+            help="Use up to N passages, 1 to 50, unless a request gives a number; 'none' removes the setting.",
         ),
     ] = None
     threshold: Annotated[

@@ -16,9 +16,7 @@ class Flags:
     ndjson: Annotated[bool, typer.Option("--ndjson", help="Print each result as it arrives, as a line of JSON.")] = (
         False
     )
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print only the result and errors, without notes and warnings.")
-    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")] = False
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="List every item instead of grouping similar ones.")
     ] = False

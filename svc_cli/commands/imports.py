@@ -76,7 +76,7 @@ class ImportFlags:
     )
     meta: Annotated[
         list[str] | None,
-        typer.Option(metavar="K=V", help="Set the metadata field K of each source to the text V; repeatable."),
+        typer.Option(metavar="K=V", help="Set the metadata field K to the text V; repeatable."),
     ] = None
     wait: WaitOption = None
     timeout: TimeoutOption = None

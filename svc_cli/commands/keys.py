@@ -27,7 +27,7 @@ _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 class KeyOptions:
     """The options of `key create`."""
 
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that shows what the key is for.")]
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")]
     preset: Annotated[
         Literal["admin", "ingest", "read"] | None,
         typer.Option(

@@ -69,7 +69,7 @@ LinksOption = Annotated[
 ]
 ChecksumOption = Annotated[
     bool,
-    typer.Option("--checksum", help="Compare the content of every file, even if its size and times are unchanged."),
+    typer.Option("--checksum", help="Compare the content of every file, not only its size and times."),
 ]
 RemoteOption = Annotated[
     bool,
@@ -114,8 +114,8 @@ class SyncFlags(DiffFlags):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Remove nothing if more than N files are gone from the folder, or more than P percent and "
-            "more than 10.  [default: 25%]",
+            help="Remove nothing if more than N files are gone, or more than P percent and more than 10.  "
+            "[default: 25%]",
         ),
     ] = None
     wait: WaitOption = None

@@ -56,7 +56,7 @@ class UploadFlags:
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag to each file; repeatable.")] = None
     meta: Annotated[
         list[str] | None,
-        typer.Option(metavar="K=V", help="Set the metadata field K of each file to the text V; repeatable."),
+        typer.Option(metavar="K=V", help="Set the metadata field K to the text V; repeatable."),
     ] = None
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a changed file in the bucket once the new version is ready.")

@@ -50,7 +50,7 @@ class Evaluation:
 
     scope: EvalScope
     results: list[QueryResult] = field(default_factory=list)
-    #: The warnings of the searches, as the keys of an ordered set.
+    #: The warnings of the searches, as keys, so that each is kept once.
     warnings: dict[str, None] = field(default_factory=dict)
 
     @property

@@ -16,9 +16,9 @@ DEPTH = 50
 class EvalScope:
     """The search options that all queries share."""
 
-    #: Slugs or ids of the buckets to search; empty means all that the agent or the key can search.
+    #: Slugs or ids of the buckets to search; empty means all.
     buckets: tuple[str, ...] = ()
-    #: The agent's model id. If None, searches with `buckets` use no agent, others the default agent.
+    #: The agent's model id. If None, the default agent is used, unless `buckets` are named.
     agent: str | None = None
     mode: str = "hybrid"
     k: int = 10

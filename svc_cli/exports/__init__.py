@@ -4,6 +4,6 @@ manifests, archives   read and write the file
 exporting             exports a bucket
 importing, vectors    import one
 
-Two exports of the same content are equal. An export may come from a stranger, so an import reads and checks the whole
-file before it changes anything, and uses no text in it as a path.
+Two exports of the same content are equal. An export may come from a stranger. So an import checks the whole file before
+it changes anything, and uses no text in it as a path.
 """

@@ -72,7 +72,10 @@ class Archive:
 
 
 def read_archive(file: BinaryIO, on_read: Callable[[int], None]) -> Archive:
-    """Read and check a whole archive. Raises ExportRefused at the first byte that `svc` would not have written."""
+    """Read and check a whole archive. Raises ExportRefused if `svc` would not have written it.
+
+    `on_read` gets the number of bytes read so far.
+    """
     header = file.read(tarfile.BLOCKSIZE)
     try:
         size_bytes = tarfile.TarInfo.frombuf(header, "utf-8", "strict").size

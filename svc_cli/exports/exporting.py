@@ -91,7 +91,7 @@ class ExportReading:
         self.without_vector = 0
 
     def read(self, source: JsonMapping) -> ExportedSource:
-        """Read the text and the vectors of a source. Raises BucketChanged if the model was replaced meanwhile."""
+        """Read the text and the vectors of a source. Raises BucketChanged if the embedding model was replaced."""
         described = {name: source[name] for name in ExportedSource.model_fields.keys() - {"bytes", "text", "vectors"}}
         text = vectors = None
         if source["status"] == "active":

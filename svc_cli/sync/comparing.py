@@ -1,6 +1,6 @@
 """Compares the folder with the index, and yields what to do about each file.
 
-New files with a known hash come last: whether they were moved from another path is known only after the walk.
+New files with a known hash come last, because only a full walk shows whether they were moved.
 """
 
 import stat
@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
     verb: Verb
     path: str
-    #: The file's row in the index; for MOVE, under its old path.
+    #: The file's row in the index; for MOVE, the row of its old path.
     row: FileRow | None
     #: The file's new row; None if the file could not be read.
     now: FileRow | None = None
@@ -41,7 +41,7 @@ class Comparison:
 
     snapshot: Snapshot
     rows: Mapping[str, FileRow]
-    #: Called with the path of each file that is ready and unchanged, instead of yielding it.
+    #: Called with the path of each file that is ready and unchanged. Such files are not yielded.
     on_kept: Callable[[str], None]
     #: Whether to read files even if their metadata is unchanged.
     is_thorough: bool = False
@@ -56,7 +56,7 @@ class Comparison:
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
         unmet, ready = dict(self.rows), str(State.READY)
-        # Needed only if there are new files.
+        # Computed only if there are new files.
         known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
         newcomers: dict[str, tuple[Change, FileRow]] = {}
         for entry in self.snapshot:
@@ -76,7 +76,7 @@ class Comparison:
                 yield change
         for row in unmet.values():
             (self.left_out if _is_there(self.snapshot.root / row.raw) else self.gone).append(row)
-        # If a folder could not be listed, a missing file may still be in it.
+        # Missing files may still exist in a folder that could not be listed.
         gone = self.gone if self.snapshot.is_complete else []
         moves, rest = match_moves([now for _, now in newcomers.values()], gone)
         moved = {was.path for _, was in moves}

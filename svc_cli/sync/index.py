@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, Self
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
 
-#: A file modified less than this many nanoseconds before it was hashed is hashed again: the file system's clock may be
-#: too coarse to show a later change (Git calls such files "racily clean").
+#: A file that was hashed within this time after it was modified is hashed again: a later change may have the same time.
 RACY_NS = 2_000_000_000
 #: SQLite result codes for a damaged file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
@@ -105,12 +104,12 @@ class Journaled:
 
     key: str
     body: dict[str, Any]
-    #: By `client_file_id`.
+    #: The rows by `client_file_id`.
     rows: dict[str, FileRow]
 
 
 class Index:
-    """What the last sync of a folder knew. Not thread-safe."""
+    """Stores what the last sync of a folder found. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; it is created if missing, and replaced if damaged.

@@ -27,7 +27,7 @@ class Holdings(NamedTuple):
 
     #: The index's rows by path.
     rows: dict[str, FileRow]
-    #: Duplicates: further sources with the title of one in `rows`.
+    #: Duplicates: sources with the same title as one in `rows`.
     surplus: list[JsonMapping]
 
     @property
@@ -58,7 +58,7 @@ def judge(row: FileRow | None, sha256: str) -> Verb:
     return _SAME[row.state]
 
 
-#: What to do about a file with an unchanged hash. The state is text, which is faster than the enum.
+#: What to do about an unchanged file, by the state of its row.
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,

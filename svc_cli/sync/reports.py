@@ -54,7 +54,7 @@ class Report:
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Record the outcome of a file from a killed run; of a failed file, only the bytes, since it is sent again."""
+        """Record the outcome of a file from a killed run. A failed file is sent again, so only its bytes count."""
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
 
-#: If the limit is a percentage, this many removals are always allowed.
+#: This many removals are always allowed if the limit is a percentage.
 FEW = 10
 #: Maximum number of files in a message.
 MOST_NAMED = 3
-#: Error codes of refusals that the next run would get again.
+#: Error codes that depend only on the file, so the next run would get them again.
 OWN_REFUSALS = frozenset(
     {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
 )
@@ -116,7 +116,7 @@ class Leaving(NamedTuple):
 class Findings:
     """What decides which sources a run can remove."""
 
-    #: The results of all files that are not unchanged and ready.
+    #: The results of all files, except those that are unchanged and ready.
     items: Sequence[ReportItem]
     #: The paths of the mapping's sources when the run began.
     paths: Collection[str]

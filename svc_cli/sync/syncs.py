@@ -7,7 +7,7 @@ A full sync:
 4. walk, compare, and send during the walk; rename and retry sources
 5. wait until the sources of the files that were sent are ready
 6. remove sources of deleted files, if requested and safe
-7. if something changed, list the bucket once more and store its revision, so that the next run need not list it
+7. if something changed, list the bucket again, so that the next run need not
 
 A sync of touched paths trusts the index. It removes nothing from the bucket, since that is safe only after a full walk.
 """
@@ -33,7 +33,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import JsonMapping
 
-#: Expected reasons of skips. A full sync only counts these files, and a sync of touched paths ignores them.
+#: Expected reasons of skips, which are not reported one by one.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
@@ -161,7 +161,7 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
     for skip in comparison.snapshot.skips:
         item = ReportItem.of_skip(skip)
         report.add(item)
-        # There may be thousands of ignored files.
+        # Ignored files, of which there may be thousands, are only counted.
         if skip.reason not in EXPECTED:
             run.on_item(item)
     answering = [row for row in comparison.left_out if row.source_id is not None]
@@ -220,7 +220,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         return False
     for row in owned:
         run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
-    # If a file failed but its row has no error, the failure was temporary or the index is wrong.
+    # If the row of a failed file has no error, a full sync has to send it.
     troubled = [item.path for item in run.report.items.values() if item.error]
     rows = index.load_within(troubled)
     return all(path in rows and rows[path].error is not None for path in troubled)

@@ -22,7 +22,7 @@ STDIN = "-"
 #: Maximum attempts to read a file that changes while it is read.
 ATTEMPTS = 3
 PAUSE_S = 0.25
-#: Files up to this size are kept in memory between hashing and sending, at most a few hundred at a time.
+#: Files up to this size are kept in memory until they are sent.
 KEPT_BYTES = 64 * 1024
 #: Size of the blocks in which larger files are read.
 BLOCK_BYTES = 1024 * 1024

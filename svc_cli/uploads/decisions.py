@@ -23,7 +23,7 @@ class KnownSources:
 
 
 class Decision(NamedTuple):
-    """What to do with a file, and the existing source that it concerns, if any.
+    """What to do with a file, and which existing source it concerns, if any.
 
     created     send it as a new source
     replaced    send it to replace the source

@@ -1,7 +1,6 @@
 """Decides which entries of a folder are ignored by `.gitignore` and `.svcignore` files.
 
-Git's rules apply. A pattern matches a path itself, not the files below it; those are left out because an ignored folder
-is not entered.
+Git's rules apply: files in an ignored folder are left out, because the folder is not entered.
 """
 
 import os
@@ -137,7 +136,7 @@ def _translate_brackets(inside: str) -> str:
 class Layer(NamedTuple):
     """The rules of one ignore file, or of the command line."""
 
-    #: Length of the prefix to remove from an absolute path before it is matched: the folder of the rules.
+    #: Length of the folder's absolute path, which is removed from a path before it is matched.
     behind: int
     patterns: Patterns
     #: The path of the ignore file, or `exclude`.

@@ -33,7 +33,7 @@ Mode = Literal["auto", "one", "session", "batch"]
 HEARTBEAT_S = 0.2
 #: Seconds that running requests get to finish after an interrupt.
 GRACE_S = 1.0
-#: Concurrent batches: one is opened and one finalized while the bytes of a third are sent.
+#: One batch is opened and one finalized while the bytes of a third are sent.
 BATCHES_AT_ONCE = 3
 #: A larger file is sent through a session, which can be resumed.
 LARGE_BYTES = 8 * 1024 * 1024
@@ -142,7 +142,7 @@ class TransferQueue:
             while self._under_way and time.monotonic() < deadline_s:
                 self._collect()  # further errors are ignored, because they would hide the first one
         finally:
-            # Running shippers need the senders.
+            # Running shippers still use the senders.
             self._senders.end()
 
     def add(self, transfer: Transfer) -> None:

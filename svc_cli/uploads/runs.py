@@ -268,7 +268,7 @@ def _examine(
 
 
 def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
-    """Return the bucket's sources, or at least those with these titles. None are returned if the bucket is missing.
+    """Return the bucket's sources, or at least those with these titles; none if the bucket is missing.
 
     Raises ApiError `bucket_not_found` for an archived bucket.
     """

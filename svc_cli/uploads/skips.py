@@ -16,7 +16,7 @@ SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
 #: Bytes to read to decide whether a file is text.
 SNIFF_BYTES = 8192
 
-#: The `reason_code` in JSON for each reason, or for the part of it before a colon.
+#: The `reason_code` in JSON, by the reason's text before a colon.
 CODES = {
     "dotfile": "dotfile",
     "ignored": "ignored",
@@ -66,7 +66,7 @@ def code_of(reason: str) -> str:
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
 
 
-#: Finds a character that Unicode can encode in several ways. `K`, `;` and the backtick have twins outside ASCII.
+#: Finds a character that Unicode can encode in several ways, such as `K`, which is also the Kelvin sign.
 has_twins = re.compile(r"[^\x00-\x7f]|[K;`]").search
 
 

@@ -1,7 +1,7 @@
 """Sends files into one bucket: in a single request, through a session, or up to 100 together as a batch.
 
-Idempotency keys are derived from the content, so a repeated run continues a killed one. If the resulting source was
-deleted since then, the file is sent with a new key, made from the next number of a counter, the epoch.
+Idempotency keys are derived from the content, so a repeated run continues a killed one. If the source was deleted since
+then, the file is sent with a new key. Each key contains a counter, the epoch.
 
 A batch goes through these steps:
 1. One request opens the batch.
@@ -74,9 +74,7 @@ class Pack:
     def blocks(self, offset: int) -> Iterator[bytes]:
         """Yield the bytes from `offset` on.
 
-        If a file has changed since it was hashed, zeros are sent instead, so that the next files keep their offsets.
-        The
-        service rejects the zeros, because their hash differs.
+        If a file has changed since it was hashed, zeros are sent in its place. The service rejects them by their hash.
         """
         for begin, transfer in self._places:
             left_bytes = begin + transfer.size_bytes - max(begin, offset)
@@ -317,7 +315,7 @@ def too_many_epochs() -> FileRefused:
 
 
 def _refuse(transfer: Transfer, error: SvcError) -> None:
-    # The next file would fail too. A later run continues, because the service keeps the uploaded bytes.
+    # The next file would fail too. The service keeps the uploaded bytes for the next run.
     if stops_everything(error) or isinstance(error, NetworkFailed):
         raise error
     transfer.item.refuse(error)

@@ -13,7 +13,7 @@ from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.syncs import Touched, sync, touch
 from svc_cli.uploads.items import ReportItem
 
-#: Seconds that a sync waits for its sources. Few, because mappings are synced one after the other.
+#: Seconds that a sync waits for its sources. Meanwhile no other folder is synced.
 WAIT_S = 5.0
 
 
