@@ -152,6 +152,6 @@ def _look_at(path: Path) -> list[int]:
     """Return inode, sizes and times of an index and its log; every change changes one of them."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
-    # Reading a database creates an empty log.
+    # Reading a database can create an empty log, so ignore empty ones.
     ends = log.stat() if log_bytes(path) else None
     return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]

@@ -38,7 +38,7 @@ def verify_cluster(
         findings = _look(cluster, environ, files, read_data=read_data, pause_s=pause_s)
         if not repair:
             return Verdict(cluster.name, findings, None)
-        # If all bytes are missing, this is probably the wrong bucket.
+        # If all bytes are missing, the S3 bucket is probably the wrong one.
         if findings.counts["sources"] and not findings.counts["blobs"]:
             raise StorageError(
                 f"There are no stored bytes at {cluster.blobs_url}, but {findings.counts['sources']} sources have"

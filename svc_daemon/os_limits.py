@@ -7,7 +7,7 @@ import resource
 
 #: The daemon never needs more, and macOS does not allow more.
 MOST_DESCRIPTORS = 8192
-#: The minimum for the daemon.
+#: The least number with which the daemon starts.
 LEAST_DESCRIPTORS = 128
 #: Minimum address space. Most of it is reserved but never used.
 LEAST_MEMORY_BYTES = 2 * 1024**3

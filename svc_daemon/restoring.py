@@ -175,7 +175,7 @@ def _move_in(made: DataFiles, files: DataFiles) -> None:
     """Move everything to its place, the state last, so that no daemon starts in between."""
     stays = (made.root / ORIGIN, made.root / READY)
     for path in sorted(made.root.iterdir(), key=lambda path: path == made.state):
-        # The data directory already has the empty folders.
+        # Skip empty folders, which the data directory already has.
         if path not in stays and (not path.is_dir() or any(path.iterdir())):
             path.rename(files.root / path.name)
     sync_folder(files.root)

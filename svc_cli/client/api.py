@@ -307,7 +307,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     # Keys
 
     def keys(self) -> "KeyListDict":
-        """Return the key in use, and the keys with no more rights."""
+        """Return the key in use, and all keys whose rights don't exceed its own."""
         return self._get("/v1/keys")
 
     @overload

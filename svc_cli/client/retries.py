@@ -13,7 +13,7 @@ PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
 class RetryPolicy:
     """Limits the attempts. Delays double, with jitter, so that clients don't all retry at once."""
 
-    #: Including the first.
+    #: Maximum number of attempts, including the first.
     attempts: int = 5
     first_delay_s: float = 0.2
     longest_delay_s: float = 4.0

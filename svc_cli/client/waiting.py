@@ -43,7 +43,7 @@ _BEHIND_ALL = "~"
 
 
 class EventReader(Protocol):
-    """What a follower of events needs of the client."""
+    """The client's methods that are needed to follow events."""
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower: ...
 
@@ -51,13 +51,13 @@ class EventReader(Protocol):
 
 
 class BatchReader(EventReader, Protocol):
-    """What a wait for batches needs of the client."""
+    """The client's methods that are needed to wait for batches."""
 
     def batch(self, batch_id: str, *, items: bool = False) -> JsonMapping: ...
 
 
 class SourceReader(BatchReader, Protocol):
-    """What a wait for sources needs of the client."""
+    """The client's methods that are needed to wait for sources."""
 
     def source(self, source_id: str) -> JsonMapping: ...
 
@@ -65,7 +65,7 @@ class SourceReader(BatchReader, Protocol):
 
 
 class TaskReader(Protocol):
-    """What a wait for a task needs of the client."""
+    """The client's method that is needed to wait for a task."""
 
     def task(self, task_id: str) -> JsonMapping: ...
 

@@ -61,7 +61,7 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
     if not question.strip():
         raise UsageError("The question is empty.")
     with call.client() as client:
-        # An agent has its own buckets.
+        # An agent has its own buckets, so ignore the setting.
         default = None if flags.agent else call.settings.get("bucket")
         buckets = flags.bucket or ([default] if default else [])
         body: Json = {

@@ -183,7 +183,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
 
 
 def _agents(client: "Client") -> list[Finding]:
-    """Return a finding for each agent with a broken policy, or one for all."""
+    """Return a finding for each agent with a broken policy, or a single one if none is broken."""
     try:
         agents = client.agents()["agents"]
     except ApiError as error:

@@ -61,7 +61,7 @@ class EvalFlags:
         """Return what the searches have in common: buckets, agent, mode and number of results."""
         from svc_cli.evals.scopes import EvalScope
 
-        # An agent has its own buckets.
+        # An agent has its own buckets, so ignore the setting.
         default = None if self.agent else call.settings.get("bucket")
         return EvalScope(
             buckets=tuple(self.bucket or ([default] if default else [])),

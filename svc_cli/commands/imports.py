@@ -120,7 +120,7 @@ class ImportPlan:
     urls: tuple[str, ...]
     bucket: str
     kind: Kind
-    #: The request for each URL, with another `url`.
+    #: A template for the request of each URL.
     pattern: ImportRequest
     is_refresh: bool
     wait: Literal["ready", "accepted"]

@@ -74,7 +74,7 @@ def search(
     query = " ".join(words)
     if not query.strip():
         raise UsageError("The query is empty.")
-    # An agent has its own buckets.
+    # An agent has its own buckets, so ignore the setting.
     default = None if agent else call.settings.get("bucket")
     buckets = bucket or ([default] if default else [])
     most = call.settings.find("search.k", k)

@@ -36,9 +36,9 @@ class Endpoint:
     _: KW_ONLY
     #: Model of the JSON body; None if the endpoint has no JSON body.
     body: type[BaseModel] | None = None
-    #: Whether it has no side effects, even as POST.
+    #: Whether the endpoint has no side effects, even if it is a POST.
     reads: bool = False
-    #: Whether it sends an event stream if the body asks for one.
+    #: Whether the endpoint sends an event stream if the body asks for one.
     streams: bool = False
     #: Whether a missing body is treated as an empty object.
     optional: bool = False
@@ -56,7 +56,7 @@ class Endpoint:
     repeatable: bool = False
     #: For an alias, the path that replaces it.
     successor: str | None = None
-    #: Whether it requires an API key.
+    #: Whether the endpoint requires an API key.
     keyed: bool = True
 
 

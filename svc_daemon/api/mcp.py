@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 PATH = "/mcp"
 #: Maximum number of large messages in memory, since each takes several times its size. More wait on disk.
 LARGE_AT_ONCE = 2
-#: Seconds for which a tool retries after a temporary error, since models often don't.
+#: Seconds for which a tool retries after a temporary error, since models often don't try again.
 PATIENCE_S = 10.0
 #: Seconds before a retry without Retry-After.
 PAUSE_S = 0.1

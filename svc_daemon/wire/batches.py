@@ -160,7 +160,7 @@ class BatchItem(WireModel):
     status: str
     ready: bool
     error: ErrorBody | None
-    #: Such as pages without text.
+    #: Warnings about the source, such as pages without text.
     warnings: list[str]
 
 

@@ -23,7 +23,7 @@ class Chunking(RequestBody):
     `min` <= `target` <= `max`, and the overlap is at most half of `min`.
     """
 
-    #: A misspelled size must not be ignored.
+    #: Unknown fields are refused: a misspelled size must not be ignored.
     model_config = ConfigDict(extra="forbid")
 
     target: PieceSize = 1000

@@ -10,7 +10,7 @@ import hmac
 
 #: Number of random bytes in the secret.
 SECRET_BYTES = 32
-#: Allowed characters of a nonce.
+#: Allowed lengths of a nonce, in characters.
 NONCE_CHARACTERS = range(16, 129)
 
 

@@ -10,5 +10,5 @@ class RestoreMark(WireModel):
 
     object: Literal["restore_mark"] = "restore_mark"
     restored_at: str
-    #: Every bucket's revision is at least this now.
+    #: Every bucket's revision is at least this number now.
     revision: int

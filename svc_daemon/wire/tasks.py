@@ -18,7 +18,7 @@ class TaskProgress(WireModel):
     stage: str | None
     #: Finished chunks; for a bucket's deletion, sources; for a rebuild, documents.
     chunks_done: int
-    #: Their total; null until known.
+    #: Total number of these; null until known.
     chunks_total: int | None
 
 

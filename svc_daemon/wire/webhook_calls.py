@@ -19,7 +19,7 @@ SIGNATURE = "webhook-signature"
 
 READY, FAILED = "source.ready", "source.failed"
 PENDING, DELIVERED, GIVEN_UP = "pending", "delivered", "failed"
-#: Number of calls for an event: one retry.
+#: Number of calls for an event: the first and one retry.
 TRIES = 2
 
 #: Fields of a source in a webhook call.

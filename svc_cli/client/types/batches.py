@@ -97,7 +97,7 @@ class BatchItemDict(TypedDict):
     ready: bool
     error: ErrorBodyDict | None
     warnings: list[str]
-    """Such as pages without text."""
+    """Warnings about the source, such as pages without text."""
 
 
 class BatchCountersDict(TypedDict):

@@ -14,7 +14,7 @@ class TaskProgressDict(TypedDict):
     chunks_done: int
     """Finished chunks; for a bucket's deletion, sources; for a rebuild, documents."""
     chunks_total: int | None
-    """Their total; null until known."""
+    """Total number of these; null until known."""
 
 
 class TaskDict(TypedDict):

@@ -66,7 +66,7 @@ async def list_members(request: Request) -> Response:
         sha256=query.get("sha256"),
         mapping=query.get("mapping"),
         after=query.get("after", ""),
-        # One row more shows whether there are more.
+        # Read one row more, to see whether there are more.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
     bucket_id, revision, found = await verbs.list_members(
