@@ -1,7 +1,7 @@
 """Checks which service answers at an address, without sending it an API key.
 
-Another user's program may listen on the daemon's port. So the local daemon must first prove that it knows the secret
-in its data directory.
+Another user's program may listen on the daemon's port. So the local daemon must first prove that it knows the secret in
+its data directory.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Handles Ctrl-C: the first raises KeyboardInterrupt in the main thread, the second ends the process immediately.
 
 An exception while the main thread takes a lock could leave it locked forever. Code that takes locks runs in
-`shielded()`,
-which delays the exception. Python ignores exceptions in destructors; an interrupt that was lost there is sent again.
+`shielded()`, which delays the exception. Python ignores exceptions in destructors; an interrupt that was lost there is
+sent again.
 """
 
 import _thread

@@ -20,7 +20,7 @@ PLAIN_INTERVAL_S = 10.0
 PLAIN_SHARE = 0.25
 #: Maximum time between two lines: some CI services end silent jobs.
 LONGEST_SILENCE_S = 300.0
-#: No rate is shown before, because it varies too much.
+#: Seconds before a rate is shown, because it varies too much at first.
 SHORTEST_RATE_S = 1.0
 
 

@@ -1,9 +1,8 @@
 """The sync index: an SQLite file that records which files the last sync of a folder stored in the bucket.
 
 It is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded before it is sent, and
-removed
-when the rows of its files are written. If a run is killed, the next run repeats the requests of its batches, so that
-nothing is stored twice.
+removed when the rows of its files are written. If a run is killed, the next run repeats the requests of its batches, so
+that nothing is stored twice.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
 """Decides whether the sources of deleted files can be removed from the bucket. Pure.
 
 If a disk is not mounted, or a folder was moved away, all files seem to be deleted. A removal can't be undone, so in
-case
-of doubt the sources stay:
+case of doubt the sources stay:
 - all of them, if a folder could not be read, a file did not reach the service, or new content may be unreadable
 - those that a file in the folder may replace, if that file can't be read or has failed before
 """

@@ -1,6 +1,6 @@
 """Decides what to do with a file, given the bucket's sources with the same title. Pure.
 
-A file is not sent if the bucket has its bytes under its title. Other bytes under its title are a conflict.
+If a source has the file's title and bytes, nothing is sent. If it has the title and other bytes, that is a conflict.
 """
 
 from collections.abc import Mapping, Sequence

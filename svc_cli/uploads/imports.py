@@ -110,9 +110,8 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
 def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
     """Create a source, or return the one that an earlier run created.
 
-    `send` must put its argument, a counter, into the idempotency key. It is called again if the source of the earlier
-    run
-    was removed from the bucket.
+    `send` must put its argument, a counter, into the idempotency key. It is called again if the earlier source was
+    removed from the bucket.
     """
     for epoch in range(MOST_EPOCHS):
         reply = send(epoch)

@@ -27,7 +27,7 @@ from svc_cli.uploads.contents import BLOCK_BYTES, FileContent, changed
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import JsonMapping
 
-#: Maximum number of keys to try for a file.
+#: Maximum number of idempotency keys to try for a file.
 MOST_EPOCHS = 1000
 #: Maximum rounds of sending and finalizing a batch.
 MOST_ROUNDS = 10
@@ -259,8 +259,7 @@ class Sender:
         """Finalize the batch and record the results.
 
         Returns two lists of `client_file_id`s: files that are not finalized yet, and those of them whose bytes must be
-        sent
-        again. If sending one of `open_ids` failed, the service abandons incomplete files.
+        sent again. If sending one of `open_ids` failed, the service abandons incomplete files.
         """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
