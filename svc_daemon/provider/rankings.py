@@ -47,13 +47,16 @@ def refine(
 ) -> list[Placed[K]]:
     """Reorder the best chunks, which are ranked by BM25.
 
-    Chunks with every query word (`whole`) move up, and so do those with words of the best chunks. `read_texts` returns
-    the chunks' texts; it is called only if there are enough chunks.
+    Chunks with every query word (`whole`) move up, and so do those with words of the best chunks. Chunks with the same
+    score are ordered by their texts, because their keys differ between two services with the same content. `read_texts`
+    returns the chunks' texts; it is called only if they are needed.
     """
-    pool = ranked[:POOL]
+    pool, texts = ranked[:POOL], dict[K, str]()
     feedback: list[float | None] = [None] * len(pool)
+    if len(pool) == POOL or len({bm25 for _, bm25 in pool}) < len(pool):
+        texts = {**read_texts([key for key, _ in pool])}
+        pool = sorted(pool, key=lambda pair: (-pair[1], texts[pair[0]]))
     if len(pool) == POOL:
-        texts = read_texts([key for key, _ in pool])
         feedback = [*weigh_feedback([bm25 for _, bm25 in pool], [texts[key] for key, _ in pool])]
     candidates = [
         Candidate(bm25=bm25, is_whole=key in whole, feedback=share or 0.0)

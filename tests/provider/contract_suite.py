@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.core.search.ranking import POOL
 from svc_daemon.provider.contract import STATE_ACTIVE, ListedDocument, SearchProvider
 from svc_daemon.provider.errors import DocumentMissing, SearchTimeout
 from tests.provider.openings import Reopen
@@ -219,6 +220,17 @@ class ProviderContract(VectorContract):
         put(provider, "src_a", "fox fox fox fox", title="fox")
         put(provider, "src_b", "a fox, " + "some words more " * 20 + "and quick")
         assert found(provider, "quick fox")[:2] == ["src_b", "src_a"]
+
+    def test_equal_hits_have_the_same_order_whatever_their_ids_and_in_whichever_order_they_came(
+        self, provider: SearchProvider
+    ) -> None:
+        for count in (9, POOL):
+            texts, shown = [f"fox w{number:02}" for number in range(count)], []
+            for team_id, ordered in ((f"team_{count}", texts), (f"team_{count}_back", texts[::-1])):
+                documents = [make_document(f"src_{place:02}", text) for place, text in enumerate(ordered)]
+                provider.put_documents(team_id, documents)
+                shown.append([hit.chunk.text for hit in search(provider, "fox", team_id=team_id, limit=count).hits])
+            assert (shown[0], {*shown[0]}) == (shown[1], {*texts})
 
     def test_the_score_is_the_share_of_the_query_that_is_covered(self, provider: SearchProvider) -> None:
         put_each(provider, src_1="quick fox", src_2="quick dog")
