@@ -66,7 +66,7 @@ class LlmClient:
             headers["Authorization"] = f"Bearer {server.api_key}"
         self._http = httpx.AsyncClient(
             headers=headers,
-            # Each keep-alive comment would restart a read timeout, so `_within` limits the time instead.
+            # Each keep-alive comment from the server would restart a read timeout, so `_within` limits the time.
             timeout=httpx.Timeout(None, connect=limits.connect_s),
             limits=httpx.Limits(max_connections=None),
             follow_redirects=False,
@@ -74,7 +74,7 @@ class LlmClient:
         )
 
     async def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
-        began = self._clock()
+        started_s = self._clock()
         body = {
             "model": self._server.model,
             "messages": [message._asdict() for message in messages],
@@ -83,20 +83,20 @@ class LlmClient:
             "temperature": 0,
         }
         request = self._http.build_request("POST", f"{self._server.base_url}/chat/completions", json=body)
-        response = await self._within(self._http.send(request, stream=True), began, None)
+        response = await self._within(self._http.send(request, stream=True), started_s, None)
         try:
             if fault := _fault(response):
                 raise LlmFailed(fault)
             chunks = response.aiter_raw()
-            stream, size, heard = ChatStream(), 0, None
-            while not stream.is_done and (chunk := await self._within(anext(chunks, b""), began, heard)):
+            stream, size, last_text_s = ChatStream(), 0, None
+            while not stream.is_done and (chunk := await self._within(anext(chunks, b""), started_s, last_text_s)):
                 for piece in stream.feed(chunk):
                     size += len(piece)
                     if size > self._limits.answer_characters:
                         raise LlmFailed(f"The model wrote more than {self._limits.answer_characters} characters.")
                     if piece:
                         yield piece
-                    heard = self._clock()
+                    last_text_s = self._clock()
             yield stream.end()
         finally:
             await response.aclose()
@@ -124,16 +124,16 @@ class LlmClient:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _within(self, work: Awaitable[T], began: float, heard: float | None) -> T:
-        """Wait for one step of a request; raises LlmFailed if the connection breaks or time runs out."""
+    async def _within(self, step: Awaitable[T], started_s: float, last_text_s: float | None) -> T:
+        """Wait for one step of a request. Raises LlmFailed if the connection breaks or a time limit ends."""
         limits = self._limits
-        word_s = began + limits.first_word_s if heard is None else heard + limits.silent_s
-        ends_s = min(word_s, began + limits.total_s)
+        next_text_s = started_s + limits.first_word_s if last_text_s is None else last_text_s + limits.silent_s
+        ends_s = min(next_text_s, started_s + limits.total_s)
         wait = asyncio.timeout(0.0 if self._is_stopping else max(0.0, ends_s - self._clock()))
         self._waits.add(wait)
         try:
             async with wait:
-                return await work
+                return await step
         except (TimeoutError, httpx.TimeoutException) as error:
             if self._is_stopping:
                 raise LlmFailed(STOPPING) from error

@@ -185,8 +185,8 @@ class Hit:
     bucket_ids: tuple[str, ...]
     #: The chunk's text and location.
     chunk: Chunk
-    #: 0 to 1. Keyword: `coverage`. Semantic: the cosine, at least 0. Hybrid: their mean, or `coverage` without a
-    #: vector.
+    #: From 0 to 1. In a keyword search, `coverage`; in a semantic search, the cosine, but at least 0; in a hybrid
+    #: search, their mean, or `coverage` if the chunk has no vector.
     score: float
     #: Position in the whole ranking, from 1.
     rank: int
@@ -297,16 +297,16 @@ class SearchProvider(Protocol):
         """Raise ProviderError if the index is on a machine that does not answer."""
 
     def close(self) -> None:
-        """Finish the current writes and close all files. Call nothing afterwards."""
+        """Finish the current writes and close all files. No method may be called afterwards."""
 
 
 def document_id(source_id: str, generation: int) -> str:
-    """Build an id such as `doc_01k2…_3`; a rebuild keeps it."""
+    """Build a document's id, such as `doc_01k2…_3`. It stays the same when the index is rebuilt."""
     return f"doc_{source_id.removeprefix('src_')}_{generation}"
 
 
 def chunk_id(source_id: str, generation: int, ordinal: int) -> str:
-    """Build an id such as `chk_01k2…_3_17`; a rebuild keeps it."""
+    """Build a chunk's id, such as `chk_01k2…_3_17`. It stays the same when the index is rebuilt."""
     return f"chk_{source_id.removeprefix('src_')}_{generation}_{ordinal}"
 
 

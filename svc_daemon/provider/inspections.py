@@ -32,5 +32,5 @@ class Inspector(Protocol):
         ...
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
-        """Return all documents by source id, if `check_index` has found no damage."""
+        """Return all documents by source id. Call this only if `check_index` has found no damage."""
         ...

@@ -25,7 +25,7 @@ from svc_daemon.provider.contract import (
 
 K = TypeVar("K")
 
-#: Minimum number of candidates of each ranking in a hybrid search; more would improve little.
+#: Minimum number of candidates of each ranking in a hybrid search; more would hardly improve the results.
 CANDIDATES = 50
 
 #: The parts of a chunk.

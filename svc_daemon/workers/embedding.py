@@ -53,7 +53,7 @@ class EmbeddingWorker(Worker):
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: Identifies the configuration that was opened last; `self` if none is open.
+        #: Identifies the model configuration that is open; `self`, which equals no configuration, if none is.
         self._opened: object = self
         #: Teams whose index may have chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -142,7 +142,7 @@ class EmbeddingWorker(Worker):
         self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
-        """Embed one batch of the team's chunks. Returns False if no node has a chunk left."""
+        """Embed one batch of the team's chunks. Returns False if there were none left to embed."""
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
@@ -154,7 +154,7 @@ class EmbeddingWorker(Worker):
             done = await self._embed_share(embedder, team_id, share)
             if done is not None:
                 return done
-        # Another node may have missed the newest chunks. Check again later.
+        # Other nodes are embedding the remaining chunks, but may not have listed the newest. Check again later.
         await asyncio.sleep(LOOK_S)
         return True
 
@@ -192,7 +192,8 @@ class EmbeddingWorker(Worker):
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
         """Embed the chunks. Returns pairs of chunk id and vector.
 
-        The list is empty if a single chunk can't be embedded. Other failures raise EmbedFailed.
+        The list is empty if `chunks` is a single chunk that can't be embedded, although `PLAIN` can. Raises EmbedFailed
+        after other failures.
         """
         is_suspicious = self.context.embedding.state is EmbeddingState.FAILING
         if is_suspicious:

@@ -72,7 +72,7 @@ class IndexingWorker(Worker):
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
-        # One slot more than a lane may have child processes, so that no lane occupies all slots.
+        # A lane may occupy at most `extract_children` slots. One more leaves a free slot for another lane.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._turns = Turns(context.limits.extract_children)
         #: Claims of the documents in progress, by task id and token.

@@ -1,6 +1,6 @@
 """Two workers that read stored documents again: one rebuilds indexes, one splits documents after chunk sizes changed.
 
-`operations.rebuilding` describes what holds during a rebuild and after a crash.
+`operations.rebuilding` describes the steps of both, and what happens after a crash.
 """
 
 import asyncio
@@ -169,7 +169,7 @@ class RebuildingWorker(Worker):
 
 
 class RechunkingWorker(Worker):
-    """Splits marked documents into chunks again, one at a time."""
+    """Splits documents into chunks again after the chunk sizes of their bucket changed, one document at a time."""
 
     doing = "rechunking"
     locks = ("rechunking",)
@@ -181,7 +181,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Try each marked document once."""
+        """Try each document that is to be split again once."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:
@@ -228,7 +228,7 @@ class RechunkingWorker(Worker):
             return False
         await asyncio.to_thread(documents.undo, self.context, [begun.source])
         if entry.kept_generation is not None:
-            # The index is newer than the restored database, so the bytes may differ. Index the document again.
+            # The index kept a later generation, which a restored database doesn't know. Index the document again.
             await requeue_document(self.context, begun)
             return True
         await finish_rechunk(self.context, begun, extraction)

@@ -48,7 +48,7 @@ class Worker(ABC):
                 self.wake.clear()
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
-                        # Another node holds the lock, and does the work.
+                        # If another node holds one of the locks, it does this work.
                         rest_s = await self.work() if len(free) == len(self.locks) else self.context.wakes.look_s
                 except Exception as error:
                     await self.outlast(error, self.doing)

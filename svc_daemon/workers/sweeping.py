@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 ROUND_S = 10.0
 #: Old rows are deleted once in this many rounds, about every hour.
 ROUNDS_PER_PURGE = 360
-#: Minimum time between two commits of the counts, in seconds.
+#: Minimum time in seconds between two commits of the number of answers and searches.
 COUNT_PAUSE_S = 1.0
 
 
@@ -74,7 +74,7 @@ class SweepingWorker(Worker):
             await _try(self, forget_events)
             await _try(self, forget_offers)
             if self._rounds:
-                # Wait: the clock may be wrong after a start, and these files may be the only copies.
+                # Not right after a start: the clock may still be wrong, and these files may be the only copies.
                 await _try(self, forget_asides)
                 self._swept = self._swept or ""
         if self._swept is not None:

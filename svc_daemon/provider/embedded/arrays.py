@@ -1,7 +1,7 @@
 """Arithmetic on many vectors at once. Import it late: numpy is optional and slow to load.
 
-A search first compares only the signs of the vectors' components, one bit each, in a thirtieth of the memory and time.
-The exact cosine is computed for the best candidates only.
+A search first compares only the signs of the vectors' components, one bit each. This takes a thirtieth of the memory
+and time that full vectors would take. The exact cosine is computed for the best candidates only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -88,7 +88,7 @@ def nearest(
         for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
-        # The smallest limit that leaves `count` or more chunks.
+        # The smallest number of differences that is not exceeded by at least `count` chunks.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
         chosen = np.flatnonzero(differences <= enough)
     else:

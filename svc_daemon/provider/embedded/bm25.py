@@ -14,15 +14,16 @@ from svc_daemon.provider.embedded.refining import Ranked
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope
 
-#: BM25 weights. Words in the title count twice; those for buckets only filter.
+#: The weight of each column for BM25. `buckets` is only used to filter, so it adds nothing to a score.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
 #: A word's score is at most this multiple of its idf, because FTS5's k1 is 1.2.
 MOST_OF_IDF = 2.2
-#: Search rare words first only if common words are in this many times as many chunks.
+#: Search rare words first only if common words occur in at least this many times as many chunks as rare words.
 SHARE = 4
-#: Search rare words first only if the common words can add at most this fraction of the rarest word's highest score.
+#: Search rare words first only if the highest scores of the common words add up to at most this fraction of the rarest
+#: word's highest score.
 LIKELY = 0.6
-#: Search rare words first only if at least this many chunks have common words.
+#: Search rare words first only if common words occur in at least this many chunks.
 LEAST_SAVED = 1000
 
 
@@ -45,10 +46,10 @@ def rank(
     if rare:
         both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
         scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
-        # So far, scores count rare words only. Add the common words to the best `limit`; no other chunk can be on the
-        # page.
+        # These scores count rare words only. Replace them for the best chunks that have common words too.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
+        # No chunk without a rare word can have a higher score than this sum.
         if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):
             return ranked
     return _score(connection, any_of(words), scope, limit)

@@ -15,48 +15,48 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank
 from svc_daemon.provider.inspections import InspectedDocument
 
 
-class _Count(NamedTuple):
-    """An invariant, and an SQL statement that returns the rows that violate it."""
+class _RowCheck(NamedTuple):
+    """An invariant, an SQL statement that returns the rows that violate it, and the message for such a row."""
 
     invariant: str
     statement: str
     message: str
 
 
-_COUNTS = (
-    _Count(
+_ROW_CHECKS = (
+    _RowCheck(
         "I7",
         "SELECT d.source_id, d.chunks AS counted, (SELECT count(*) FROM chunks AS c"
         " WHERE c.chunk_key BETWEEN d.document_key << :bits AND (d.document_key + 1 << :bits) - 1) AS found"
         " FROM documents AS d WHERE d.hidden = 0 AND counted <> found",
         "the document of {source_id} has {found} chunks, its row counts {counted}",
     ),
-    _Count(
+    _RowCheck(
         "I7",
         "SELECT d.source_id, m.bucket_id, m.chunks AS counted, d.chunks AS found FROM memberships AS m"
         " JOIN documents AS d USING (document_key) WHERE d.hidden = 0 AND counted <> found",
         "the document of {source_id} counts {counted} chunks in {bucket_id}, it has {found}",
     ),
-    _Count(
+    _RowCheck(
         "I7",
         "SELECT chunks AS counted, (SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 0) AS found"
         " FROM totals WHERE counted <> found",
         "the totals count {counted} chunks, there are {found}",
     ),
-    _Count(
+    _RowCheck(
         "I6",
         "SELECT d.source_id, count(*) AS found FROM chunks AS c"
         " JOIN documents AS d ON d.document_key = c.chunk_key >> :bits"
         " WHERE d.hidden = 0 AND c.chunk_key NOT IN (SELECT id FROM chunk_index_docsize) GROUP BY d.source_id",
         "{found} chunks of {source_id} are found by no search",
     ),
-    _Count(
+    _RowCheck(
         "I8",
         "SELECT count(*) AS found FROM chunk_index_docsize WHERE id NOT IN (SELECT chunk_key FROM chunks)"
         " HAVING count(*) > 0",
         "the postings name {found} chunks that are not there",
     ),
-    _Count(
+    _RowCheck(
         "I7",
         "SELECT d.source_id, d.embedded AS counted, (SELECT count(*) FROM signs AS s"
         " JOIN vectors AS v USING (chunk_key)"
@@ -65,7 +65,7 @@ _COUNTS = (
         " FROM documents AS d WHERE d.hidden = 0 AND counted <> found",
         "the document of {source_id} has {found} vectors, its row counts {counted}",
     ),
-    _Count(
+    _RowCheck(
         "I8",
         "SELECT count(*) AS found FROM vectors WHERE chunk_key NOT IN (SELECT chunk_key FROM chunks)"
         " HAVING count(*) > 0",
@@ -123,7 +123,7 @@ class IndexInspector:
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
-    # A crash may leave a new file empty; its tables are created when it is opened.
+    # An empty file is no problem: a crash can leave one, and its tables are created when it is opened.
     if is_blank(connection):
         return
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -134,9 +134,9 @@ def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple
     if messages:
         yield from (("I10", f"it is damaged: {message}") for message in messages)
         return
-    for count in _COUNTS:
-        for row in connection.execute(count.statement, {"bits": ORDINAL_BITS}):
-            yield count.invariant, count.message.format(**dict(row))
+    for check in _ROW_CHECKS:
+        for row in connection.execute(check.statement, {"bits": ORDINAL_BITS}):
+            yield check.invariant, check.message.format(**dict(row))
     if read_data:
         yield from _check_texts(connection)
         yield from _check_postings(connection)

@@ -16,7 +16,7 @@ MAX_COUNTS = 20_000
 class Counts:
     """The counts of one revision of the index.
 
-    Several threads may add counts at once; all compute the same numbers.
+    It needs no lock: threads that count the same thing at the same time get the same number.
     """
 
     revision: int

@@ -38,7 +38,10 @@ def find_all(connection: sqlite3.Connection, source_ids: Sequence[str]) -> dict[
 
 
 def get(connection: sqlite3.Connection, source_id: str, generation: int | None = None) -> sqlite3.Row:
-    """Return the document's row. Raises DocumentMissing if the generation is another."""
+    """Return the row of the source's visible document.
+
+    Raises DocumentMissing if there is none, or it has another generation.
+    """
     stored = find(connection, source_id)
     if stored is None or generation not in {None, stored["generation"]}:
         raise DocumentMissing(source_id, generation)
@@ -76,7 +79,7 @@ def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | No
 
 
 def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDocument:
-    """Read a document's rows in the form in which they are written."""
+    """Read a stored document in the form in which documents are written, so that a changed copy can be stored."""
     rows: list[ChunkRow] = [tuple(row)[1:] for row in _chunk_rows(connection, stored["document_key"])]
     return PackedDocument(
         source_id=stored["source_id"],

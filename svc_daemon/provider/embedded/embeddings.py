@@ -1,6 +1,7 @@
 """The vectors of chunks, read and written within the caller's transaction.
 
-A document's row names the last model and counts its vectors. Vectors of other models are ignored, and later replaced.
+A document's row has the key of the model that embedded it last, and the number of that model's vectors. Vectors of
+earlier models are ignored until they are replaced.
 """
 
 import sqlite3
@@ -23,7 +24,7 @@ class SignedVector:
 
     chunk_id: str
     values: bytes
-    #: The signs of its components, one bit each.
+    #: The signs of the vector's components, one bit each.
     signs: bytes
 
 
@@ -139,7 +140,7 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
 
 
 def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ordinal: int, count: int) -> None:
-    """Copy the vectors of `count` chunks to a hidden copy of the document."""
+    """Copy the vectors of `count` chunks, from `ordinal` on, to the hidden copy `document_key` of the document."""
     origin = KeyRange.of_chunks(origin_key, ordinal, count)
     parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
     connection.execute(
@@ -159,9 +160,9 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 
 
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Record how many vectors were copied to the document.
+    """Count the vectors that were copied to the document, and record their number in its row.
 
-    `origin` may have more by now.
+    The number in the row `origin` may be higher, if vectors were stored after the copying.
     """
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])

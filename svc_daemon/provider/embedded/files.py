@@ -47,7 +47,8 @@ class IndexFiles:
         self._on_damaged = on_damaged
         #: Teams whose damaged index has been reported.
         self._damaged: set[str] = set()
-        #: Number of removals. Damage that was found in a file removed since is not reported.
+        #: Number of index removals. If it changes during a call, damage found by the call is not reported, because the
+        #: damaged file may be gone.
         self._removals = 0
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}

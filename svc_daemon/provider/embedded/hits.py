@@ -1,6 +1,6 @@
 """Builds hits from the chosen chunks: text and location, matching words, similarity and score.
 
-Lists are read as one JSON text, since each row read separately may wait for the interpreter's lock.
+A query returns a list as one JSON text: reading many rows could mean a wait for the interpreter's lock at each row.
 """
 
 import json
@@ -17,7 +17,8 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 from svc_daemon.provider.rankings import PARTS, Placed, score_hit
 
-#: A word's list of chunks is read as a whole up to this many entries per hit; in a longer one, each hit is looked up.
+#: If a word occurs in at most this many chunks per hit, its whole list of chunks is read, because that is faster than
+#: looking up each hit.
 WALKED = 400
 
 #: `PARTS`, and the column for scripts without spaces.

@@ -30,7 +30,7 @@ def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[
 
 
 def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:
-    """Add documents to buckets. Each has its key, its buckets, and the number of its chunks that count there."""
+    """Add documents to buckets. Each document is given as its key, its buckets, and its number of visible chunks."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
         [(key, bucket_id, chunks) for key, bucket_ids, chunks in documents for bucket_id in bucket_ids],

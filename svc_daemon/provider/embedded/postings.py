@@ -37,7 +37,7 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
     """
     rows = connection.execute(_CHUNKS, keys.parameters()).fetchall()
     for row in rows:
-        # FTS5 writes an extra segment after a statement that removes several rows.
+        # One statement for each row: FTS5 writes an extra segment after a statement that removes several.
         connection.execute(
             """
             INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
@@ -54,7 +54,7 @@ def count_removed(connection: sqlite3.Connection, chunks: int) -> None:
 
 
 def clean_up(connection: sqlite3.Connection) -> None:
-    """Rebuild the postings if enough chunks were removed."""
+    """Rebuild the postings if many chunks were removed, or clear them if no document is left."""
     totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
     if connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None:
         _run(connection, "delete-all")

@@ -26,7 +26,7 @@ from svc_daemon.provider.texts import storable
 
 #: Number of documents that are listed in one transaction.
 LIST_PAGE = 500
-#: SQLite checks the deadline after this many steps, about every millisecond.
+#: A search's deadline is checked after this many instructions of SQLite's virtual machine, about every millisecond.
 STEPS_PER_LOOK = 10_000
 #: Default size of the cache of vector signs, for about two million vectors.
 SIGNS_BYTES = 128 * 1024**2

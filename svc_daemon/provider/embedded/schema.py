@@ -1,7 +1,7 @@
 """The schema of an index file.
 
 - The key of a chunk is `document_key << 20 | ordinal`, so the keys of a document's chunks are contiguous.
-- `chunk_index` contains only postings. Their text comes from the view `indexed_chunks`, for adding and for removing.
+- `chunk_index` contains only postings. To add or remove them, their text is read from the view `indexed_chunks`.
 - Each bucket is a word in the column `buckets`, so that a small bucket is found by its postings.
 - `vectors` has full vectors, and `signs` one bit per component, which searches scan.
 - `embedded_at` is the vector revision at which a document's vectors last changed.
@@ -92,7 +92,7 @@ STATEMENTS = (
         PRIMARY KEY (document_key, bucket_id)
     ) STRICT, WITHOUT ROWID
     """,
-    # Has all columns that are needed to add up the sizes of buckets.
+    # With these columns, the chunks of a bucket are added up from the index alone.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
     # `revision` changes with the documents, `vector_revision` only with the vectors.
     """
@@ -104,8 +104,8 @@ STATEMENTS = (
     ) STRICT
     """,
     "INSERT INTO totals (revision, vector_revision, chunks, removed) VALUES (0, 0, 0, 0)",
-    # FTS5 can't read a view with `json_each`, so headings are plain text. A bucket is its id in hexadecimal and a
-    # digit: one word, which the stemmer doesn't change.
+    # FTS5 can't read a view with `json_each`, so headings are plain text. A bucket's id is indexed in hexadecimal with
+    # a digit at the end, as one word that the stemmer doesn't change.
     """
     CREATE VIEW indexed_chunks AS
     SELECT chunk_key, title, headings, text, title_unspaced || ' ' || unspaced AS unspaced,
@@ -128,8 +128,8 @@ class WrongVersion(Exception):
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a new file. Raises WrongVersion if another release has made it."""
-    # ON would write zeros over all freed pages, tens of megabytes for a merge. Deleted texts are overwritten separately
-    # (`overwriting`).
+    # ON would also write zeros over the pages that FTS5 frees, tens of megabytes when it merges segments. Deleted texts
+    # are overwritten separately (`overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:

@@ -16,7 +16,7 @@ from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.schema import bucket_word
 from svc_daemon.provider.texts import distinct
 
-#: From this share of the team's chunks on, documents are looked up. Measured with 100,000 chunks.
+#: Buckets that together have at least this share of the team's chunks are large. The best value with 100,000 chunks.
 LARGE_SHARE = 0.25
 
 
@@ -24,9 +24,9 @@ LARGE_SHARE = 0.25
 class Scope:
     """The buckets and sources to search; None means no limit."""
 
-    #: Buckets that are searched by their word in the index.
+    #: Small buckets: their chunks are found by the bucket's word in the index.
     matched_buckets: tuple[str, ...] | None = None
-    #: Buckets for which each found chunk's document is looked up.
+    #: Large buckets: for each chunk found, the buckets of its document are looked up.
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 

@@ -98,7 +98,7 @@ def _by_both(
     return fuse_placed(words, meaning)[query.offset : query.offset + query.limit + 1]
 
 
-#: For each mode, a function that ranks the page and one hit more, if there is one.
+#: For each mode, the function that returns the page's chunks in order, and one more if there is a next page.
 _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 

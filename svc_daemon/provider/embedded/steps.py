@@ -104,7 +104,8 @@ def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -
     """Remove hidden documents that fit into one transaction."""
     if not document_keys:
         return
-    # FTS5 starts a new segment if a key is lower than the one before, so remove postings in order, before the rows.
+    # Remove postings in the order of keys, because FTS5 starts a new segment if a key is lower than the one before.
+    # Remove them before the chunks' rows, because FTS5 needs the texts in these rows to find the postings.
     ranges = [KeyRange.of_document(key) for key in sorted(document_keys)]
     chunks = sum(postings.remove_postings(connection, keys) for keys in ranges)
     with overwriting(connection):
@@ -126,7 +127,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     if last is None:
         return False
     keys = KeyRange(max(every.first, last - SLICE_CHUNKS + 1), last)
-    # FTS5 reads the postings' text from the tables that are cleared next.
+    # Remove the postings before the chunks' rows, because FTS5 needs the texts in these rows to find the postings.
     postings.remove_postings(connection, keys)
     with overwriting(connection):
         _delete_chunks(connection, keys)

@@ -19,7 +19,7 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
-#: Documents read per statement. An interrupted search keeps what it has read.
+#: Number of documents whose signs one statement reads. If a search is interrupted, the cache keeps finished batches.
 BATCH_DOCUMENTS = 5000
 #: Approximate size of a document's entry in a dict.
 DOCUMENT_BYTES = 150
@@ -70,7 +70,7 @@ class SignsCache:
         return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":
-        """Return the vector signs as this connection reads the index, or None."""
+        """Return the signs of the key's vectors, or None if there are none. Changed ones are first read again."""
         row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
         revisions = (row["revision"], row["vector_revision"])
         with self._lock:

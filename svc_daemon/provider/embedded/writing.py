@@ -1,7 +1,7 @@
 """Stores, changes and removes documents.
 
-- Small documents: one transaction writes a batch and removes what it replaces. FTS5 writes a batch in a fifth of the
-  time.
+- Small documents: one transaction writes a batch and removes what it replaces. FTS5 needs a fifth of the time that
+  separate transactions would take.
 - Large documents: written hidden, in slices with a transaction each, so that other writes can run in between. Then one
   step makes the document visible and hides the one that it replaces, which is removed.
 - A changed bucket or title: a copy of the document, with its vectors, replaces the original.
@@ -53,7 +53,7 @@ def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> set[str]:
 
 
 def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-    """Set the document's buckets, if they change. Raises DocumentMissing."""
+    """Set the document's buckets; do nothing if it already has these buckets. Raises DocumentMissing."""
     wanted = distinct(bucket_ids)
 
     def work(run: Run) -> None:
@@ -70,7 +70,7 @@ def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucke
 
 
 def set_title(database: SqliteDatabase, source_id: str, title: str) -> None:
-    """Set the title, encoded by `storable`, if it changes. Raises DocumentMissing."""
+    """Set the title, encoded by `storable`; do nothing if it is the same already. Raises DocumentMissing."""
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id)
@@ -170,7 +170,7 @@ def _replace(
 ) -> bool:
     """Write the document, then show it in place of the visible one. Returns False if `may_replace` forbids that.
 
-    A copy also gets the vectors of the document `origin_key`.
+    If the document is a copy of the document `origin_key`, that one's vectors are copied too.
     """
     key = run(steps.create, document, is_hidden=True)
     for piece, text_zlib in enumerate(document.pieces):
@@ -186,7 +186,7 @@ def _replace(
 
 
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document. Its row goes last: after a crash, it shows that something is left."""
+    """Remove a hidden document. Its row is deleted last: after a crash, the row shows that something is left."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):

@@ -40,9 +40,9 @@ class Edition:
     chunks: int
     #: When the row was written, in milliseconds by the writer's clock.
     stamped_ms: int
-    #: Number of further rows, with more pieces of `body`.
+    #: Number of further rows, each with another piece of the compressed text.
     pieces: int
-    #: First piece of the compressed text outside of the chunks (see `packing`); empty unless just packed or read.
+    #: First piece of the compressed text between the chunks; empty in editions that `find` and `list_all` return.
     body: str = ""
     is_shown: bool = False
 
@@ -120,7 +120,7 @@ def announce(
 
 
 def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], is_shown: bool, now_ms: int) -> None:
-    """Show or hide these editions. To be shown, they must have their `body`."""
+    """Show or hide these editions, by replacing their rows. To show them, pass them with their `body`."""
     rows = [_to_row(team_id, replace(each, is_shown=is_shown, stamped_ms=now_ms)) for each in editions]
     server.upsert(server.collections.documents, rows)
 
@@ -128,7 +128,7 @@ def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], i
 def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) -> None:
     """Remove editions that searches don't see.
 
-    Their rows in the documents' collection go last: after a crash, they show that others are left.
+    Their rows in the collection of documents are deleted last: after a crash, they show which editions to remove.
     """
     if not editions:
         return
@@ -147,7 +147,7 @@ def remove_team(server: MilvusServer, team_id: str) -> None:
 
 
 def read_pieces(server: MilvusServer, team_id: str, edition: Edition) -> list[str]:
-    """Read all pieces of an edition's text outside of its chunks, in order."""
+    """Read all pieces of the compressed text between an edition's chunks, in order."""
     wanted = every(equals("team_id", team_id), equals("edition", edition.edition))
     rows = server.query(server.collections.documents, wanted, ("piece", "body"))
     return [row["body"] for row in sorted(rows, key=lambda row: int(row["piece"]))]

@@ -82,7 +82,7 @@ def count_missing(
     )
     total = server.count(server.collections.chunks, scope, deadline_s=deadline_s)
     of_model = every(scope, equals("model", model))
-    # The model is empty until a chunk has a vector.
+    # Chunks without a vector have an empty `model`, so don't count those of the model "".
     embedded = server.count(server.collections.chunks, of_model, deadline_s=deadline_s) if model else 0
     return VectorCount(max(0, total - embedded), total)
 
@@ -104,7 +104,7 @@ def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[
     lengths = sorted({len(values) for values in current.values()})
     check_length(server, team_id, model, lengths)
     _store(server, team_id, model, current, lengths[0] // FLOAT_BYTES)
-    # Another node may have replaced an edition meanwhile; remove its new vectors.
+    # Another node may have replaced an edition meanwhile: remove the replaced edition's new vectors.
     now_shown = editions.find_shown(server, team_id, shown)
     gone = [
         each
@@ -132,7 +132,7 @@ def drop(server: MilvusServer, team_id: str, keep_model: str | None) -> None:
     """Remove the team's vectors, except those of `keep_model`. After a crash, the next call removes the rest."""
     of_team = equals("team_id", team_id)
     others = outside("model", ["", *([keep_model] if keep_model is not None else [])])
-    # Change the chunks first: no chunk may name a model without a vector.
+    # Clear `model` in the chunks' rows before deleting vectors: a chunk that names a model must have a vector.
     while rows := server.query(server.collections.chunks, every(of_team, others), CHUNK_FIELDS, limit=DROPPED_ROWS):
         server.upsert(server.collections.chunks, [_named(row, "") for row in rows])
     for collection in server.list_vector_collections():

@@ -12,11 +12,11 @@ from typing import Any, Literal
 VERSION = 1
 #: Maximum size of a text field in bytes: Milvus's limit.
 TEXT_BYTES = 65_535
-#: Maximum size in bytes of an id, and of a row's id, which joins several.
+#: Maximum size in bytes of an id, and of a row's id, which consists of several ids.
 ID_BYTES, NAME_BYTES = 256, 1024
 #: Maximum number of buckets of a document: Milvus's limit for arrays.
 MOST_BUCKETS = 4096
-#: Partitions over which the teams are distributed.
+#: Number of partitions over which the teams are distributed.
 PARTITIONS = 64
 
 FieldType = Literal["VARCHAR", "INT64", "BOOL", "ARRAY", "FLOAT_VECTOR", "SPARSE_FLOAT_VECTOR"]
@@ -30,9 +30,9 @@ class FieldSpec:
 
     name: str
     type: FieldType
-    #: More parameters, as pymilvus names them.
+    #: Further parameters of the field, as pymilvus names them.
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: Parameters of the field's index, as pymilvus names them, or None.
+    #: Parameters of the field's index, as pymilvus names them; None if the field has no index.
     index: Mapping[str, Any] | None = None
 
 
@@ -163,12 +163,12 @@ def differs(name: str, value: str) -> str:
 
 
 def among(name: str, values: Iterable[str | int]) -> str:
-    """Build a filter for rows whose field has one of these values, at least one."""
+    """Build a filter for rows whose field has one of these values. Pass at least one value."""
     return f"{name} in [{', '.join(map(_literal, values))}]"
 
 
 def outside(name: str, values: Iterable[str]) -> str:
-    """Build a filter for rows whose field has none of these values, at least one."""
+    """Build a filter for rows whose field has none of these values. Pass at least one value."""
     return f"{name} not in [{', '.join(map(_literal, values))}]"
 
 
@@ -178,7 +178,7 @@ def having_word(stem: str) -> str:
 
 
 def within_buckets(bucket_ids: Iterable[str]) -> str:
-    """Build a filter for rows in one of these buckets, at least one."""
+    """Build a filter for rows in one of these buckets. Pass at least one bucket."""
     return f"array_contains_any(bucket_ids, [{', '.join(map(_literal, bucket_ids))}])"
 
 

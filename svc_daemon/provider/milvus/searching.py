@@ -51,7 +51,7 @@ from svc_daemon.provider.rankings import (
 Key = tuple[str, int]
 #: Fields of a vector's row that a search reads.
 _VECTOR_FIELDS = ("source_id", "edition", "ordinal")
-#: How often a hybrid search is tried if a document changes meanwhile.
+#: Maximum number of attempts at a hybrid search, if documents change between its keyword and its semantic search.
 ROUNDS = 3
 
 
@@ -63,7 +63,7 @@ class MilvusSearch:
     team_id: str
     query: SearchQuery
     counts: TeamCounts
-    #: Returns milliseconds, by the clock of `Edition.stamped_ms`.
+    #: Returns the time in milliseconds since 1970, as in `Edition.stamped_ms`.
     now_ms: Callable[[], int]
     #: The version of each found document that searches see, by source id.
     shown: dict[str, Edition] = field(default_factory=dict)

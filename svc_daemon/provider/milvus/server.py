@@ -72,7 +72,7 @@ class MilvusServer:
             self._call("insert", collection, data=rows_of_call)
 
     def upsert(self, collection: str, rows: Sequence[Row]) -> None:
-        """Insert rows, or replace those with the same ids. A few rows are one call."""
+        """Insert rows, or replace those with the same ids. A few rows are written in one call."""
         for rows_of_call in _cut(rows):
             self._call("upsert", collection, data=rows_of_call)
 
@@ -97,9 +97,9 @@ class MilvusServer:
         return [dict(row) for row in rows]
 
     def count(self, collection: str, wanted: str, *, is_estimate: bool = False, deadline_s: float | None = None) -> int:
-        """Count the matching rows. An estimate may miss the last few seconds.
+        """Count the matching rows. An estimate may miss the writes of the last few seconds.
 
-        An exact count takes longer, because it waits for Milvus's next tick.
+        An exact count takes longer, because it waits until Milvus has processed all earlier writes.
         """
         level = "Bounded" if is_estimate else "Strong"
         rows = self._call(
@@ -174,7 +174,7 @@ class MilvusServer:
         self._call("list_collections", deadline_s=self.clock() + CONNECT_S)
 
     def close(self) -> None:
-        """Close the connection. Call nothing afterwards."""
+        """Close the connection. No method may be called afterwards."""
         with self._lock:
             self._is_closed = True
             if self._opened is not None:

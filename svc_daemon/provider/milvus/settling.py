@@ -12,9 +12,9 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: An edition is recent for this many milliseconds. The nodes' clocks must differ by less.
+#: For this many milliseconds after it was shown, an edition is recent. The nodes' clocks must differ by less.
 RECENT_MS = 10_000
-#: How often a search is run while its documents change; then they are left out.
+#: Maximum number of times that a search is run. Documents that change even then are left out of its result.
 ROUNDS = 8
 
 #: Returns the best rows with their scores, except those of the given editions.

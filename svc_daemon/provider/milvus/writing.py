@@ -13,7 +13,7 @@ from svc_daemon.provider.milvus.packing import pack_chunks, pack_edition, unpack
 from svc_daemon.provider.milvus.schema import Row, chunk_row_id
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: How often a change is tried while other nodes change the same document.
+#: Maximum number of attempts at a change, if other nodes change the same document at the same time.
 ATTEMPTS = 8
 #: After a conflict, wait a random time up to this many seconds, times the number of tries.
 PAUSE_S = 0.1
@@ -75,7 +75,7 @@ def put(server: MilvusServer, stamps: Stamps, team_id: str, documents: Sequence[
 def set_buckets(
     server: MilvusServer, stamps: Stamps, team_id: str, source_id: str, generation: int, bucket_ids: tuple[str, ...]
 ) -> None:
-    """Set the document's buckets, if they change. Raises DocumentMissing."""
+    """Set the document's buckets; do nothing if it already has these buckets. Raises DocumentMissing."""
 
     def revise(shown: Edition) -> Edition:
         if shown.generation != generation:
@@ -89,7 +89,7 @@ def set_buckets(
 
 
 def set_title(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str, title: str) -> None:
-    """Set the document's title, if it changes. Raises DocumentMissing."""
+    """Set the document's title; do nothing if it already has this title. Raises DocumentMissing."""
     _change(server, stamps, team_id, source_id, lambda shown: replace(shown, title=title))
 
 
