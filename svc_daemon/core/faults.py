@@ -72,7 +72,7 @@ class FaultsRefused(SettingError):
 
 @dataclass(slots=True)
 class FaultPlan:
-    """The rules of a file, with the number of requests that each has met."""
+    """The rules of a file, and for each rule the number of requests that it has matched so far."""
 
     rules: tuple[FaultRule, ...]
     _met: dict[int, int] = field(default_factory=dict)

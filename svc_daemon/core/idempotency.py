@@ -31,7 +31,7 @@ class Claim:
     route: str
     #: SHA-256 of the request's content; None if the key alone identifies the request.
     fingerprint: str | None
-    #: The fingerprint as earlier releases computed it; such rows remain for some days after an upgrade.
+    #: The fingerprint as earlier releases computed it; rows with it remain for some days after an upgrade.
     former_fingerprint: str | None = None
 
 

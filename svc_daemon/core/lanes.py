@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 
 PROMPT, WAVE, SINGLE, SUSPECT = "prompt", "wave", "single", "suspect"
 LANES = (PROMPT, WAVE, SINGLE, SUSPECT)
-#: The lanes whose children read several documents.
+#: The lanes whose child processes read several documents each.
 WAVES = (PROMPT, WAVE)
-#: More sources than this, created at once, count as bulk.
+#: More sources than this, created at once, count as a bulk upload.
 FEW = 8
 
 
@@ -29,9 +29,9 @@ def choose(*, is_small: bool, together: int) -> str:
 def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int) -> list[str]:
     """Return the lanes that may start a child process now, the next one first.
 
-    The lane with the fewest children is first; of equal ones, the one whose last turn is longest ago. `at_work` counts
-    each lane's children, and `served` numbers its last turn. A lane may have `children` children; `single` and
-    `suspect` share that limit.
+    The lane with the fewest child processes is first; of equal ones, the one whose last turn is longest ago. `at_work`
+    counts each lane's child processes, and `served` has the number of its last turn. A lane may have up to `children`
+    child processes; `single` and `suspect` share that limit.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {
@@ -44,9 +44,9 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
 
 
 def fill(sizes: Collection[int], most_bytes: int) -> int:
-    """Return how many of these documents, in this order, one child may read: at least one.
+    """Return how many of these documents, in this order, one child process may read.
 
-    Several documents have at most `most_bytes` bytes together.
+    At least one; more only if they have at most `most_bytes` bytes together.
     """
     total = count = 0
     for size in sizes:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from svc_daemon.errors import StoreUnavailable
 
-#: This many files without a row are a sign of an older copy of the database; a crash leaves fewer.
+#: This many stored files without a row show that an older copy of the database was restored; a crash leaves fewer.
 MANY_FILES = 10
 #: Maximum size of a write-ahead log in normal operation.
 LOG_BYTES = 64 * 1024 * 1024

@@ -181,7 +181,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Try each document that is to be split again once."""
+        """Try once to split each document whose chunk sizes have changed."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:

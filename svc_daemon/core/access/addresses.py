@@ -82,7 +82,7 @@ class AddressPolicy:
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             return False
         if self.own is not None and port == self.own[1]:
-            # As a target, 0.0.0.0 or :: means this machine. As our own address, it means all of its addresses.
+            # As a target, 0.0.0.0 or :: means this machine. As our own address, it means all addresses of this machine.
             own = self.own[0]
             is_here = address == own or address.is_loopback or address.is_unspecified
             if is_here or (own.is_unspecified and not is_public(address)):

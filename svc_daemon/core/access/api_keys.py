@@ -10,7 +10,7 @@ A new key never grants more than the key that creates it, its maker:
     models          default: those of the maker; otherwise the maker must be allowed to use each
     expires_at      default: that of the maker; otherwise not later than the maker's
 
-A key can list and revoke itself and the keys that it could have created. For this, the expiry does not matter.
+A key can list and revoke itself and the keys that it could have created, whenever they expire.
 """
 
 import base64

@@ -15,7 +15,7 @@ from svc_daemon.core.search.ranking import coverage
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
-#: The counts are smoothed with this many imaginary sentences of average English.
+#: The counts of words are smoothed, as if there were this many more sentences of average English.
 SENTENCES = 50
 #: If the question asks for a number, the score of a sentence without one is multiplied by this.
 WITHOUT_NUMBER = 0.1

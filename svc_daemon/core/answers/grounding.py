@@ -28,15 +28,16 @@ NEAR = 0.62
 NEAR_WITH_WORDS = 0.54
 #: A passage that is chosen by its words must have at least this cosine similarity.
 NOT_FAR = 0.25
-#: Replaces `NOT_FAR` for a single sentence, since its passage is about other things too.
+#: Replaces `NOT_FAR` if a single sentence is judged, since the rest of its passage may be about other things.
 NOT_FAR_SAID = 0.1
 
 
 def is_support(coverage: float, words: int, cosine: float | None, said: float = 0.0, trust: float = 0.0) -> bool:
     """Return whether an answer may be based on a passage.
 
-    `coverage` is the share of the question that the passage covers, and `words` how many of its words. `said` is the
-    share that its best sentence covers, and `trust` the weight of `said`, 0 to 1. `cosine` is None without a vector.
+    `coverage` is the share of the question that the passage covers, and `words` the number of the question's words in
+    it. `said` is the share that its best sentence covers, and `trust` the weight of `said`, 0 to 1. `cosine` is None
+    without a vector.
     """
     spare = coverage + WORD_WORTH * min(words, MOST_WORDS) - ENOUGH
     is_covered = (1 - trust) * spare + trust * (said - ENOUGH_SAID) >= 0

@@ -61,7 +61,7 @@ def quote_of(passage: Passage, span: Span) -> str:
 def place_of(passage: Passage, span: Span) -> QuotePlace:
     """Return where a quote is in the original document.
 
-    The line range is the chunk's if its lines differ from the original's.
+    If the lines of the chunk's text differ from those of the original, the line range is that of the whole chunk.
     """
     chunk = passage.chunk
     line_start, line_end = chunk.line_start, chunk.line_end

@@ -21,11 +21,12 @@ MOST_SENTENCES = 3
 WORTHY = 0.85
 #: Replaces `WORTHY` for a sentence with a new word of the question.
 WORTHY_OF_MORE = 0.5
-#: The weight of words in the title and headings, compared to the sentence's own.
+#: The weight of words in the title and headings, compared to words in the sentence itself.
 CONTEXT_SHARE = 0.5
-#: Added if a sentence has the number or definition that is asked for; subtracted if it is a question or heading.
+#: Added to a sentence's score if it has the number or definition that the question asks for; subtracted if the sentence
+#: is a question or heading.
 HINT = 0.2
-#: How much the passage's rank lowers the score: 0 for the first passage, nearly this for the last.
+#: A sentence's score is lowered by its passage's rank: by 0 for the first passage, by nearly this for the last.
 RANK = 0.1
 #: The weight of the question's own words, compared to words of earlier questions.
 OWN = 2.0
@@ -97,7 +98,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
 
 def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
     asked = stems_of(question)
-    # A word that no passage contains has no weight.
+    # A word of the question that no passage contains has no weight.
     found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
     weights = found or dict.fromkeys(stems_of(searched), 1.0)
     weights = {stem: weight * (OWN if stem in asked else 1.0) for stem, weight in weights.items()}

@@ -50,7 +50,7 @@ class RetrievalPolicy:
 
     @property
     def goes_by_bucket(self) -> bool:
-        """Return whether sources are found only in buckets, which excludes Q&A."""
+        """Return whether only sources in buckets are retrieved, and no Q&A sources."""
         return self.scope == BUCKETS
 
     @property

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The constant of reciprocal rank fusion, 60 as in its paper. A larger one favours the first ranks less.
+#: The constant of reciprocal rank fusion, 60 as in its paper. A larger constant favours the first ranks less.
 FUSION_K = 60
 
 
@@ -60,7 +60,7 @@ def hybrid_score(covered: float, cosine: float | None) -> float:
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: Pseudo-relevance feedback reorders this many of the best passages, if there are as many.
+#: Pseudo-relevance feedback reorders this many of the best passages, if there are at least as many.
 POOL = 50
 #: Feedback takes words from this many of the best passages.
 BEST = 5

@@ -23,7 +23,7 @@ class Block:
     #: Offsets in the extracted text, in characters; the end is exclusive.
     char_start: int
     char_end: int
-    #: The headings above the block, outermost first; a heading's own block includes it.
+    #: The headings above the block, outermost first. For the block of a heading, they include the heading itself.
     headings: tuple[str, ...] = ()
     #: Page, slide or sheet, from 1; None if the format has none.
     page: int | None = None
@@ -113,7 +113,7 @@ _LINE_KINDS = frozenset({"code", "row"})
 def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk, ...]:
     """Split a document into chunks, in reading order.
 
-    No text is left out, except headings above a chunk's text.
+    No text is left out, except headings above a chunk's text, which are in the chunk's `headings`.
     """
     pieces = (
         piece for section in _sections(document.blocks) for piece in _Cutter(document.text, section, options).cut()

@@ -166,7 +166,7 @@ _SPELLINGS = {
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
 }
-#: Formats whose content is text; only the name or declared type distinguishes them.
+#: Formats whose content is text; only the file's name or declared type distinguishes these formats.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
 #: Formats whose files may begin with an HTML tag.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})

@@ -1,7 +1,8 @@
 """Porter's stemmer for English, as in SQLite's FTS5, so that all engines match the same forms of a word.
 
 M. F. Porter, An algorithm for suffix stripping, 1980. The measure of a stem is how often a vowel is followed by a
-consonant in it. Each step replaces its longest ending, if the stem before it has the required measure.
+consonant in it. Each step replaces the longest of its endings that the word has, if the stem before the ending has the
+required measure.
 """
 
 import re
@@ -41,7 +42,7 @@ _FOURTH = {
 }
 
 
-#: For each step, a pattern that finds the longest ending.
+#: For each step: a pattern that finds the longest ending, what replaces each ending, and the measure to exceed.
 _STEPS = tuple(
     (re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL), endings, least)
     for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1))

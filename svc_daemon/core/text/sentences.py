@@ -85,7 +85,7 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
         return True
     if text[stop] != ".":
         return False
-    # No abbreviation is longer, and a text may be one endless word.
+    # Search only 12 characters: no abbreviation is longer, and a text may be one endless word.
     word = _LAST_WORD.search(text, max(start, stop - 12), stop)
     if word is None:
         return False
@@ -132,7 +132,7 @@ _SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
 _SYMBOLS_EVERY = 12
 #: Text in backquotes counts as a name, not as code.
 _NAMED = re.compile(r"`[^`\n]*`")
-#: Text with fewer words and without end punctuation is a heading or a list item.
+#: Text with fewer words than this and without end punctuation is a heading or a list item.
 _FEWEST_WORDS = 6
 
 

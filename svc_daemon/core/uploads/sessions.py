@@ -126,7 +126,7 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
 def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -> None:
     """Raise `size_mismatch` if a body is too long or, without a range, not the whole file.
 
-    A body may be shorter than its range: the received bytes are kept.
+    A body may be shorter than its range: the bytes that were received are kept.
     """
     first, end = _span(asked, size_bytes)
     if body_bytes > end - first or (asked is None and body_bytes < size_bytes):

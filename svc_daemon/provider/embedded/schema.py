@@ -92,7 +92,7 @@ STATEMENTS = (
         PRIMARY KEY (document_key, bucket_id)
     ) STRICT, WITHOUT ROWID
     """,
-    # With these columns, the chunks of a bucket are added up from the index alone.
+    # Contains `chunks` too, so that a bucket's chunks can be added up without reading the table.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
     # `revision` changes with the documents, `vector_revision` only with the vectors.
     """

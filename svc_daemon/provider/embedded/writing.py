@@ -3,7 +3,7 @@
 - Small documents: one transaction writes a batch and removes what it replaces. FTS5 needs a fifth of the time that
   separate transactions would take.
 - Large documents: written hidden, in slices with a transaction each, so that other writes can run in between. Then one
-  step makes the document visible and hides the one that it replaces, which is removed.
+  step makes the document visible and hides the one that it replaces, which is then removed.
 - A changed bucket or title: a copy of the document, with its vectors, replaces the original.
 - After a crash, hidden documents are removed when the file is next opened.
 """

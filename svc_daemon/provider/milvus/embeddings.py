@@ -82,7 +82,7 @@ def count_missing(
     )
     total = server.count(server.collections.chunks, scope, deadline_s=deadline_s)
     of_model = every(scope, equals("model", model))
-    # Chunks without a vector have an empty `model`, so don't count those of the model "".
+    # In the rows of chunks without a vector, `model` is empty, so these rows must not be counted for an empty `model`.
     embedded = server.count(server.collections.chunks, of_model, deadline_s=deadline_s) if model else 0
     return VectorCount(max(0, total - embedded), total)
 

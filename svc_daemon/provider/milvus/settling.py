@@ -14,7 +14,7 @@ from svc_daemon.provider.milvus.server import MilvusServer
 
 #: For this many milliseconds after it was shown, an edition is recent. The nodes' clocks must differ by less.
 RECENT_MS = 10_000
-#: Maximum number of times that a search is run. Documents that change even then are left out of its result.
+#: Maximum number of times that a search is run. Documents that still change in the last run are left out of its result.
 ROUNDS = 8
 
 #: Returns the best rows with their scores, except those of the given editions.
