@@ -79,7 +79,7 @@ class AnswerOutcome:
 
     @property
     def sources(self) -> list[Cited]:
-        """Return the first mark of each citation number, sorted by number."""
+        """Return the first citation mark of each number, sorted by number."""
         first: dict[int, Cited] = {}
         for each in self.cited:
             first.setdefault(each.citation.number, each)
@@ -95,7 +95,7 @@ Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     """Answer from the sources that the key may read and the agent retrieves.
 
-    Raises the errors of a search, `answer_failed` and `answer_timeout`, even between pieces.
+    Raises the errors of a search, and `answer_failed` or `answer_timeout`, even after some pieces were sent.
     """
     query = sharpen(ask.turns, context.limits.query_characters)
     buckets = None if ask.buckets is None else list(ask.buckets)
@@ -136,7 +136,7 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
-    """Return the passages that reach the policy's score threshold or, if it has none, can support an answer."""
+    """Return the hits and passages that reach the policy's threshold or, without a threshold, can support an answer."""
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
     asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)

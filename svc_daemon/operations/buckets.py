@@ -125,7 +125,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
             return view_bucket(found, take_census(connection, found.id))
-        # Use the stored row, because the transaction may run again after another change.
+        # Start from the row as stored now, because the transaction may run again after another request's change.
         fields = sent | ({} if change.chunking is None else {"chunking": _change_chunking(found, sent["chunking"])})
         changed = replace(found, **fields, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)

@@ -280,4 +280,4 @@ async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
-        # The request that finalizes this session will find the bucket deleted, and end it.
+        # Another request is finalizing the session. It will find the bucket deleted, and end the session.

@@ -50,7 +50,7 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
 
 
 async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> tuple[str, list[str]]:
-    """Remove the source from this bucket. Returns the ids of this bucket and of its other buckets."""
+    """Remove the source from this bucket. Returns the bucket's id, and the ids of the source's other buckets."""
 
     def work(connection: Connection) -> tuple[str, list[str]]:
         found = get_reachable_bucket(connection, key, bucket)
@@ -73,7 +73,7 @@ def leave_bucket(
 ) -> None:
     """Remove the source from the bucket, and schedule the update of the index.
 
-    If the source waited only for this bucket, it is ready now, and `source.ready` is recorded.
+    If only this bucket kept the source from being ready, it is ready now, and `source.ready` is recorded.
     """
     was_active = delete_membership(connection, source.id, bucket_id) in (readiness.ACTIVE, None)
     create_detachment(connection, source.team_id, source.id)
@@ -87,7 +87,7 @@ def leave_bucket(
     if not left.in_maintenance:
         record_outcomes(connection, context, [left])
     else:
-        # A sync after the index's rebuild writes the buckets and records the event.
+        # The index is being rebuilt. A sync afterwards writes the buckets and records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 

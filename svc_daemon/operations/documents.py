@@ -15,13 +15,13 @@ from svc_daemon.store.sources import SourceRow, list_titles
 class IndexEntry:
     """What the index has of a document after `put`.
 
-    The index keeps its own version (generation) if that is later.
+    The index keeps its own version (generation) unless the new one is later.
     """
 
     title: str
-    #: The document's buckets in the index; None if the index lacks the generation that was put.
+    #: The document's buckets in the index; None if the index has another generation than the one put.
     bucket_ids: Sequence[str] | None
-    #: The later generation that the index kept; None if it stored the new one.
+    #: The generation that the index already had and kept; None if it stored the new one.
     kept_generation: int | None = None
 
     def is_current(self, source: SourceRow) -> bool:
@@ -54,7 +54,7 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     source_ids = [source.id for source, _ in documents]
     titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     entries = []
-    # Calls of an index on a server are slow, so read only documents that may differ.
+    # Calls to an index on a server are slow, so read back only documents that it may not have stored.
     for source, _ in documents:
         title = titles.get(source.id, source.title)
         if source.id in titles and (title != source.title or source.id in kept):

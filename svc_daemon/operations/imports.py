@@ -43,7 +43,7 @@ async def fetch(context: Context, kind: str, url: str, staged: StagedBytes) -> F
     Raises `url_fetch_blocked` if the fetch policy refuses the URL, `url_fetch_failed` for a file,
     `website_analysis_failed` for a page, `file_too_large`, `empty_file` and `storage_full`.
     """
-    # Never NotModified, because no validators are sent.
+    # Never NotModified: without validators (an ETag or a date), the host always sends the content.
     return cast("Fetched", await refetch(context, kind, url, staged, None))
 
 

@@ -6,7 +6,7 @@ invalid, and the worker's later steps change nothing.
 Completing a task makes its source `active`, and usually ready. The sync worker must update the index first if
 
 - the source has joined or left a bucket, or its title has changed, since the claim;
-- a detachment is pending, which may be writing older values;
+- an earlier update of the index (a detachment) is pending, and may be writing older values;
 - the index is being rebuilt.
 """
 
@@ -133,7 +133,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
     sources = find_sources(connection, team_id, source_ids)
     for source_id in sources.keys() & {task.source_id for task in tasks if task.token > 1}:
-        # Under the old generation, the index would keep the earlier attempt's text.
+        # An earlier attempt may have stored its text, which the index replaces only if the generation is higher.
         retried = sources[source_id]
         sources[source_id] = replace(retried, generation=retried.generation + 1)
         update_state(connection, sources[source_id])
@@ -182,7 +182,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Returns the documents whose task was lost, ids of ready sources, and events to set."""
+    """Complete the tasks. Returns documents whose task is no longer held, ids of ready sources, and events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources = find_again(connection, team_id, [document.claim.source for document in documents])
@@ -201,7 +201,7 @@ def _complete(
         update_state(connection, active[source.id])
         is_current = document.entry.is_current(source)
         if not is_current:
-            # The index may have an old title, or a bucket that the source has left.
+            # Schedule an update of the index, whose title or buckets are not those of the source.
             create_detachment(connection, team_id, source.id)
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)
@@ -243,7 +243,7 @@ def _make_ready(
 
 
 async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
-    """Queue documents again that the index did not store because it has a later generation.
+    """Queue documents again that the index did not store because it already has a later generation of them.
 
     This happens after an older state database was restored. No attempt is counted.
     """
@@ -251,7 +251,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
     def work(connection: Connection) -> None:
         for document in documents:
             if (source := _held_source(connection, document.claim)) is not None:
-                # The next claim adds one, so that the index replaces its text.
+                # The next claim raises the generation above that of the index, so that the index then stores the text.
                 kept = max(document.entry.kept_generation or 0, source.generation)
                 update_state(connection, replace(source, generation=kept))
                 put_back(connection, context, document.claim.task)

@@ -160,10 +160,10 @@ def add_sources(connection: Connection, context: Context, sources: Sequence[Sour
         if source.replaces is None:
             continue
         _insert(connection, context, [source], len(sources))
-        # Another unfinished source may replace the same source; the new one takes its place too.
+        # Another unfinished source may replace the same source; the new one takes that one's place too.
         for other in list_replacing(connection, source.team_id, source.replaces):
             if other.id != source.id and set(other.places) & set(source.places):
-                # In its other buckets, the older one no longer replaces anything.
+                # `other` leaves the new source's buckets. Where it stays, it no longer replaces anything.
                 update_state(connection, replace(other, replaces=None))
                 give_places(connection, context, other, source.places, source.id)
 

@@ -59,7 +59,7 @@ def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.
 
 
 async def create_new_key(context: Context, request: Repeatable, fields: wire.KeyCreate) -> Outcome:
-    """Create a key. Only the first response has its text, not those to repeated requests."""
+    """Create a key. Its text is only in the first response, not in those to repeated requests."""
 
     def work(connection: Connection) -> Outcome:
         minted = plan_key(connection, context.ids, request.key, fields)

@@ -68,7 +68,7 @@ T = TypeVar("T")
 
 #: Number of documents read, or of rows written, in one step.
 PAGE_ROWS = 500
-#: The column with a lease's end, by a clock that the target does not have.
+#: The column with the time when a lease ends. The target's clock differs, so the move ends all leases.
 LEASE = "lease_until_s"
 FACTS = "facts"
 EVENTS = "events"
@@ -89,7 +89,7 @@ class MoveRefused(Exception):
 
 
 class BytesDamaged(MoveRefused):
-    """Some bytes of the source are missing or wrong. The source was not changed."""
+    """Some bytes of the installation to move are missing or wrong. The installation is unchanged, and can be served."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(
@@ -150,9 +150,9 @@ async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report
 
 
 async def cancel_move(source: Place) -> Departure:
-    """Remove the source's mark, so that it can be served again.
+    """Delete the departure, the mark that keeps the source from being served.
 
-    Returns the mark; raises MoveRefused if there is none.
+    Returns the departure; raises MoveRefused if there is none.
     """
     departure = await _read(source, find_departure)
     if departure is None:
@@ -162,7 +162,7 @@ async def cancel_move(source: Place) -> Departure:
 
 
 async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure, Arrival | None]:
-    """Mark both sides, and return both marks. The target's is None if the move is complete there."""
+    """Write the move's mark at both sides, and return both. The target's is None if the move is already complete."""
     await _read(source, _get_installation_id)
     departure, arrival = await _read(source, find_departure), await _read(target, find_arrival)
     if departure is not None and await _read(target, find_arrived) == departure.move_id:
@@ -181,13 +181,13 @@ async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure,
         installation_id = await _read(source, _get_installation_id)
         arrival = Arrival(move_id=departure.move_id, installation_id=installation_id)
         await _write(target, partial(_arrive, arrival=arrival))
-        # The source may have received more bytes for them since.
+        # Delete session bytes that an earlier move has copied, because the source may have received more since.
         await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
     return departure, arrival
 
 
 async def _check_target(source: Place, target: Place, arrival: Arrival | None) -> None:
-    """Raise MoveRefused unless the target is empty, or has a part of the same installation."""
+    """Raise MoveRefused unless the target is empty, or an unfinished move has copied a part of the source to it."""
     if arrival is not None:
         if arrival.installation_id != await _read(source, _get_installation_id):
             raise MoveRefused(f"{target.name} has a part of another installation, whose move was not finished.")
@@ -202,7 +202,7 @@ async def _check_unused(source: Place) -> None:
     try:
         await asyncio.to_thread(source.check_unused)
     except MoveRefused:
-        # The source may change now, so a later move must copy everything again.
+        # A service may now change the source, so the next move must copy everything again.
         await _write(source, delete_departure)
         raise
 
@@ -216,7 +216,7 @@ def _get_installation_id(connection: Connection) -> str:
 
 
 def _arrive(connection: Connection, *, arrival: Arrival) -> None:
-    """Set the target's mark, and delete the rows that an earlier move has copied."""
+    """Put the arrival into the target's database, and delete the rows that an earlier move has copied."""
     if find_fact(connection, INSTALLATION_ID) is not None:
         raise MoveRefused("A service was started on the target in the meantime.")
     for table in reversed(list_tables()):
@@ -294,7 +294,7 @@ async def _copy_session(source: Place, target: Place, session_id: str, size_byte
 
 
 async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: MoveReport) -> Arrival:
-    """Copy the rows of all tables except `facts`. Returns the target's final mark."""
+    """Copy the rows of all tables except `facts`. Returns the arrival, which names the last row copied."""
     tables = [
         replace(table, key=("turn", EVENT_NUMBER)) if table.name == EVENTS else table
         for table in list_tables()
@@ -334,7 +334,7 @@ async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids)
         for name, value in kept.items():
             put_fact(connection, name, value)
         for team_id in teams.list_team_ids(connection):
-            # A rebuild that the source has begun would skip clearing the index here.
+            # Cancel the source's open rebuild: it may have cleared the source's index, and would not clear this one.
             begun = tasks.find_open_rebuild(connection, team_id)
             if begun is not None:
                 tasks.cancel_task(connection, begun.id, to_text(make_ids.now()))

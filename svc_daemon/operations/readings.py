@@ -109,7 +109,7 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
 async def _find_cause(context: Context, reading: SourceReading, missing: FileNotFoundError) -> Exception:
     """Return an error for lost bytes, or `missing` if another file is missing.
 
-    Lost bytes fail the source for good; a broken installation must not.
+    Lost bytes make the source fail for good. A broken installation, which lacks another file, must not do that.
     """
     if await context.blobs.blob(reading.source.blob_name).find() is not None:
         return missing

@@ -203,7 +203,7 @@ async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[Source
 
 
 async def requeue_document(context: Context, reading: SourceReading) -> None:
-    """Queue a document that can't be read for indexing, with all its attempts."""
+    """Queue a new indexing task, with the full number of attempts, for a document that the rebuild can't read."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -290,7 +290,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """Record that the index has the new chunks. If the chunk sizes have changed again, the mark stays."""
+    """Record that the index has the new chunks. The source stays marked if the chunk sizes have changed again."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)

@@ -36,7 +36,7 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
     staged = context.blobs.stage()
-    # If the stored bytes are lost, the whole content is needed.
+    # If the stored bytes are lost, fetch the content even if it has not changed.
     has_bytes = await context.blobs.blob(source.blob_name).find() is not None
     try:
         known = source.fetched if has_bytes else None

@@ -197,7 +197,7 @@ async def _repair_source(context: Context, problem: Problem) -> None:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
             case Repair.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
-                # A queued source is synced after indexing.
+                # Sources that aren't active are synced after they are indexed.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
             case Repair.UPDATE_INDEX, SourceRow():

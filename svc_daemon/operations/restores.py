@@ -9,7 +9,7 @@ from svc_daemon.wire.restores import RestoreMark
 
 #: Row of the table `facts`: the time of the last restore.
 RESTORED_AT = "restored_at"
-#: The time, shifted left by this many bits, exceeds all earlier revisions.
+#: A restore sets revisions to the time in seconds, shifted left by this many bits, which exceeds all earlier ones.
 REVISION_BITS = 20
 
 

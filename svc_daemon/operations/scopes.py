@@ -27,11 +27,11 @@ from svc_daemon.wire.searches import SearchRequest
 class SearchScope:
     """What a search covers: some buckets, and all or some of the sources in them."""
 
-    #: Whether the search is limited to buckets, which leaves out questions and answers.
+    #: Whether the search is limited to certain buckets. Such a search finds no Q&A sources.
     goes_by_bucket: bool
     #: Whether sources in no bucket are found too.
     takes_unplaced: bool
-    #: Slugs of named buckets that the agent does not search.
+    #: Slugs of the buckets that the request names but the agent does not search.
     left_out: tuple[str, ...]
     #: Each bucket's revision, which increases with each change of its members.
     revisions: dict[str, int]
@@ -45,7 +45,7 @@ class SearchScope:
 
     @property
     def has_bucket(self) -> bool:
-        """Return whether the request and the key allow a bucket, even one that the policy excludes."""
+        """Return whether the request and the key allow at least one bucket, even if the policy excludes it."""
         return bool(self.revisions or self.left_out)
 
     @property
@@ -129,10 +129,10 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # Without filters and tags, the index selects the sources itself.
+    # Without filters and tags, the index needs no list of sources.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
-    # Too many sources do no harm, because each hit is checked again.
+    # Listing too many sources does no harm, because each hit is checked again after the search.
     wanted = Wanted(
         bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
         source_ids=request.source_ids,

@@ -1,7 +1,7 @@
 """Search: the index finds hits, and the state database decides which of them are valid.
 
 A hit is valid only if its source is active and in scope. So a deleted source is no longer found, even if the index
-still has it. If hits were dropped, the search may be repeated. While the index is rebuilt, searches are refused.
+still has it. If too few hits are left, the index is queried again. While the index is rebuilt, searches are refused.
 
 Without an embedding model, searches match by keyword. If the model fails, a hybrid search falls back to keywords, and a
 semantic search fails.
@@ -56,7 +56,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
     try:
         return Matching(mode, await _embed_query(context.embedding, request.query, embed_by_s))
     except EmbedFailed as error:
-        # Wake the worker, because the embedding server may have another model now.
+        # Wake the embedding worker, because the embedding server may have another model now.
         context.wakes.embedding.set()
         if context.clock.monotonic() >= deadline_s:
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -108,7 +108,7 @@ class Judged:
     """The hits of one index query, checked against the state database."""
 
     results: Results
-    #: Whether hits were dropped and a larger query would find more.
+    #: Whether too few hits are valid, and a query for more hits would find others.
     is_short: bool
     #: Whether hits were dropped because buckets or the index have changed meanwhile.
     is_overtaken: bool

@@ -154,7 +154,7 @@ def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: st
 
 
 async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> SourceRow:
-    """Add the source to another bucket; does nothing if it is already in it."""
+    """Add the source to the bucket; does nothing if the bucket already has it."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> SourceRow:
@@ -176,7 +176,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 
 
 async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
-    """Queue a failed source for indexing from its stored bytes, with all its attempts."""
+    """Queue a failed source for indexing from its stored bytes. It gets the full number of attempts again."""
 
     def work(connection: Connection) -> SourceRow:
         source = get_reachable_source(connection, key, source_id)

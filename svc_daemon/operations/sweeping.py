@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of rows per commit.
 STEP_LIMIT = 100
-#: Age in seconds at which files of ended upload sessions are deleted. No request takes that long.
+#: Age in seconds at which bytes of ended upload sessions are deleted. By then, no request is still sending them.
 PART_AGE_S = 86400
 
 
@@ -90,7 +90,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
     if not isinstance(stores, SweptStores):
         return None
     page = await stores.list_page(after)
-    # Bytes are stored before their row, and a restored state may name old blobs.
+    # Keep newer objects: their row may not be committed yet, or a state restored from a backup may name them.
     blobs_before = from_text(context.clock.timestamp(-86400 * context.limits.set_aside_days))
     parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
@@ -107,7 +107,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """Make retries due now that are too far ahead because the clock was set back. Returns how many."""
+    """Make retries due now whose time is too far ahead because the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
@@ -134,7 +134,8 @@ async def recall_far_pauses(context: Context) -> int:
 async def rebuild_lost(context: Context) -> int:
     """Queue the rebuild of each index that is missing, damaged or of another release. Returns how many.
 
-    A single daemon calls this before it serves requests, so that it shows no source of such an index as ready.
+    A daemon outside a cluster calls this before it serves requests, so that no source of such an index is shown as
+    ready.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -184,7 +185,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     if orphans:
-        # If bytes have no source, their document is the only description left, so keep it.
+        # Keep documents whose bytes are still stored, because nothing else describes these bytes.
         orphans -= await context.blobs.find_stored(orphans)
         orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.asides.list_names)}
     for source_id in orphans:
@@ -228,13 +229,13 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
         return 0
     if generation in source.generations:
         return 0
-    # A restored state may be older than the index, and the index keeps the higher generation.
+    # The new generation must exceed the index's, which is higher if an older state was restored.
     requeue(connection, context, replace(source, generation=max(source.generation, generation or 0)))
     return 1
 
 
 def _clear_index(context: Context, stone: Tombstone) -> Exception | None:
-    """Delete one source's index rows. Returns an error, so that the other sources are processed."""
+    """Delete one source's index rows. Returns an error instead of raising it, so that the others are processed."""
     try:
         context.provider.delete_document(stone.team_id, stone.source_id)
     except ProviderError as error:

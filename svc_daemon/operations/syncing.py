@@ -51,7 +51,7 @@ class Sync:
 
 
 async def claim_syncs(context: Context) -> list[Sync]:
-    """Claim the memberships whose bucket or title must be written to the index."""
+    """Claim the memberships that are due for a sync, which writes the source's buckets and title to the index."""
     now = context.clock.timestamp()
     lease_until_s = lease_end_s(context)
 
@@ -217,7 +217,7 @@ def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> 
 
 
 async def _update_index(context: Context, detachment: Detachment) -> _Words | None:
-    """Write the source's title and buckets to the index. Returns them, or None if the index failed."""
+    """Write the source's title and buckets to the index. Returns both, or None if the index failed."""
     team_id, source_id = detachment.team_id, detachment.source_id
     source = context.read(lambda connection: _find(connection, detachment))
     words = _words(source)

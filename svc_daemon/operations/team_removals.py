@@ -88,7 +88,7 @@ def is_removing(context: Context, task: TaskRow) -> bool:
 async def remove_contents(context: Context, team_id: str) -> bool:
     """Cancel the team's upload sessions and delete its sources.
 
-    Returns whether some are left, because they are in use.
+    Returns whether something of the team is still in use.
     """
     gone, after_id = NotFound(ErrorCode.NOT_FOUND, "The team was removed.").as_error(), ""
     while found := context.read(
@@ -112,7 +112,7 @@ async def remove_contents(context: Context, team_id: str) -> bool:
 
 
 async def _cancel_rebuild(context: Context, team_id: str) -> bool:
-    """Cancel a queued rebuild, which might never succeed. Returns whether nothing else is left."""
+    """Cancel the team's queued rebuild, which might never succeed. Returns whether the team is then unused."""
 
     def work(connection: Connection) -> bool:
         rebuild = tasks.find_open_rebuild(connection, team_id)
@@ -125,13 +125,13 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 
 async def remove_index(context: Context, team_id: str) -> None:
-    """Delete the set-aside files that only this index describes, then the index."""
+    """Delete the files moved aside that are in the team's index, then the index."""
     names = await asyncio.to_thread(context.asides.list_names)
     if names:
         try:
             listed = await asyncio.to_thread(lambda: list(context.provider.list_documents(team_id)))
         except IndexDamaged:
-            # A damaged index doesn't show which files are the team's. They are deleted when old.
+            # A damaged index doesn't show which files are the team's. They are deleted after some days anyway.
             listed = []
         known = {document.source_id for document in listed}
         await asyncio.to_thread(context.asides.remove, [name for name in names if ids.source_of(name) in known])
@@ -142,10 +142,10 @@ async def remove_index(context: Context, team_id: str) -> None:
 async def remove_rows(context: Context, task: TaskRow) -> None:
     """Remove the bytes of the deleted sources, then all rows of the team.
 
-    Stops if something is left; the worker then repeats all steps.
+    Stops if the team is in use again, or if some bytes could not be removed; the worker then repeats all steps.
     """
     await clean_tombstones(context)
-    # Delete the bytes of ended sessions before the rows, their only reference.
+    # Delete the bytes of ended sessions before the sessions' rows, because only these refer to the bytes.
     parts = await asyncio.to_thread(context.parts.list_ids)
     if context.read(partial(store.is_busy, team_id=task.team_id)):
         return

@@ -20,7 +20,7 @@ from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: An operation in one transaction, for the running daemon and for offline commands.
+#: An operation of the operator, in one transaction of the running daemon or of an offline command.
 Verb = Callable[[Connection, Ids], BaseModel]
 
 

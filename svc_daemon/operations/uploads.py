@@ -28,7 +28,7 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Smallest extension of a session, as a share of its idle time.
+#: Extend a session only by at least this share of its idle time, so that few requests write to the database.
 EXTEND_STEP = 1 / 60
 #: Maximum number of sessions that expire in one transaction.
 EXPIRED_PER_STEP = 100
@@ -118,7 +118,7 @@ async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
 
 
 def lifetime(context: Context) -> tuple[str, str]:
-    """Return when a new session expires without bytes, and when at the latest."""
+    """Return when a new session expires if no bytes arrive, and when it expires at the latest."""
     idle_s, life_s = context.limits.session_idle_seconds, context.limits.session_seconds
     return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
@@ -129,7 +129,7 @@ def upload_token(context: Context, upload: UploadRow) -> str:
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """Return an upload session of this bucket; raises NotFound. To finalize, the bucket must be active."""
+    """Return an upload session of this bucket; raises NotFound. If `to_finalize` is set, the bucket must be active."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -225,13 +225,13 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire all upload sessions past their expiry, and delete their bytes. Returns how many were past it."""
+    """Expire the upload sessions whose time is over, and delete their bytes. Returns how many there were."""
     now = context.clock.timestamp()
     by_lock = {session_lock(each): each for each in context.read(lambda c: store.list_expired_ids(c, now))}
     locks = list(by_lock)
 
     def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
-        # A repeated create request may have renewed it meanwhile.
+        # Leave out sessions that a repeated create request has renewed meanwhile.
         expired = [by_lock[lock] for lock in held if store.expire_upload(connection, by_lock[lock], now)]
         for upload in store.get_uploads(connection, expired):
             end_batches(connection, context, upload.team_id, [upload.batch_id])

@@ -63,10 +63,10 @@ async def record_usage(context: Context) -> None:
 
 def _total(context: Context, period: Period) -> int:
     totals = context.tallies.totals
-    # Other nodes may have written answers since.
+    # In a cluster, read the stored count each time, because other nodes add to it.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Never decrease the count: answers being written are in neither number.
+        # Keep the old total if it is higher: answers that are just being recorded are in neither of the new numbers.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

@@ -44,7 +44,7 @@ LENGTH_TOLERANCE = 1e-3
 FLOAT_BYTES = 4
 #: How many offered vectors of a batch the model computes too, to compare them.
 SAMPLES = 4
-#: Maximum dimensions of an offered vector while the model's own number is unknown.
+#: Maximum dimension of an offered vector while the model's dimension is unknown.
 MOST_DIMENSIONS = 8192
 #: Age in seconds at which offers are deleted.
 OFFER_AGE_S = 86_400
@@ -125,7 +125,7 @@ class OfferedBatch:
     def add_to(self, computed: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         """Return the computed vectors, and the offered ones if all samples are right.
 
-        Offered vectors replace computed ones of samples, which may be rounded differently.
+        For samples, this returns the offered vectors; the computed ones may be rounded differently.
         """
         mine = dict(computed)
         is_checked = self.samples <= mine.keys() and not self.find_wrong(computed)
@@ -136,7 +136,7 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
     """Find the vectors offered for these chunks, and choose some at random for checking."""
     passages = [_passage_of(chunk) for chunk in chunks]
     offered = context.read(lambda connection: store.find_offers(connection, team_id, embedder.model, passages))
-    # Check the offers again, because the model may have been unknown before.
+    # Check the vectors again: when they were offered, the model's dimension may have been unknown.
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}
@@ -147,7 +147,7 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
 async def finish_offers(
     context: Context, team_id: str, chunks: Sequence[ChunkText], early: Sequence[PassageText], wrong: Sequence[str]
 ) -> list[PassageText]:
-    """Delete the offers for these chunks' texts that no other passage needs.
+    """Delete the offers for these chunks' texts, except those that other passages still need.
 
     If `wrong` is not empty, all offers for these texts are deleted. Returns the passages whose sources aren't active
     yet, so that their offers are kept: pass them as `early` to the next call.

@@ -54,7 +54,7 @@ class Inspection:
     index: Inspector | None
     #: Size of the state database's write-ahead log; 0 for a database server.
     log_bytes: int = 0
-    #: Whether other nodes and installations may use the same servers.
+    #: Whether the stores are on servers, which other nodes and installations may use too.
     is_shared: bool = False
 
 
@@ -65,7 +65,7 @@ class InstallationFindings:
     problems: list[Problem]
     #: How many objects of each kind were checked.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
-    #: Stored bytes without a row that no index can restore. They are deleted after some days.
+    #: Stored bytes that have no row and that no index assigns to a source. They are deleted after some days.
     aside: list[StoredBytes] = field(default_factory=list)
 
 
@@ -130,9 +130,9 @@ def _pages(inspection: Inspection, team_id: str) -> Iterator[list[SourceRow]]:
 def _check_blobs(
     inspection: Inspection, findings: InstallationFindings, unowned: dict[str, StoredBytes], *, read_data: bool
 ) -> dict[str, list[StoredBytes]]:
-    """Check the stored blobs.
+    """Check the blob of each source. Returns the stored blobs without a row.
 
-    Returns those without a row, by the source id in their name, or by the whole name.
+    They are keyed by the source id in their name or, if it has none, by the whole name.
     """
     hash_of = inspection.bytes.hash if read_data else None
     with ThreadPoolExecutor(inspection.bytes.readers) as readers:
@@ -146,7 +146,7 @@ def _check_blobs(
             # Threads only help if the bytes are read.
             for found in map(check, page, stored) if hash_of is None else readers.map(check, page, stored):
                 findings.problems.extend(found)
-    # The service itself removes deleted blobs, and moves bytes of open uploads back.
+    # These are no problem: the service removes blobs of deleted sources, and gives open uploads their bytes back.
     for name in unowned.keys() & (
         inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(uploads.list_open_ids)
     ):
@@ -228,7 +228,7 @@ def _check_team(
         return
     documents: Mapping[str, InspectedDocument] = index.list_documents(team.id)
     if broken or team.is_foreign:
-        # Until it is rebuilt, only the index can assign bytes without a row.
+        # Use a damaged or foreign index only to find the sources of bytes without a row.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
     # Read these in one snapshot, so that they are consistent.
@@ -272,7 +272,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
         yield Problem("I6", message, Repair.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # During rechunking, the index gets the new chunks before the row does.
+    # During rechunking, the index has the new chunks before the source's row counts them.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", message, Repair.QUEUE_SOURCE, _about(source))

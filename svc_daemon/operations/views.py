@@ -1,6 +1,6 @@
 """Converts stored rows to their API form.
 
-This is not part of `api`, because operations store such responses.
+This is not part of `api`, because operations store the API forms as responses to repeated requests.
 """
 
 from dataclasses import replace

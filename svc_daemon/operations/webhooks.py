@@ -46,7 +46,7 @@ class Secrets:
     current: str
     #: The previous secret while it is valid; otherwise None.
     previous: str | None
-    #: Until then, calls are signed with both secrets.
+    #: Until this time, calls are signed with both secrets.
     previous_expires_at: str | None
     #: When the secret was last changed; None if never.
     rotated_at: str | None

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 #: Longest sleep of a cluster's workers in seconds, because notices may get lost.
 LOOK_S = 10.0
-#: How long a node collects names of workers for one notice, in seconds.
+#: How many seconds a node waits for further wake-ups, to send them in one notice.
 GATHER_S = 0.005
 #: Maximum number of lock keys in a notice, which can have at most 8,000 bytes.
 NOTICE_KEYS = 300
@@ -86,7 +86,7 @@ class Cluster:
 
     locks: SharedLocks
     rate_limits: SharedRateLimits
-    #: The current time of the clock that all nodes share, in seconds.
+    #: Returns the current time of the clock that all nodes share, in seconds.
     now_s: Callable[[], float]
 
     def share(self, context: Context) -> Context:

@@ -33,7 +33,7 @@ class Gates:
                 self._no_uploads.set()
 
     async def let_uploads_go_first(self) -> None:
-        """Wait until no upload is being stored, for a limited time."""
+        """Wait until no upload is being stored, but at most `UPLOADS_TURN_S`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(UPLOADS_TURN_S):
                 await self._no_uploads.wait()

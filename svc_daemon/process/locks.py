@@ -17,11 +17,11 @@ from svc_daemon.wire.codes import ErrorCode
 
 T = TypeVar("T")
 
-#: How long a new request waits for the request that holds its session, in seconds.
+#: How many seconds a request waits for interrupted requests to free their locks.
 TAKEOVER_S = 2.0
-#: An interrupted request still receives until its client is silent for this many seconds.
+#: An interrupted request ends when no bytes have arrived from its client for this many seconds.
 QUIET_S = 0.05
-#: How long an interrupted request still receives at most, in seconds.
+#: An interrupted request ends this many seconds after the interruption, even if bytes are still arriving.
 LAST_BYTES_S = 1.0
 
 
@@ -80,7 +80,7 @@ class Hold:
             yield chunk
 
     def ask_to_go(self) -> None:
-        """Ask the request to end, which it does in `arriving`."""
+        """Ask the request that holds the locks to end. `arriving` then raises `request_in_progress`."""
         if self._asked_s is None:
             self._asked_s = asyncio.get_running_loop().time()
             self._limit_wait()
@@ -110,7 +110,7 @@ class LocalLocks:
             yield hold
 
     def ask_to_go(self, names: Iterable[str]) -> None:
-        """Ask the holders of these locks to end."""
+        """Ask the requests that hold these locks to end."""
         for name in names:
             if name in self._holders:
                 self._holders[name].ask_to_go()

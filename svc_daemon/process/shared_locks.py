@@ -29,11 +29,11 @@ class SharedLocks:
     """Locks shared by all nodes of an installation. Use them only on the event loop."""
 
     def __init__(self, session: "LockSession", ask: Callable[[Sequence[int]], None]) -> None:
-        """`ask` sends other nodes the keys of locks that their requests should let go."""
+        """`ask` sends other nodes the keys of the locks that their requests must free."""
         self._session = session
         self._ask = ask
         self._local = LocalLocks()
-        #: Names of the locks that this node holds on the server, by key.
+        #: Names of the locks that this node holds on the database server, each by its key (see `key_of`).
         self._taken: dict[int, str] = {}
 
     @asynccontextmanager

@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two checks during a shortage.
 LOOK_S = 1.0
-#: First and longest delay in seconds after a failure without a detected shortage; it doubles each time.
+#: First and longest pause in seconds after work has failed. While work keeps failing, the pause doubles.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 #: A shortage ends when no work has failed because of it for this many seconds.
 QUIET_S = 5.0
-#: What a check allocates and releases again. Reading any document needs more.
+#: How much of each resource a check allocates, and then releases. Reading any document needs more.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How often work may fail for a shortage that no check finds, before attempts count.
+#: How often the same work may fail although no check finds a shortage. Later failures count as attempts.
 MOST_ALONE = 5
 
 

@@ -44,11 +44,11 @@ class Traces:
         return None
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
-        """Make `current` return the same trace when `work` runs in another thread."""
+        """Return `work` bound to the current trace, because it will run in another thread."""
         return work
 
     def record_task(self, task: TaskRow, ended_at: datetime, error: str | None = None) -> None:
-        """Record a finished task, and the time that it was queued."""
+        """Record how long a finished task waited in the queue, and how long it ran."""
 
     def close(self) -> None:
         """Export the recorded spans that weren't exported yet."""

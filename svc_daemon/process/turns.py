@@ -1,6 +1,6 @@
 """Decides which lane, and which team within it, is indexed next.
 
-A lane is a queue of documents for child processes (see `core.lanes`). Use it only on the event loop.
+A lane is a queue of documents for child processes (see `core.lanes`). Use `Turns` only on the event loop.
 """
 
 from collections import Counter
@@ -10,10 +10,10 @@ from svc_daemon.core import lanes
 
 
 class Turns:
-    """Tracks the running child processes of each lane, and the last turns of lanes and teams."""
+    """Tracks how many child processes each lane is running, and when each lane and team last started one."""
 
     def __init__(self, children: int) -> None:
-        """`children` is the maximum per lane; `single` and `suspect` count as one lane."""
+        """`children` is the maximum of child processes per lane; the lanes `single` and `suspect` share it."""
         self._children = children
         self._at_work: Counter[str] = Counter()
         self._served: dict[str, int] = {}
