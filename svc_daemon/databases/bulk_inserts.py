@@ -15,12 +15,12 @@ from typing import Any
 GROUP_ROWS = 16
 #: An insert of one row: the head, the row in parentheses, and the rest.
 _INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)
-#: A quoted text or a named parameter.
+#: Matches a quoted text, which is left as it is, or a named parameter.
 _PARAMETER = re.compile(r"'[^']*'|:(\w+)")
 
 
 class _Inserted(sqlite3.Cursor):
-    """A cursor whose `rowcount` is that of all groups."""
+    """A cursor whose `rowcount` is the sum over all statements of an `executemany`."""
 
     inserted = 0
 
@@ -53,13 +53,13 @@ connect = partial(sqlite3.connect, factory=GroupingConnection)
 
 @lru_cache
 def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
-    """Turn an insert of one row into one of `GROUP_ROWS` rows. Returns it and the names of a row's parameters.
+    """Turn an insert of one row into one of `GROUP_ROWS` rows. Returns the new statement and a row's parameter names.
 
-    Returns None if it isn't an insert of one row, or has parameters after the row. The new parameters have no names. If
-    the old ones have none either, their order is kept and no names are returned.
+    Returns None if the statement isn't an insert of one row, or has parameters after the row. In the new statement, all
+    parameters are `?`. If they are `?` in the old one too, no names are returned.
     """
     match = _INSERT.fullmatch(statement)
-    # Such a parameter would have one value for the whole group.
+    # A parameter after the row has a value per row, but the new statement has room for only one.
     if match is None or "?" in match[3] or any(_PARAMETER.findall(match[3])):
         return None
     head, row, tail = match.groups()

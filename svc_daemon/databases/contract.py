@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
-#: The parameters of each run: by name, or in order.
+#: The parameters of each run, either named or positional.
 ParameterRows = Iterable[Parameters | Sequence[Any]]
 
 #: A limit for lists that must have all rows.
@@ -20,9 +20,9 @@ MOST_ROWS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class InTurn(Generic[T]):
-    """Marks work that reads what other nodes write when they do the same, such as claiming tasks.
+    """Marks work that conflicts with the same work on other nodes, such as claiming tasks.
 
-    Nodes run such work one after another. Otherwise their transactions would keep conflicting.
+    Nodes run such work one after another. Otherwise, their transactions would be rolled back again and again.
     """
 
     work: "Callable[[Connection], T]"
@@ -64,7 +64,7 @@ class Connection(Protocol):
         """Run a statement. Its parameters are written `:name`."""
 
     def executemany(self, statement: str, parameters: ParameterRows, /) -> Cursor:
-        """Run a statement for each row of parameters. Parameters in order are faster than named ones."""
+        """Run a statement for each row of parameters. Positional parameters are faster than named ones."""
 
 
 class Database(Protocol):
@@ -72,7 +72,7 @@ class Database(Protocol):
 
     #: Number of pieces of work committed so far.
     operations: int
-    #: Number of commits so far. `operations / commits` is the average group size.
+    #: Number of commits so far. `operations / commits` is the average number of pieces of work per commit.
     commits: int
     #: Total time of the commits in seconds, mostly of the disk or server.
     commits_s: float
@@ -82,10 +82,10 @@ class Database(Protocol):
         """Whether an I/O error has stopped writes."""
 
     def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
-        """Queue `work` for the writer. The future is resolved after its commit."""
+        """Queue `work` for the writer. The future is resolved after the commit of this work."""
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in the writer's transaction, and wait until it is durable."""
+        """Run `work` in the writer's transaction, and wait until its changes are durable."""
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which only reads, in one snapshot."""

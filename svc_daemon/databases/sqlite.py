@@ -32,13 +32,13 @@ from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-#: Maximum number of pieces of work per commit. The first caller waits for all.
+#: Maximum number of pieces of work per commit. Each caller waits for all of them.
 GROUP_LIMIT = 256
 #: At this many pages of 4 KB in the WAL, a checkpoint is made.
 CHECKPOINT_PAGES = 2000
 #: A checkpoint truncates the WAL file to this size.
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
-#: From this WAL size on, the writer blocks reads to reset it.
+#: From this size of the WAL on, the writer blocks reads so that it can reset the WAL.
 LOG_WAIT_BYTES = 32 * 1024 * 1024
 #: After a failed reset, try again when the WAL has grown this much.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
@@ -55,7 +55,7 @@ class _Reader:
     """A thread's read-only connection. The lock is held during each read."""
 
     connection: sqlite3.Connection
-    #: Reentrant, so that nested reads are an error, not a deadlock.
+    #: Reentrant, so that a nested read raises an error instead of waiting forever.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -73,7 +73,7 @@ class SqliteDatabase:
         self.path = path
         #: Number of pieces of work committed so far.
         self.operations = 0
-        #: Number of commits so far. `operations / commits` is the average group size.
+        #: Number of commits so far. `operations / commits` is the average number of pieces of work per commit.
         self.commits = 0
         #: Total time of the commits in seconds, mostly of the fsync.
         self.commits_s = 0.0
@@ -95,13 +95,13 @@ class SqliteDatabase:
         return self._broken is not None
 
     def submit(self, work: Work[T]) -> "Future[T]":
-        """Queue `work` for the writer. The future is resolved after its commit."""
+        """Queue `work` for the writer. The future is resolved after the commit of this work."""
         if self._broken is not None:
             raise StorageError("The database takes no writes; the service must be restarted.") from self._broken
         return self._writer.submit(work)
 
     def write(self, work: Work[T]) -> T:
-        """Run `work` in the writer thread, and wait until it is durable."""
+        """Run `work` in the writer thread, and wait until its changes are durable."""
         return self.submit(work).result()
 
     def read(self, work: Work[T]) -> T:
@@ -115,7 +115,8 @@ class SqliteDatabase:
                 try:
                     return work(reader.connection)
                 finally:
-                    # Nothing was written, and the work's own error must not be replaced.
+                    # Ignore an error of this COMMIT: a read wrote nothing, and the error of `work` must not be
+                    # replaced.
                     with suppress(sqlite3.Error):
                         if reader.connection.in_transaction:
                             reader.connection.execute("COMMIT")
@@ -151,7 +152,7 @@ class SqliteDatabase:
             self._check_readable()
             connection = open_connection(self.path)
             connection.execute("PRAGMA query_only = ON")
-            # A checkpoint writes to the main file, and only the writer may.
+            # Checkpoints write to the main file, and only the writer may make them.
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             reader = self._local.reader = _Reader(connection)
             self._readers.append(reader)
@@ -168,7 +169,7 @@ class SqliteDatabase:
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
-            # What reached the WAL may be valid after a restart.
+            # If COMMIT failed with an I/O error, the WAL may contain the whole group, which a restart would apply.
             is_unknown = is_ending and _is_named(error, "IOERR")
             self._give_up(group, _as_sqlite(error), CommitUnknown if is_unknown else StorageError)
             return
@@ -202,7 +203,7 @@ class SqliteDatabase:
         return result, None
 
     def _roll_back(self) -> None:
-        # The original error is reported. Even without the rollback, nothing is committed.
+        # Ignore an error of the rollback: the original one is reported, and nothing is committed without COMMIT.
         with suppress(sqlite3.Error, MemoryError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -251,9 +252,10 @@ def open_connection(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA {pragma}")
     # SQLite's own `lower` converts only ASCII.
     connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
-    # A file has only one writer. In PostgreSQL, each has a number.
+    # In PostgreSQL, each node's writer has a number. An SQLite file has only one writer, number 0.
     connection.create_function("writer_number", 0, lambda: 0)
-    # `seq` alone gives the order in SQLite. This is the highest `turn`, above those copied from PostgreSQL.
+    # In SQLite, `seq` alone orders new events. All get the highest `turn`, so that they follow those copied from
+    # PostgreSQL.
     connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
     connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
     return connection
@@ -261,10 +263,10 @@ def open_connection(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file that no process has open, read-only, with the WAL of a killed process.
+    """Open a file that no process has open, read-only, including the WAL that a killed process may have left.
 
     Without a WAL, the file is opened as immutable, because otherwise even a reader would create one. With a WAL, SQLite
-    must create another file. If the folder isn't writable, both are copied to a temporary folder.
+    must create a third file, `-shm`. So if the folder isn't writable, both files are copied to a temporary folder.
     """
     with ExitStack() as stack:
         # Without `mode=ro`, SQLite would create a missing file.
@@ -309,7 +311,7 @@ def copy_database(source: Path, target: Path) -> None:
     """
     try:
         with open_beside(source) as origin, closing(sqlite3.connect(target)) as copy:
-            # In one snapshot. Otherwise each commit would restart the copy.
+            # Copy one snapshot. Otherwise, each commit of another process would restart the copy.
             origin.execute("BEGIN")
             origin.execute("SELECT count(*) FROM sqlite_master").fetchone()
             copy.execute("PRAGMA synchronous = OFF")
@@ -327,14 +329,14 @@ def log_bytes(path: Path) -> int:
 def _close_reader(reader: _Reader) -> None:
     """Interrupt a thread's reads until they end, then close its connection.
 
-    If they never end, it stays open until the process ends.
+    If the reads never end, the connection stays open until the process ends.
     """
     for _ in range(BUSY_TIMEOUT_S * 20):
         if reader.lock.acquire(timeout=0.05):
             reader.connection.close()
             reader.lock.release()
             return
-        # Again and again, because an interrupt doesn't affect later statements.
+        # Interrupt in each round, because an interrupt doesn't affect statements that start later.
         reader.connection.interrupt()
 
 
@@ -353,7 +355,7 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    """Return this error or its cause if that is an SQLite error. Otherwise convert it to one."""
+    """Return the first SQLite error among this error and its causes. If there is none, convert the error to one."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__

@@ -21,7 +21,7 @@ class GroupWriter:
     """
 
     def __init__(self, name: str, commit: Callable[[Sequence[Job]], None], limit: int) -> None:
-        """`limit` is the most pieces of work per group."""
+        """`limit` is the maximum number of pieces of work per group."""
         self._commit = commit
         self._limit = limit
         self._is_closed = False
@@ -31,7 +31,7 @@ class GroupWriter:
         self._thread.start()
 
     def submit(self, work: Callable[[Any], T]) -> "Future[T]":
-        """Queue `work`. The future is resolved after its commit. Raises ShuttingDown after `close`."""
+        """Queue `work`. The future is resolved after the commit of this work. Raises ShuttingDown after `close`."""
         future: Future[T] = Future()
         with self._submit_lock:  # nothing may follow the None that stops the thread
             if self._is_closed:
@@ -52,7 +52,7 @@ class GroupWriter:
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
             waiting, last = self._gather(job)
-            # Leaves out cancelled work. The rest can no longer be cancelled.
+            # Leave out work that was cancelled. From now on, the rest can't be cancelled.
             group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
             if group:
                 self._commit(group)

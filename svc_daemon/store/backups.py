@@ -1,8 +1,8 @@
 """Backups: complete copies of a data directory, in a folder that may be on another disk.
 
 - Each is a folder named after its time, with the layout of a data directory and a `backup.json`.
-- Files that the previous backup also has are hard links to it. None link to the data directory, because damage there
-  would reach the backup.
+- Files that the previous backup also has are hard links to its files. No file is a hard link to the data directory,
+  because damage there would reach the backup.
 - A backup is made in `backup.partial`, then renamed. After an interruption, the next run continues in that folder.
 """
 
@@ -38,12 +38,12 @@ class BackupRecord:
     """The content of `backup.json`."""
 
     v: int = LAYOUT
-    #: The order of the backups, even if the clock was set back.
+    #: Greater than that of all earlier backups, even if the clock was set back.
     number: int
     installation_id: str
     #: Version of the program that made the backup.
     version: str
-    #: When the backup began. It has all changes that were acknowledged before.
+    #: When the backup began. It contains all changes that were acknowledged before this time.
     started_at: str
     finished_at: str
     sources: int
@@ -70,7 +70,7 @@ class Backup:
         if place.is_relative_to(path.parent) and all(
             _is_own(each) or place.is_relative_to(each) for each in path.parent.iterdir()
         ):
-            # The next backup would be refused, because the folder has other files.
+            # The next backup would fail, because it refuses a folder that contains other files than backups.
             raise BackupRefused(f"{place} is among the backups.", hint)
 
 
@@ -112,7 +112,7 @@ class BackupFolder:
         return sorted(map(read_backup, names), key=lambda backup: backup.record.number)
 
     def begin(self) -> None:
-        """Prepare the folder for a new backup. Blobs of an interrupted one are kept, because blobs never change."""
+        """Prepare the folder for a new backup. Blobs of an interrupted backup are kept, because blobs never change."""
         self._remove_rest()
         self.partial.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self.partial.root.iterdir():

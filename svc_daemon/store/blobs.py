@@ -122,7 +122,7 @@ class Blobs(Staging):
     def has_room(self, reserve_bytes: int) -> bool:
         """Whether the free disk space exceeds the reserve. Always true if `reserve_bytes` is 0.
 
-        The reserve is the larger of `reserve_bytes` and 2 % of the disk, of which at most 1 GB counts.
+        The reserve is `reserve_bytes` or 2 % of the disk (at most 1 GB), whichever is larger.
         """
         if not reserve_bytes:
             return True
@@ -161,7 +161,7 @@ class StagedBlob(StagedFile):
             raise
 
     def _keep(self, name: str) -> None:
-        """Rename the file, then sync it. This is safe because no row names it yet."""
+        """Rename the file, then sync it. This order is safe because no row names the blob yet."""
         file = self._spill()
         self._path.rename(self._blobs.path(name))
         os.fsync(file.fileno())
@@ -186,7 +186,7 @@ class BlobFile:
         return BlobFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        # On this thread, because switching takes longer than a small read.
+        # Read on this thread, because switching to another takes longer than a small read.
         descriptor = self._open()
         try:
             return os.pread(descriptor, most_bytes, offset_bytes)

@@ -1,7 +1,7 @@
 """Buckets: named collections of sources, with counts and a revision that grows with each change of their members.
 
 The revision is the sum of one row per node, so that nodes can change a bucket without waiting for each other. Don't
-write in a transaction that reads the sum: it would conflict with all others.
+write in a transaction that reads the sum: it would conflict with all other changes of the bucket.
 """
 
 import json
@@ -176,7 +176,7 @@ def delete_bucket(connection: Connection, bucket_id: str) -> None:
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
-    """Increment the bucket's revision after a change that its list of sources shows."""
+    """Increment the bucket's revision, after a change that is visible in its list of sources."""
     _touch(connection, "id = :id", {"id": bucket_id})
 
 

@@ -25,7 +25,7 @@ _OPPOSITES = {"ne": "eq", "nin": "in"}
 _PLAIN_KEY = re.compile(r"[\w.:/@ -]{1,200}", re.ASCII)
 #: Smaller integers are exact as floats.
 _EXACT = 2**53
-#: With more comparisons, a statement may be too deep for SQLite.
+#: With more comparisons, an expression may be nested too deeply for SQLite.
 _MOST_COMPARISONS = 100
 
 
@@ -61,7 +61,7 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
-    # One JSON text, because a row per id takes longer than the comparisons.
+    # Return the ids as one JSON text, because fetching a row per id takes longer than the comparisons.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(json.loads(listed)))
@@ -106,14 +106,14 @@ def _condition(node: Filter, values: Values) -> str:
 
 
 def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
-    """Convert a comparison to SQL. It may be NULL if the source lacks the attribute."""
+    """Convert a comparison to SQL, which may evaluate to NULL if the source lacks the attribute."""
     if kind == "in":
         if len(value) > _MOST_COMPARISONS:
             raise NotInSql
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or 'FALSE'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # Text columns: a number never matches, but SQLite would convert it to text.
+        # These columns contain texts. A number never equals a text, but SQLite would convert it to one.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "FALSE"
     if not _PLAIN_KEY.fullmatch(key):
         raise NotInSql
@@ -124,7 +124,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
     extracted = f"json_extract(s.metadata, {path})"
     if isinstance(value, str):
         return f"({found} = 'text' AND {extracted} {_OPERATORS[kind]} {bound})"
-    # With AND, PostgreSQL might cast a text that isn't a number, and fail.
+    # CASE instead of AND, because PostgreSQL may evaluate AND in any order: casting a text that isn't a number fails.
     number = f"CAST({extracted} AS DOUBLE PRECISION)"
     return f"CASE WHEN {found} IN ('integer', 'real') THEN {number} {_OPERATORS[kind]} {bound} END"
 

@@ -132,7 +132,7 @@ ROW_CHECKS = (
         "   AND d.event = CASE s.status WHEN 'failed' THEN 'source.failed' ELSE 'source.ready' END)"
         " AND (s.status = 'failed' OR s.status = 'active'"
         "   AND EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)"
-        # When a bucket is deleted, the deletion records its sources' events.
+        # Sources in a bucket that is being deleted are left out, because the deletion records their events.
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
@@ -170,7 +170,7 @@ STATES = {
 
 
 def check_file(connection: Connection) -> list[Problem]:
-    """Run SQLite's own integrity check. If it finds problems, the others can't be run."""
+    """Run SQLite's own integrity check. If it finds problems, the other checks can't be run."""
     try:
         messages = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     except sqlite3.DatabaseError as error:
@@ -214,7 +214,7 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
 
 
 def check_agents(connection: Connection) -> Iterator[Problem]:
-    """Find agents whose policy is invalid or whose row is missing. They retrieve nothing."""
+    """Find agents whose policy is invalid or whose row is missing. Such agents retrieve nothing."""
     for team_id in list_team_ids(connection):
         try:
             agents = list_agents(connection, team_id)

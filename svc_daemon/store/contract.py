@@ -98,7 +98,7 @@ class BlobStore(Protocol):
         """List the names of all blobs. Blocking."""
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether free space exceeds the reserve, which lets deletions always work."""
+        """Whether more than `reserve_bytes` of the disk are free. The reserve is kept so that deletions always work."""
 
     def try_room(self, size_bytes: int) -> None:
         """Check that there is room to receive this many bytes. Raises OSError; blocking."""
@@ -148,9 +148,9 @@ class PartStore(Protocol):
         """Delete the bytes. Idempotent."""
 
     def writer(self, items: Sequence[PackItem], first: int, end: int) -> PartWriter:
-        """Return a writer for the concatenated files' bytes from `first` up to `end` (exclusive).
+        """Return a writer for bytes `first` to `end` (exclusive) of the concatenated files.
 
-        Call `settle` for these files before.
+        Call `settle` for the sessions of these files before.
         """
 
     def list_ids(self) -> Collection[str]:
@@ -169,7 +169,7 @@ class Tally:
 class AsideStore(Protocol):
     """Stored files that were moved aside because no row names them.
 
-    They are kept for a while: a newer copy of the database may be restored.
+    They are kept for a while, because the rows of a restored database may name them.
     """
 
     #: Number of files, as last counted.
@@ -196,12 +196,12 @@ class ByteStores:
 
 @dataclass(frozen=True, slots=True)
 class SweptObject:
-    """An object of a byte store, with the ids that find its row."""
+    """An object of a byte store, with the name or id by which its row is found."""
 
     key: str
-    #: None if the object is not a blob.
+    #: Name of the blob; None if the object is not a blob.
     blob: str | None
-    #: None if the object is not part of an upload.
+    #: Id of the upload session; None if the object is not part of an upload.
     session_id: str | None
     modified_at: datetime
 

@@ -33,7 +33,7 @@ class StoredFacts(NamedTuple):
 
 @dataclass(slots=True)
 class CopyCounts:
-    """How many files were copied, and how many the target or the previous backup had already."""
+    """How many files were copied, and how many were already in the target or the previous backup (`linked`)."""
 
     copied: int = 0
     linked: int = 0
@@ -45,7 +45,7 @@ class Syncer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Opened before any write, because a later descriptor misses earlier errors.
+        # Opened before any write, because `syncfs` doesn't report write errors from before its descriptor was opened.
         self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def sync(self) -> None:
@@ -70,7 +70,7 @@ class DirectoryCopy:
     def __init__(
         self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
     ) -> None:
-        """Files that `previous` also has become hard links to it. With `read_data`, its blobs are hashed first."""
+        """Files that `previous` also has are hard-linked to its files. With `read_data`, blobs are hashed first."""
         self.counts = CopyCounts()
         self._reads_data = read_data
         self._source = source

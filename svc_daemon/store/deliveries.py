@@ -64,7 +64,7 @@ class DeliveryFilter:
     source_id: str | None = None
     #: List only deliveries about sources in these buckets.
     bucket_ids: tuple[str, ...] | None = None
-    #: List only deliveries with greater ids.
+    #: List only deliveries with ids greater than this.
     after: str = ""
     limit: int = MOST_ROWS
 

@@ -43,7 +43,7 @@ class EventSpan:
 
     #: The matching events, oldest first, as rows of the table.
     rows: list[Row]
-    #: Id of the last event read, even if not in `rows`; None if there was none.
+    #: Id of the last event read, even if the filter excluded it; None if there was none.
     last_id: str | None
     position: Position
     #: Whether the limit was reached, so that the log may have more.

@@ -1,7 +1,7 @@
 """Syncs a whole file system with `syncfs`, where that is as safe as an fsync of each file.
 
-Since Linux 5.8, `syncfs` reports write errors from the opening of its descriptor on. So open it before the first write.
-Only local file systems are synced this way.
+Since Linux 5.8, `syncfs` reports write errors that occur after its descriptor was opened. So open it before the first
+write. Only local file systems are synced this way.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ from pathlib import Path
 
 #: The first Linux whose `syncfs` reports write errors.
 _REPORTING = (5, 8)
-#: The `f_type` of ext2 to ext4, XFS, Btrfs, F2FS and tmpfs (linux/magic.h).
+#: Local file systems by their `f_type` (linux/magic.h): ext2 to ext4, XFS, Btrfs, F2FS and tmpfs.
 _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994}
 
 
@@ -22,7 +22,7 @@ def is_syncable(folder: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
-    # Python has no `statfs`. The type is the first field, or 0 on failure.
+    # Python has no `statfs`, so call that of C. Its first field is the type, which stays 0 on failure.
     found = (ctypes.c_long * 64)()
     _libc().statfs(os.fsencode(folder), ctypes.byref(found))
     return release >= _REPORTING and found[0] & 0xFFFFFFFF in _LOCAL

@@ -1,7 +1,7 @@
 """Finds and deletes the rows of upload sessions, batches, tasks and deliveries that ended long ago.
 
-While a source exists, its latest task and its deliveries are kept. Deliveries prevent a second webhook call for an
-event.
+While a source exists, its latest task and its deliveries are kept. As long as a delivery is kept, its event causes no
+second webhook call.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from svc_daemon.databases.contract import Connection
 class _Kind:
     """SQL that finds and deletes the old rows of one kind."""
 
-    #: Selects the ids of old rows, sorted.
+    #: The statement that selects the ids of old rows, sorted.
     listing: str
-    #: Delete one old row, dependent rows first.
+    #: The statements that delete one old row, dependent rows first.
     deletions: Sequence[str]
 
 
@@ -41,7 +41,7 @@ _KINDS = {
         " (SELECT 1 FROM sources s WHERE s.id = t.source_id AND s.task_id = t.id) ORDER BY t.id LIMIT :limit",
         ["DELETE FROM cascades WHERE task_id = :id", "DELETE FROM tasks WHERE id = :id"],
     ),
-    # A due time means that the delivery was scheduled again.
+    # A delivery with a due time was scheduled again, so it is kept.
     "deliveries": _Kind(
         "SELECT d.id FROM deliveries d WHERE d.due_at IS NULL AND d.created_at < :oldest AND d.id > :after"
         " AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.id = d.source_id) ORDER BY d.id LIMIT :limit",

@@ -21,7 +21,7 @@ class StoredBytes:
     size_bytes: int
     #: False for symbolic links and other special files, which count as lost.
     is_plain: bool = True
-    #: Whether bytes without a row are normal until they are old.
+    #: Whether a missing row is a problem only once these bytes are old.
     may_wait: bool = False
 
 
@@ -32,7 +32,7 @@ class BytesInspector(Protocol):
     readers: int
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        """Map blob names to their bytes, including files moved aside that have no blob of that name."""
+        """Map blob names to their bytes. Blobs moved aside are included, unless another of the same name exists."""
         ...
 
     def list_parts(self) -> Mapping[str, StoredBytes]:

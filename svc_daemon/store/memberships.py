@@ -214,7 +214,7 @@ def has_expired_syncs(connection: Connection, now_s: float) -> bool:
 
 
 def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
-    """Release expired claims on memberships, or all if `now_s` is infinite."""
+    """Release expired claims on memberships, or all claims if `now_s` is infinite."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :now"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
@@ -238,7 +238,7 @@ def recall_syncs(connection: Connection, now: str, latest: str) -> int:
 
 
 def next_sync_due(connection: Connection) -> str | None:
-    """Return when the next sync is due; None if none is. Teams whose index is being rebuilt don't count."""
+    """Return when the next sync is due, or None. Syncs of teams whose index is being rebuilt don't count."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"

@@ -49,7 +49,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
     ON "_sqlite_migrations" ("migration_set", "name")"""
 _RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
-#: Key of the shared advisory lock of each node that may write.
+#: Key of an advisory lock, which each node that may write holds in shared mode.
 SERVING = 0x7376635F73727667
 NO_INSTALLATION = "There is no installation in the database that SVC_STATE_URL names."
 _OLDER = "The database was made by an older release; start the service once to upgrade it."
@@ -81,7 +81,7 @@ def add_lanes(connection: Connection) -> None:
 
 
 def add_retitles(connection: Connection) -> None:
-    """Add two columns to the table `detachments`, for changes of a source's title: their lease and their number."""
+    """Add columns for the number of a source's running title changes (`retitles`), and for the end of their lease."""
     connection.execute("ALTER TABLE detachments ADD COLUMN retitles BIGINT NOT NULL DEFAULT 0")
     connection.execute("ALTER TABLE detachments ADD COLUMN lease_until_s DOUBLE PRECISION")
     connection.execute("CREATE INDEX detachments_leased ON detachments (lease_until_s) WHERE lease_until_s IS NOT NULL")
@@ -110,7 +110,7 @@ def add_traces(connection: Connection) -> None:
 
 
 def add_vector_offers(connection: Connection) -> None:
-    """Add the table of the vectors that imports offer."""
+    """Add the table of vectors that an import sends before its files (see `store.vectors`)."""
     for statement in vectors.SCHEMA.split(";\n\n"):
         connection.execute(statement)
 
@@ -134,12 +134,12 @@ def migrate(connection: sqlite3.Connection) -> None:
     if not pending:
         return
     if not applied:
-        # An empty database needs no copy. `sqlite_utils` is slow to import.
+        # An empty database needs no copy. It is also created without `sqlite_utils`, which is slow to import.
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement in _RECORDS.split(";\n\n"):
                 connection.execute(statement)
-            # Otherwise, older releases would run the former migrations.
+            # `FORMER` is recorded too, because otherwise older releases would run these migrations.
             connection.executemany(_RECORD, [(name,) for name in (*FORMER, *MIGRATIONS)])
             for change in MIGRATIONS.values():
                 change(connection)
@@ -197,7 +197,7 @@ def migrate_shared(connection: Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     applied = _applied_to_shared(connection)
     pending = [name for name in MIGRATIONS if name not in applied]
-    # Held until the transaction ends, so that connecting nodes wait.
+    # The lock is held until the transaction ends, so that nodes that connect meanwhile wait.
     alone = "SELECT pg_try_advisory_xact_lock(CAST(:lock AS BIGINT)) AS is_alone"
     if applied and pending and not connection.execute(alone, {"lock": SERVING}).fetchone()["is_alone"]:
         raise StorageError(
@@ -319,9 +319,9 @@ def list_copies(path: Path) -> list[Path]:
 
 
 def _copy(connection: sqlite3.Connection, place: Path) -> None:
-    """Copy the database to this path and sync the copy, so that a failed upgrade loses nothing.
+    """Copy the database to `place` and sync the copy, so that a failed upgrade loses nothing.
 
-    A copy with fewer migrations is kept: an interrupted upgrade made it.
+    A copy that is already there and has fewer migrations is kept, because an interrupted upgrade made it.
     """
     if place.exists():
         with open_unchanging(place) as copied:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.facts import delete_fact, find_fact, put_fact
 
-#: `moved_here` is kept: the id of the move that brought the installation here.
+#: Names of facts. `moved_here` is the id of the move that brought the installation here, and is never deleted.
 _DEPARTURE, _ARRIVAL, _ARRIVED = MARKS = ("moved_to", "moving_here", "moved_here")
 
 

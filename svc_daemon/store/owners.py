@@ -1,4 +1,4 @@
-"""Finds out which stored objects have a row in the database. The sweeper deletes old ones without."""
+"""Finds out which stored objects have a row in the database. The sweeper deletes old objects that have none."""
 
 import json
 from collections.abc import Collection

@@ -1,7 +1,7 @@
 """Packs: the files of a batch, sent as one stream. A writer splits it into parts, the files of the upload sessions.
 
 The parts are written and closed one by one, then made durable by one `syncfs`. Where that isn't safe, or for few parts,
-each is fsynced instead. `Parts` records sizes only after that.
+each is fsynced instead. Only after that, `Parts` records how many bytes of each part are durable.
 """
 
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from svc_daemon.store.parts import Parts
 
-#: Fewer files are fsynced, because `syncfs` also waits for other programs' data.
+#: Below this number of files, each is fsynced, because `syncfs` also waits for other programs' data.
 FEW_FILES = 8
 #: Number of bytes to buffer before they are written.
 WRITE_BYTES = 1024 * 1024
@@ -70,24 +70,24 @@ class _OpenPart:
 class PackWriter:
     """Writes one stream of bytes to the parts of several files. The bytes are durable after `sync`.
 
-    A thread writes and hashes them. They are buffered, so that a small pack takes one switch to that thread.
+    A thread writes and hashes them. They are buffered, so that a small pack needs only one switch to that thread.
     """
 
     def __init__(self, parts: "Parts", items: Sequence[PackItem], first: int, end: int) -> None:
-        """Prepare to write the concatenated files' bytes from `first` up to `end` (exclusive).
+        """Prepare to write bytes `first` to `end` (exclusive) of the concatenated files.
 
-        Call `Parts.settle` for all parts before.
+        Call `Parts.settle` for the parts of these files before.
         """
         self._parts = parts
         self._items = items
         self._next = first
         lacking = [each for each in items if each.offset_bytes < end and each.offset_bytes + each.size_bytes > first]
         self._syncs_whole = len(lacking) >= FEW_FILES and file_systems.is_syncable(parts.folder)
-        #: The folder, if one `syncfs` will sync all parts. Opened before the first write.
+        #: Descriptor of the parts' folder, if one `syncfs` will sync all parts. Opened before the first write.
         self._folder: int | None = None
         self._buffer = bytearray()
         self._open: _OpenPart | None = None
-        #: Closed parts, to be recorded as durable after the sync.
+        #: Parts that are written and closed. `sync` makes them durable and records their sizes.
         self._closed: list[_OpenPart] = []
         #: Size of each part before this stream. `drop` truncates parts to it.
         self._starts: dict[str, int] = {}
@@ -107,7 +107,7 @@ class PackWriter:
                 with self._parts.discarding(*self._starts):
                     file_systems.sync(self._folder)
             elif 0 in self._starts.values():
-                # A new part's folder entry could be lost in a power failure.
+                # For a new part, the folder is synced too: otherwise, the file's name could be lost in a power failure.
                 self._parts.sync_folder()
             for part in self._closed:
                 self._parts.note_synced(part.session_id, part.end_bytes, part.hash)
@@ -139,7 +139,8 @@ class PackWriter:
     def _write(self) -> None:
         data, self._buffer = self._buffer, bytearray()
         if self._syncs_whole and self._folder is None:
-            # Before the first write, because a later descriptor doesn't report earlier errors.
+            # Opened before the first write, because `syncfs` doesn't report write errors from before its descriptor was
+            # opened.
             self._folder = os.open(self._parts.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for item, lacking in rules.split(self._items, self._next, memoryview(data)):
             if self._open is None or self._open.session_id != item.session_id:

@@ -1,7 +1,8 @@
 """Parts: the bytes of open upload sessions, one file each. The file's size is the upload offset.
 
 - Bytes are synced before they are acknowledged.
-- The synced size is kept in memory. After a crash or a full disk, a file may be larger, and is synced first.
+- The synced size is kept in memory. After a crash or a full disk, a file may be larger than this. It is then synced
+  before its size is acknowledged.
 - A finalized part becomes a blob by a hard link. It is deleted only after its source is committed.
 """
 
@@ -128,7 +129,7 @@ class Parts:
         self._folder_sync.sync()
 
     def note_synced(self, session_id: str, size_bytes: int, known: "_Hash | None") -> None:
-        """Record that the part's first bytes are durable, with their hash if known."""
+        """Record that the part's first `size_bytes` bytes are durable, with their hash if `known`."""
         self._synced[session_id] = size_bytes
         if known is not None:
             self.remember(session_id, size_bytes, known)
@@ -153,7 +154,7 @@ class Parts:
             finally:
                 os.close(descriptor)
             if session_id not in self._synced:
-                # The part's folder entry could be lost in a power failure.
+                # The part is new: without a sync of the folder, the file's name could be lost in a power failure.
                 self.sync_folder()
             self._synced[session_id] = size_bytes
 

@@ -46,7 +46,7 @@ class Removals:
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # The backup needs the file of this name in `held`, not this one.
+                    # If `held` already has a file of this name, the backup needs that one, so don't overwrite it.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:
@@ -79,7 +79,7 @@ class Removals:
                 raise BackupRunning(self.folder.parent)
             time.sleep(PAUSE_S)
         try:
-            # A killed backup left these files; the next one doesn't need them.
+            # Files that a killed backup left. This backup doesn't need them.
             self._clear()
             yield
             self._clear()
@@ -92,7 +92,7 @@ class Removals:
         try:
             descriptor = _lock(self.folder, fcntl.LOCK_SH)
         except FileNotFoundError:
-            # A running backup would have created the folder.
+            # No backup is running, because it would have created the folder.
             yield True
             return
         try:

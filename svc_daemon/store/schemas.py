@@ -1,6 +1,7 @@
 """The tables of the state database, as the first release creates them. Later releases add migrations."""
 
-#: A migration that adds a column to `sources` must create this view again, as PostgreSQL requires.
+#: A migration that adds a column to `sources` must create this view again, because PostgreSQL expands `s.*` only when a
+#: view is created.
 SOURCE_VIEWS = """\
 CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
@@ -9,8 +10,8 @@ SELECT s.*, t.type AS task_type, t.status AS task_status,
   EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 
-#: Invariant: a team has at most one unfinished rebuild task. `valid_from` is the oldest extraction whose search hits
-#: are valid: while a document is split again, the index has its old or its new chunks.
+#: Invariant: a team has at most one unfinished rebuild task. `sources.valid_from` is the number of the oldest
+#: extraction whose search hits are valid: while a document is split again, hits in its old chunks are still valid.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,

@@ -24,7 +24,7 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Number of the current extraction. The index keeps only the newest.
+    #: Number of the current extraction. The index keeps only the chunks of the newest one.
     generation: int = 1
     #: Number of the first extraction from the current bytes; None means `generation`.
     valid_from: int | None = None
@@ -43,7 +43,7 @@ class SourceRow:
     source_url: str | None = None
     #: The normalized URL, unique within a team.
     url_key: str | None = None
-    #: The last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
+    #: Facts of the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
     fetched: dict[str, Any] | None = None
     #: `question`, `answer` and `alternate_questions`, for type `qa`.
     qa: dict[str, Any] | None = None
@@ -59,7 +59,7 @@ class SourceRow:
     #: `code`, `message` and `retryable`, if indexing failed.
     error: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    #: Statistics; None until the source is indexed.
+    #: Statistics of the extraction; None until the source is indexed.
     extraction: dict[str, Any] | None = None
     created_at: str
     updated_at: str
@@ -92,7 +92,7 @@ class SourceRow:
 
     @property
     def searched_places(self) -> list[str]:
-        """Return ids of the buckets whose searches find the source. None do for a Q&A source."""
+        """Return the ids of the buckets whose searches find the source. For a Q&A source, there are none."""
         return [] if self.type == readiness.QA else list(self.places)
 
     @property
@@ -101,7 +101,7 @@ class SourceRow:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the source is indexed and synced. It is ready unless the team's index is being rebuilt."""
+        """Whether the source is indexed and synced. While the team's index is rebuilt, such a source isn't ready."""
         return readiness.is_ready(self.status, self.places.values())
 
     @property
@@ -122,7 +122,7 @@ class SourceFilter:
     title: str | None = None
     sha256: str | None = None
     mapping: str | None = None
-    #: List only sources with greater ids.
+    #: List only sources with ids greater than this.
     after: str = ""
     limit: int = MOST_ROWS
 
@@ -227,7 +227,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
     words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
-        # With both ids, PostgreSQL skips earlier pages in both tables.
+        # `:after` is compared in both tables, so that PostgreSQL skips the earlier rows of each.
         " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after AND s.id > :after"
         " AND (:status = 'all' OR s.status = :status"
         "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
@@ -318,7 +318,7 @@ def update_statuses(
 
 
 def update_content(connection: Connection, source: SourceRow) -> None:
-    """Update the fields that another fetch of the source changes."""
+    """Update the fields that change when the source is fetched again."""
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",

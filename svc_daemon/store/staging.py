@@ -47,7 +47,7 @@ class Staging:
         return self.folder / self._random_name()
 
     def list_staged(self) -> list[str]:
-        """List the names of staging files. Without running uploads, all are leftovers."""
+        """List the names of staging files. If no upload is running, a killed process has left them all."""
         return list_own(self.folder, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
@@ -124,7 +124,7 @@ class StagedFile(ABC):
 
     async def discard(self) -> None:
         """Discard the bytes and the staging file. Idempotent; disk errors are not raised."""
-        # A new buffer, because a failed write's traceback may keep the old one from shrinking.
+        # A new buffer, because after a failed write the old one may be in use by the traceback, and can't be cleared.
         self._buffer = bytearray()
         if self._file is not None:
             with suppress(OSError):

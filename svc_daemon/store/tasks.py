@@ -139,7 +139,7 @@ def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int)
 def claim_tasks(
     connection: Connection, task_ids: Sequence[str], now: str, lease_until_s: float, stage: str = "extract"
 ) -> list[TaskRow]:
-    """Claim the tasks that are still queued, which counts an attempt. Returns them ordered by id."""
+    """Claim those tasks that are still queued, and return them ordered by id. Each claim counts as an attempt."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -282,7 +282,7 @@ def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
 
 
 def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
-    """List running tasks with an expired lease, or all if `now_s` is infinite."""
+    """List running tasks with an expired lease, or all running tasks if `now_s` is infinite."""
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running' AND lease_until_s <= :now_s",
         {"now_s": now_s},
@@ -300,7 +300,7 @@ def list_running(connection: Connection, team_id: str, task_type: str) -> list[T
 
 
 def next_attempt_due(connection: Connection, task_type: str, after: str = "") -> str | None:
-    """Return when the next queued task of this type is due, later than `after`; None if none is."""
+    """Return the earliest due time after `after` among the tasks of this type, or None."""
     row = connection.execute(
         "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
         " AND type = :type AND next_attempt_at > :after",

@@ -8,7 +8,7 @@ from svc_daemon.store.tables import Table, delete_team_rows
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: Deleted last, together with the team: without these rows, it counts as damaged.
+#: Tables whose rows are deleted together with the team, because a team without them counts as damaged.
 _LAST = ("usage", "agents", "tasks")
 
 
@@ -77,9 +77,9 @@ def has_uncleaned(connection: Connection, team_id: str) -> bool:
 
 
 def delete_most_rows(connection: Connection, tables: Sequence[Table], team_id: str, limit: int) -> int:
-    """Delete at most `limit` rows of the team, and return how many. `delete_team` deletes the last ones.
+    """Delete at most `limit` rows of the team, and return how many. Rows that `delete_team` deletes are kept.
 
-    In `tables`, those that others refer to come first.
+    In `tables`, each table must come before those that refer to it.
     """
     kept = {"tasks": f"type = '{TEAM_REMOVAL}'", "agents": "1 = 1", "usage": "1 = 1"}
     deleted = 0
@@ -93,7 +93,7 @@ def delete_most_rows(connection: Connection, tables: Sequence[Table], team_id: s
 
 
 def delete_team(connection: Connection, team_id: str) -> None:
-    """Delete the team and its last rows. All others must be gone."""
+    """Delete the team and its rows in `_LAST`. All its other rows must have been deleted."""
     for table in _LAST:
         connection.execute(f"DELETE FROM {table} WHERE team_id = :team_id", {"team_id": team_id})  # noqa: S608
     connection.execute("DELETE FROM teams WHERE id = :team_id", {"team_id": team_id})

@@ -1,7 +1,7 @@
 """Tombstones: records of deleted sources, kept until their blobs and index rows are removed.
 
 - A replaced source keeps its tombstone, so that its id leads to its successor.
-- A blob that a refresh replaced gets one too, whose `source_id` is the name of the new blob.
+- A blob that a refresh replaced gets a tombstone too. Its `source_id` is the name of the new blob.
 - A detachment records that a source's buckets or title must be updated in the index.
 - While a new title is written to the index and then the database, the process holds a lease on a detachment. If it
   dies, the lease ends, and the sweeper restores the old title in the index.
@@ -65,7 +65,7 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 
 def find_successors(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """Map these sources to the latest that replaced them. Others are left out."""
+    """Map the id of each source that was replaced to that of the latest source which replaced it."""
     found = {source_id: find_successor(connection, team_id, source_id) for source_id in source_ids}
     return {source_id: successor for source_id, successor in found.items() if successor is not None}
 
@@ -87,7 +87,7 @@ def list_deleted_blobs(connection: Connection) -> set[str]:
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
-    """Delete the tombstone after the cleanup. If the source was replaced, it is kept."""
+    """Record the end of the cleanup: delete the tombstone or, if the source was replaced, set its `cleaned_at`."""
     connection.execute(
         "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
     )
@@ -116,14 +116,14 @@ def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s
         "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
         " VALUES (:source_id, :team_id, 1, :lease_until_s)"
         " ON CONFLICT (source_id) DO UPDATE SET lease_until_s = excluded.lease_until_s,"
-        # A process whose lease has expired may have died.
+        # Changes with an expired lease don't count, because their process may have died.
         " retitles = CASE WHEN detachments.lease_until_s > :now_s THEN detachments.retitles + 1 ELSE 1 END",
         {"source_id": source_id, "team_id": team_id, "now_s": now_s, "lease_until_s": lease_until_s},
     )
 
 
 def end_retitle(connection: Connection, source_id: str) -> None:
-    """End the lease of a title change, unless another one of this source is running."""
+    """Record that a change of the source's title has ended. If it was the last one running, end the lease."""
     connection.execute(
         "UPDATE detachments SET retitles = retitles - 1,"
         " lease_until_s = CASE WHEN retitles > 1 THEN lease_until_s ELSE NULL END"
@@ -141,7 +141,7 @@ def has_expired_retitles(connection: Connection, now_s: float) -> bool:
 
 
 def end_retitles(connection: Connection, now_s: float) -> None:
-    """End expired leases of title changes, or all if `now_s` is infinite."""
+    """End the expired leases of title changes, or all leases if `now_s` is infinite."""
     connection.execute(
         "UPDATE detachments SET retitles = 0, lease_until_s = NULL"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",

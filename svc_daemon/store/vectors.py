@@ -1,8 +1,8 @@
 """Vectors that an import sends (offers) before the files that they belong to.
 
-- An offer names its passage by the SHA-256 of its text, so it can come first.
+- An offer identifies its passage by the SHA-256 of the text, so it can be sent before the passage has an id.
 - `passages` counts the passages with this text that still lack their vector. After the last one, the offer is deleted.
-- Unused offers are deleted after a day. If one is lost, the embedding worker computes the vector.
+- Unused offers are deleted after a day. If an offer is missing, the embedding worker computes the vector.
 """
 
 import json
@@ -63,7 +63,7 @@ def create_offers(
 ) -> int:
     """Store the offers, while the team has fewer than `most`. Returns how many were stored.
 
-    Another offer for the same text counts one more passage and replaces the vector.
+    If an offer for the same text is already stored, its vector is replaced and its `passages` increase by one.
     """
     (count,) = connection.execute(
         "SELECT COUNT(*) FROM vector_offers WHERE team_id = :team_id", {"team_id": scope.team_id}
@@ -118,8 +118,9 @@ def find_offers(
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> list[PassageText]:
     """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
-    A passage counts once its source is active with this generation. After a crash before that, another generation is
-    indexed, which needs the vectors again. Returns the passages whose sources are still being indexed with this one.
+    A passage isn't counted until its source is active with the passage's generation. After a crash before that, another
+    generation is indexed, which needs the vectors again. Returns the passages whose sources aren't active yet, but are
+    still being indexed with that generation.
     """
     rows = connection.execute(
         "SELECT id, generation, status FROM sources WHERE team_id = :team_id"
@@ -146,7 +147,7 @@ def finish_offers(connection: Connection, team_id: str, passages: Sequence[Passa
 
 
 def refuse_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
-    """Delete all offers for the texts of these passages in their sources' buckets."""
+    """Delete all offers for the texts of these passages, in the buckets of their sources."""
     connection.execute(
         "DELETE FROM vector_offers WHERE team_id = :team_id"
         " AND text_sha256 IN (SELECT value FROM json_each(:hashes)) AND bucket_id IN"

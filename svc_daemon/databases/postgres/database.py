@@ -49,27 +49,27 @@ from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
 
-#: Maximum number of pieces of work per commit. The server keeps 64 savepoints in memory.
+#: Maximum number of pieces of work per commit. Each has a savepoint, and the server keeps only 64 of them in memory.
 GROUP_LIMIT = 64
-#: How often a group is run, and then each of its pieces alone.
+#: How often a group is tried and, if it always conflicts, each of its pieces alone.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
-#: After this many conflicts, a transaction waits for its turn.
+#: After this many conflicts, a transaction takes turns with those of other nodes.
 FREE_TRIES = 2
-#: Pause after the first conflict, times a random number. It doubles each time.
+#: Longest pause in seconds after the first conflict. It doubles with each one; the actual pause is a random part of it.
 FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
 #: Key of the lock held while a node prepares the schema.
 PREPARING = 0x7376635F73746174
-#: Each writer holds the lock with this key and a number, the lowest free one.
+#: Each writer holds a lock whose key is this and the writer's number, the lowest that was free.
 WRITER = 0x73766377
 _BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
     "statement_timeout = '60s'",
-    # Compiling a plan (JIT) takes longer than our statements.
+    # Compiling a plan (JIT) takes longer than running our statements.
     "jit = off",
     "idle_in_transaction_session_timeout = '15s'",
-    # Reading a whole table conflicts with every transaction that writes to it.
+    # A transaction that reads a whole table conflicts with every transaction that writes to it.
     "enable_seqscan = off",
 )
 
@@ -89,7 +89,7 @@ class _Lost(Exception):
 class PostgresDatabase:
     """A PostgreSQL database. Thread-safe."""
 
-    #: Always false, because I/O errors concern only the server.
+    #: Always false, because a node does no I/O on the database's files.
     is_broken = False
 
     def __init__(
@@ -108,7 +108,7 @@ class PostgresDatabase:
         """
         #: Number of pieces of work committed so far.
         self.operations = 0
-        #: Number of commits so far. `operations / commits` is the average group size.
+        #: Number of commits so far. `operations / commits` is the average number of pieces of work per commit.
         self.commits = 0
         #: Total time of the commits in seconds, mostly of the server.
         self.commits_s = 0.0
@@ -123,11 +123,11 @@ class PostgresDatabase:
         self._writer = GroupWriter("writer:postgresql", self._commit, GROUP_LIMIT)
 
     def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
-        """Queue `work` for the writer. The future is resolved after its commit."""
+        """Queue `work` for the writer. The future is resolved after the commit of this work."""
         return self._writer.submit(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in the writer's transaction, and wait until it is durable."""
+        """Run `work` in the writer's transaction, and wait until its changes are durable."""
         return self.submit(work).result()
 
     def read(self, work: Callable[[Connection], T]) -> T:
@@ -196,7 +196,7 @@ class PostgresDatabase:
         try:
             tag = connection.run("COMMIT")
         except psycopg.Error as error:
-            # Nothing was stored, and the connection still works.
+            # The server refused the COMMIT: nothing was stored, and the connection still works.
             if error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003":
                 raise self._give_up(connection, error, was_used=False) from error
             self._disconnect()

@@ -1,17 +1,17 @@
 """SQL functions that the store's statements call and PostgreSQL lacks.
 
-Functions of a single expression or FROM are inlined by PostgreSQL, which makes filters fast. `this_turn` is the number
-of the running transaction, `unsettled_turn` the lowest that is still running, `next_turn` a future one (see
-`store.events`).
+PostgreSQL inlines functions that are a single SELECT, which makes filters fast. `this_turn` is the number of the
+current transaction, `unsettled_turn` that of the oldest one still running. `next_turn` is higher than the numbers of
+all ended transactions (see `store.events`).
 """
 
 import hashlib
 
 from svc_daemon.databases.postgres.servers import ServerConnection
 
-#: Collations whose `lower` handles all scripts, best first. Servers lack some.
+#: Collations whose `lower` handles all scripts, best first. No server has all of them.
 _COLLATIONS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8", "C.utf8", "en_US.utf8", "default")
-#: JSON paths are always `$.key` or `$."any key"`.
+#: In the store's statements, JSON paths are always `$.key` or `$."any key"`.
 _FUNCTIONS = """\
 CREATE OR REPLACE FUNCTION json_key(path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN path LIKE '$."%"' THEN substr(path, 4, length(path) - 4) ELSE substr(path, 3) END

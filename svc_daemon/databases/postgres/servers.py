@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 #: The oldest supported release, in the server's notation.
 OLDEST_VERSION = 150000
-#: Settings that the URL may override. They reveal a lost connection within 15 seconds.
+#: Settings that the URL may override. With them, a lost connection is noticed within 15 seconds.
 _DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "5",
@@ -31,7 +31,7 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
     "fallback_application_name": "svc-daemon",
-    # After a failover, the former primary accepts no writes.
+    # Refuse a server that accepts no writes, such as the former primary after a failover.
     "target_session_attrs": "read-write",
 }
 #: The error message during an outage.
@@ -75,7 +75,7 @@ class ServerConnection:
 
     def __init__(self, opened: "psycopg.Connection[PostgresRow]") -> None:
         self._opened = opened
-        #: Whether it was used before. If so, the connection may have been lost since.
+        #: Whether the connection was used before. If so, it may have been lost since then.
         self.is_used = False
 
     @property
@@ -123,7 +123,7 @@ class PostgresServer:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             given = {}
-        # An unescaped @ would put part of the password into the host, which messages show.
+        # If the password contains an unescaped @, the rest of it is parsed as the host, which error messages contain.
         if not given or "@" in str(given.get("host", "")):
             raise StorageError("The URL of the database is not one of PostgreSQL; escape @, : and / in its password.")
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "UTF8"}
@@ -235,7 +235,7 @@ def is_demoted(error: BaseException) -> bool:
 
 def _values(names: Sequence[str], parameters: Parameters | Sequence[Any]) -> list[Any]:
     values = [parameters[name] for name in names] if isinstance(parameters, Mapping) else parameters
-    # PostgreSQL's texts can't contain NUL. HTML parsers replace it too.
+    # PostgreSQL's texts can't contain NUL, so replace it, as HTML parsers do.
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 
 

@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How often to check an idle connection and read the clock, in seconds.
+#: How often to check an idle connection and read the server's clock, in seconds.
 BEAT_S = 2.0
-#: How often to ask for notices, in seconds. Closing takes as long.
+#: How long to wait for notices at a time, in seconds. Closing may take as long.
 LISTEN_S = 0.5
 #: Pause in seconds before a lost connection for notices is opened again.
 REOPEN_S = 0.5
@@ -43,14 +43,14 @@ _SETTINGS = (
     "tcp_user_timeout = 10000",
     "statement_timeout = '10s'",
 )
-#: Frees the locks of a suspended process on a living machine.
+#: Ends the connection of a suspended process, which frees its locks. Its machine still answers the keepalives above.
 _SUSPENDED = "idle_session_timeout = '15s'"
 _OUT_OF_REACH = "The database can't be reached."
 
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """The keys of locks, and the number of the connection that holds them."""
+    """The keys of the locks that a node has taken, and the number (`epoch`) of the connection that holds them."""
 
     epoch: int
     keys: frozenset[int] = frozenset()
@@ -108,7 +108,7 @@ class LockSession:
         return time.monotonic() + self._ahead_s
 
     def take(self, keys: Collection[int]) -> "Future[Grip]":
-        """Take those locks that no other node holds. Each must be freed as often as it was taken."""
+        """Take the locks in `keys` that no other node holds. Each must be freed as often as it was taken."""
         return self._ask(_Request(taken=keys))
 
     def free(self, grip: Grip) -> "Future[Grip]":
@@ -171,7 +171,7 @@ class LockSession:
             timeout_s = 0
 
     def _serve(self, wave: Sequence[_Request]) -> list[Grip]:
-        """Handle the requests, with one statement per kind. Returns the locks that each took."""
+        """Handle the requests, with one statement per kind of request. Returns the locks that each request took."""
         connection = self._connection or self._connect()
         freed = [key for each in wave if each.freed and each.freed.epoch == self._epoch for key in each.freed.keys]
         notices = [each.notice for each in wave if each.notice is not None]
@@ -277,10 +277,10 @@ class NoticeListener:
 
 
 class ShortTransactions:
-    """Runs short transactions that lock the rows they read, apart from those of the state database.
+    """Runs short transactions that lock the rows they read, on a connection of its own.
 
-    So neither kind delays the other. Their commits may be lost in a crash of the server. Thread-safe; one runs at a
-    time.
+    So they don't wait for the other transactions of this node. If the server crashes, their last commits may be lost.
+    Thread-safe; one runs at a time.
     """
 
     def __init__(self, url: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-#: A quoted text, a named parameter, or `?`.
+#: Matches a quoted text, which is left as it is, a named parameter, or `?`.
 _PARAMETER = re.compile(r"'[^']*'|:([a-z_]\w*)|\?")
 _REFERENCE = re.compile(r" REFERENCES \w+ \(\w+\)")
 #: Statements that define columns.
@@ -12,7 +12,7 @@ _DEFINING = re.compile(r"\s*(CREATE|ALTER) TABLE\b")
 
 @lru_cache(maxsize=1024)
 def translate(statement: str) -> tuple[bytes, tuple[str, ...]]:
-    """Number the parameters. Returns the statement, and their names in order."""
+    """Number the parameters. Returns the statement, and the parameters' names in the order of their numbers."""
     numbers: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:

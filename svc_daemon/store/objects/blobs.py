@@ -138,6 +138,6 @@ def _key(name: str) -> str:
 
 
 def _folder(source_id: str) -> str:
-    """Return the key prefix of a source's blobs. During a refresh, it has two."""
-    # Stores divide their load by the first characters of keys. Only the end of an id is random.
+    """Return the key prefix of a source's blobs. While a source is refreshed, it has two blobs."""
+    # Stores divide their load by the first characters of keys, so these must vary. Only the end of an id is random.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"

@@ -30,7 +30,7 @@ CHUNKS_AT_ONCE = 2
 READ_BYTES = 1024 * 1024
 #: Objects per page of a listing; the most that S3 returns.
 PAGE_OBJECTS = 1000
-#: Seconds to wait for a connection, and for the next bytes or sending `CHUNK_BYTES`.
+#: Timeouts in seconds: to connect, and to send `CHUNK_BYTES` or receive the next bytes.
 CONNECT_S, SILENT_S = 3, 20
 #: How long to retry a request, in seconds, before the client gets status 503.
 RETRY_S = 10
@@ -133,7 +133,7 @@ class ObjectClient:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn obstore's errors into StoreUnavailable. Their texts contain addresses and answers of the store."""
+        """Turn obstore's errors into StoreUnavailable, without their texts, which may reveal addresses."""
         try:
             yield
         except self._errors as error:

@@ -30,22 +30,22 @@ log = logging.getLogger(__name__)
 FOLDER = "parts"
 #: Size of a writer's objects. Uploads larger than this are streamed when finalized.
 OBJECT_BYTES = 8 * 1024 * 1024
-#: Larger pieces are hashed in a thread. For others, the switch takes longer.
+#: Larger pieces are hashed in a thread. For smaller ones, switching to a thread takes longer than hashing.
 SMALL_BYTES = 64 * 1024
-#: From this many sessions of the same 32 ms on, one request lists all their objects.
+#: If at least this many sessions were created in the same 32 ms, one request lists the objects of all.
 MANY_SESSIONS = 4
 #: Maximum number of sessions whose hash this node remembers.
 MOST_REMEMBERED = 10_000
 
 
 class ObjectParts:
-    """The bytes of all open upload sessions. An instance remembers only hashes, which other nodes can compute too."""
+    """The bytes of all open upload sessions. An instance remembers only what other nodes can list or compute too."""
 
     def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
         self.client = blobs.client
         self.random_name = random_name
         self._blobs = blobs
-        #: Each session's last known objects (its chain), and their hash if known.
+        #: Each session's last known objects (its chain), and the hash of their bytes if known.
         self._known: OrderedDict[str, tuple[Chain, _Hash | None]] = OrderedDict()
 
     async def settle(self, *session_ids: str) -> list[int]:
@@ -59,7 +59,7 @@ class ObjectParts:
         return [chain.size_bytes for chain in chains]
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hash of the session's stored bytes. Reads them only if this node doesn't know it."""
+        """Return the hash of the session's stored bytes. Reads them only if this node doesn't know their hash."""
         chain, _ = self.known(session_id, size_bytes)
         if chain is None:
             # This node hasn't seen these objects yet, so list them.
@@ -144,7 +144,7 @@ class ObjectParts:
         return chains
 
     async def _list_objects(self, session_ids: Sequence[str]) -> dict[str, list[ListedObject]]:
-        """List the objects of each session. Sessions of one batch share a request."""
+        """List the objects of each session. Many sessions created at the same time share a request."""
         found: dict[str, list[ListedObject]] = {session_id: [] for session_id in session_ids}
         moments: dict[str, list[str]] = {}
         for session_id in found:
@@ -161,7 +161,7 @@ class ObjectParts:
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
         """Join the session's objects to a blob. Returns its first bytes."""
-        # Use the objects that `hash` has read. A new listing may have more.
+        # Use the objects that `hash` has read, because a new listing may contain more.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
             (chain,) = await self._list([session_id])
@@ -262,7 +262,7 @@ class _Sending:
 
     #: File offset of the next bytes.
     end_bytes: int
-    #: The objects before that offset and their hash; None if unknown.
+    #: The session's objects before that offset, and the hash of their bytes; None if unknown.
     chain: Chain | None
     hash: "_Hash | None"
 
@@ -276,7 +276,7 @@ async def _update(hashed: "_Hash", data: bytes) -> None:
 
 def _moment(session_id: str) -> str:
     """Return the key prefix of sessions created in the same 32 ms."""
-    # The time in units of 32 ms, reversed, because stores divide their load by first characters.
+    # The time in units of 32 ms, reversed, so that the first characters vary: stores divide their load by them.
     return f"{FOLDER}/{session_id[12:3:-1]}"
 
 

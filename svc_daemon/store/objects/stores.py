@@ -13,7 +13,7 @@ from svc_daemon.store.objects.parts import ObjectParts, session_of
 
 
 class ObjectAsides:
-    """An empty folder of files moved aside: objects without a row stay in place until they are old."""
+    """Always empty: no object is moved aside. Objects without a row stay in place until they are old."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -46,6 +46,6 @@ class ObjectStores(SweptStores):
 
 
 def open_objects(url: str, environ: Mapping[str, str], staging: Path, executor: Executor) -> ObjectStores:
-    """Open the stores at `s3://bucket/prefix`, without sending a request. `staging` is a folder of this node."""
+    """Open the stores at `s3://bucket/prefix`, without sending a request. `staging` is a local folder."""
     blobs = ObjectBlobs(open_client(url, environ), staging, executor, lambda: secrets.token_hex(16))
     return ObjectStores(blobs, ObjectParts(blobs, lambda: secrets.token_hex(16)), ObjectAsides())
