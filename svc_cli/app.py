@@ -112,7 +112,7 @@ def run(arguments: Sequence[str]) -> int:
             if stream is not None:
                 stream.flush()
         except OSError:
-            # Otherwise Python's own flush at exit would fail too.
+            # Python flushes the stream again at exit, which would fail too without this.
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return code
 

@@ -117,7 +117,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
             details={"address": origin},
         )
     if isinstance(seen, Foreign):
-        # Users may give the address that OpenAI's clients expect.
+        # The user may have given the address that OpenAI's clients take, which ends with /v1.
         has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
         raise DaemonUnreachable(
             f"What listens at {origin} is not svc: {seen.reason}.",

@@ -143,7 +143,7 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            # An error on stderr loses only a message.
+            # If stderr can't be written, only a message is lost.
             if stream is self.out:
                 raise OutputLost(error.errno, error.strerror) from error
 

@@ -30,7 +30,7 @@ class DaemonHealth(NamedTuple):
     api: str
     #: The whole JSON object of the answer.
     answer: dict[str, Any]
-    #: Whether the daemon has proved that it knows the secret.
+    #: Whether the daemon has proved that it knows the secret in the data directory.
     is_proven: bool = False
 
 

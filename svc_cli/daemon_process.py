@@ -59,7 +59,7 @@ class LogPlace(NamedTuple):
 
     inode: int
     offset: int
-    #: The beginning of a line that was incomplete.
+    #: The beginning of the last line, if that was incomplete when it was read.
     rest: bytes
 
 
@@ -185,7 +185,7 @@ class Installation:
             if found:
                 return found
             if process.poll() == Exit.LOCKED:
-                # A daemon that is about to end still holds the lock of the data directory.
+                # Try again: a daemon that is about to end still holds the lock of the data directory.
                 time.sleep(LOCKED_PAUSE_S)
                 process = self._spawn(output, listen)
             elif process.poll() is not None:
@@ -250,7 +250,7 @@ class Installation:
         self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # This can't block for long: its holder gives up after START_TIMEOUT_S.
+            # This can't block for long: the process that holds the lock gives up after START_TIMEOUT_S.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:

@@ -141,7 +141,7 @@ class NetworkFailed(SvcError):
     code = "svc_network_failed"
     exit = Exit.TEMPORARY
     retryable = True
-    #: Whether the next request would fail too, because no connection could be opened.
+    #: Whether no connection could be opened, so that the next request would fail too.
     is_dead: bool = False
 
 

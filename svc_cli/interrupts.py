@@ -17,7 +17,7 @@ from types import FrameType
 
 from svc_cli.exits import Exit
 
-#: Seconds before a lost interrupt is sent again; by then, the destructor has ended.
+#: Seconds before a lost interrupt is sent again. By then, the destructor in which it was lost has ended.
 _RESEND_S = 0.01
 
 
@@ -54,7 +54,7 @@ class InterruptHandler:
     def resend(self) -> None:
         """Send the interrupt again after a moment, because its exception was lost."""
         self._is_resent = True
-        # `threading.Thread` takes locks that the interrupted code may hold.
+        # Not with `threading.Thread`, which takes locks that the interrupted code may hold.
         _thread.start_new_thread(_interrupt_soon, (threading.get_ident(),))
 
 

@@ -13,8 +13,8 @@ from svc_daemon.wire.file_names import JOINERS
 GAP = "  "
 #: Minimum width of a column of ids.
 LEAST_ID_COLUMNS = 16
-#: Minimum widths of columns without ids, as (all but the last, the last). The second pair is tried if the first is
-#: too wide.
+#: Minimum widths of columns without ids: of each but the last column, and of the last. The second pair is used if a
+#: table with the first pair is still too wide.
 LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}
@@ -41,7 +41,8 @@ def table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[Any]],
 def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int]:
     """Return column widths that fit into `room`, as far as the minimum widths allow.
 
-    Columns of ids are shortened first, to prefixes that are still unique, and the last column last.
+    Columns of ids are shortened first, to prefixes that are still unique. The last column is shortened after the
+    others.
     """
     widths, least_ids = list(natural), {}
     *before, last = range(len(columns))
@@ -49,7 +50,7 @@ def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) ->
         ids = {cell for cell in columns[number][1:] if cell}
         if ids and all(map(_ID.fullmatch, ids)):
             sizes = range(LEAST_ID_COLUMNS, widths[number])
-            # The shortest unique prefixes; the ellipsis takes one column.
+            # Room for the shortest prefixes that are still unique, and one column for the ellipsis.
             least_ids[number] = next(
                 (size for size in sizes if len({each[: size - 1] for each in ids}) == len(ids)), widths[number]
             )

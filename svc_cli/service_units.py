@@ -21,15 +21,16 @@ LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PR
 RESTART_S = 2
 #: Seconds that a service gets to stop; the daemon needs up to 10.
 STOP_S = 15
-#: The end of a systemd unit, for a program that always runs or runs once a day.
+#: The last lines of the systemd unit of a program that always runs.
 _ALWAYS = (
     *("Restart=on-failure", f"RestartSec={RESTART_S}", f"TimeoutStopSec={STOP_S}"),
     *("", "[Install]", "WantedBy=default.target"),
 )
+#: The last lines of the systemd unit of a program that runs once a day.
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
-#: For a program that reports to systemd. Its start has no timeout, because an upgrade may take long.
+#: Unit lines of a program that reports its state to systemd. Its start has no timeout: an upgrade may take long.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
-#: Takes away privileges. Folders are not hidden, because that fails without user namespaces.
+#: Unit lines that take privileges from the program. They hide no folders: that fails without user namespaces.
 _CONFINED = (
     "NoNewPrivileges=yes",
     "UMask=0077",
@@ -42,13 +43,14 @@ _CONFINED = (
     "SystemCallFilter=@system-service",
     "SystemCallErrorNumber=EPERM",
 )
-#: The keys of a launchd agent, for a program that always runs or runs once a day.
+#: Keys in the property list of a launchd agent that always runs.
 _AGENT = {
     "RunAtLoad": True,
     "KeepAlive": {"SuccessfulExit": False},
     "ThrottleInterval": RESTART_S,
     "ExitTimeOut": STOP_S,
 }
+#: Keys in the property list of a launchd agent that runs once a day.
 _DAILY_AGENT = {"StartCalendarInterval": {"Hour": 3, "Minute": 0}, "LowPriorityIO": True, "Nice": 10}
 
 
@@ -87,7 +89,7 @@ def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[
         name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
     carried = {name: value for name, value in environ.items() if name.startswith(CARRIED) and name not in LEFT_OUT}
     for variable, value in carried.items():
-        # A service runs in another folder.
+        # A service runs in another folder, where relative paths would be wrong.
         if variable.endswith(("_DIR", "_FILE")):
             carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
@@ -117,7 +119,7 @@ class Systemd:
         self._folder = Path(config) / "systemd" / "user"
 
     def unit(self, service: Service) -> Unit:
-        """Return the unit file of a service. Raises UsageError if it can't contain a value."""
+        """Return the unit file of a service. Raises UsageError if a value can't be written in a unit file."""
         file_name, kind = f"{service.name}.service", "notify" if service.is_watched else "exec"
         needs = [f"Wants={service.needs}.service", f"After={service.needs}.service"] if service.needs else []
         lines = [

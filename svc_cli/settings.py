@@ -11,7 +11,7 @@ from svc_daemon import paths
 PROJECT_FILE = "svc.toml"
 USER_FILE = "config.toml"
 
-#: The name of the TOML tables `[[map]]`, the folders to sync.
+#: The name of the TOML tables, written `[[map]]`, that define the folders to sync.
 MAPPINGS = "map"
 
 #: The environment variable of each setting that has one.
@@ -72,7 +72,7 @@ class SettingsLayer(NamedTuple):
 
 
 class CliSettings:
-    """The settings of one run. Of several sources of a setting, the first decides."""
+    """The settings of one run. If several layers contain a setting, the first of these layers decides its value."""
 
     def __init__(self, environ: Mapping[str, str], layers: list[SettingsLayer], project: Path | None = None) -> None:
         self.environ = environ

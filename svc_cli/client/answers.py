@@ -63,5 +63,5 @@ def answer_text(answer: "ResponseDict") -> str:
     return "".join(part["text"] for message in answer["output"] for part in message["content"])
 
 
-#: The last event of a stream, with the whole answer.
+#: Types of the last event of a stream, which has the whole answer.
 ENDS = ("response.completed", "response.incomplete")

@@ -104,8 +104,8 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         The address is `SVC_BASE_URL`, or else that of a local daemon. The key is `SVC_API_KEY`, the content of
         `SVC_API_KEY_FILE`, or the one that `svc auth login` has stored. Raises NotAuthenticated if there is none.
 
-        With `certificate` (in PEM form), an https server must have exactly this certificate. `service` is for the
-        command line.
+        With `certificate` (in PEM form), an https server must have exactly this certificate. `service` names the
+        service in the state that the command line keeps; other programs leave it out.
         """
         base_url = base_url or os.environ.get("SVC_BASE_URL") or LOCAL_URL
         if api_key is None:
@@ -113,7 +113,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
             api_key = find_key(os.environ, ServiceAddress(base_url)).key
         self.base_url = base_url.rstrip("/")
-        #: The service's name in the command line's local state, since a local daemon may change its port.
+        #: The service's name in the state that the command line keeps. The address of a local daemon could change.
         self.service = service or self.base_url
         make_tls = partial(tls_context, certificate)
         transport = Transport(self.base_url, api_key, policy=policy, make_tls=make_tls)

@@ -39,7 +39,7 @@ class Member:
 
 
 class BatchCalls(Calls):
-    """The client's methods for batches. `send_bytes` sends the bytes."""
+    """The client's methods for batches. The bytes of the files are sent with `send_bytes`."""
 
     def open_batch(
         self, bucket: str, members: Sequence[Member], idempotency_key: str, *, pack: bool = False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Returns the TLS context for an https address.
 MakeTls = Callable[[], "ssl.SSLContext"]
-#: Maximum idle seconds of a reused connection, which the server may otherwise be closing.
+#: A connection that was idle for more seconds than this is not used again: the server may be closing it.
 KEEP_S = 2.0
 
 
@@ -91,7 +91,7 @@ class Connections:
     def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
-        # An interrupt could leave a lock locked. `pop` and `append` of a list are atomic anyway.
+        # Without a lock, which an interrupt could leave locked. `pop` and `append` of a list are atomic anyway.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ class BytesContent:
         return len(self._data)
 
     def blocks(self, offset: int) -> Iterator[bytes]:
-        """Yield the remaining bytes as one block."""
+        """Yield the bytes from `offset` to the end as one block."""
         yield self._data[offset:] if offset else self._data
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The value of `after` for events from now on.
 LATEST = "latest"
-#: Added by the follower itself when it may have missed events.
+#: The type of an event that the follower itself adds when it may have missed events.
 RESYNC = "svc.resync"
 #: Read timeout. The service sends at least a comment every 15 seconds.
 SILENCE_S = 45.0
@@ -40,12 +40,13 @@ class EventCalls(Calls):
     def events(self, filters: Mapping[str, str | int] | None = None) -> "EventListDict":
         """Return a page `{data: [...], has_more, last_id}`, oldest first.
 
-        Filters are `after` (the last event that was read, or `latest`), `limit`, `types`, `bucket` and `key`.
+        Filters are `after` (the id of the last event that you have read, or `latest`), `limit`, `types`, `bucket` and
+        `key`.
         """
         return self._get("/v1/events", filters)
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> "EventFollower":
-        """Return a follower of the events that pass the filters: only new ones without `after`."""
+        """Return a follower of the events that pass the filters. Without `after`, it yields only new events."""
         return EventFollower(self._transport, {"after": LATEST} | dict(filters or {}))
 
     def look_up_sources(self, source_ids: Sequence[str]) -> "SourceListDict":
@@ -60,11 +61,11 @@ class EventFollower:
         self._transport = transport
         self._filters = filters
         after = str(filters.get("after", LATEST))
-        #: Where to continue after the events that `take` has returned; None if unknown. The filters may exclude it.
+        #: Id of the last event that `take` has read, even if the filters exclude that event; None if unknown.
         self.last_id: str | None = None if after == LATEST else after
-        #: Where to continue after the events that were received.
+        #: Id of the last event received, after which a new stream continues.
         self._received_id = self.last_id
-        #: An id, and its event; None for a comment.
+        #: What the thread received: the last id, with its event or, for a comment, None. Or the error that ended it.
         self._came: SimpleQueue[tuple[str | None, Json | None] | SvcError] = SimpleQueue()
         self._stack = ExitStack()
         self._stream: StreamedEvents | None = None
@@ -95,7 +96,7 @@ class EventFollower:
         found: list[Json] = []
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            # The caller's deadline may have passed already.
+            # `SimpleQueue.get` refuses a negative timeout; the deadline may have passed already.
             left_s = None if until_s is None else max(until_s - time.monotonic(), 0.0)
             try:
                 came = self._came.get(block=not found, timeout=left_s)

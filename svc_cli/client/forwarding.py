@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 #: Events that cause a webhook call.
 FORWARDED = (READY, FAILED)
-#: Timeout of a call, and delay before its retry, in seconds, as in the service.
+#: Timeout of a call and delay before its retry, in seconds: the same as when the service makes the call.
 ANSWER_S, RETRY_S = 15.0, 5.0
 #: Maximum length of a shown error.
 MOST_ERROR_CHARACTERS = 200
-#: Number of remembered calls, none of which is made again for a later event.
+#: Number of calls that are remembered, so that a later event of the same type and source causes no other call.
 MOST_KNOWN = 10_000
 
 
@@ -76,7 +76,7 @@ class Forwarder:
     def add(self, client: "Client", events: Iterable[JsonMapping]) -> None:
         """Plan the calls for these events, except for deleted sources.
 
-        If this raises NetworkFailed, the next call plans them too.
+        If this raises NetworkFailed, the next `add` plans them too.
         """
         for event in events:
             known = (event["type"], event["source_id"])
@@ -91,7 +91,7 @@ class Forwarder:
         fresh, self._fresh = self._fresh, []
         for event in fresh:
             if (source := sources.get(event["source_id"])) is not None:
-                # The source may have changed since the event.
+                # Take these fields from the event, because the source may have changed since.
                 facts = {**source, **{name: event["data"].get(name) for name in ("status", "ready", "error")}}
                 text = encode_body(event["type"], event["id"], event["created_at"], self._metadata, facts)
                 self._due.append(DueCall(event, text.encode(), self._clock()))
@@ -154,7 +154,7 @@ class Forwarder:
         except ConnectionFailed as error:
             return None, str(error.__cause__)
         except (OSError, HTTPException) as error:
-            # If the receiver doesn't speak HTTP, the error has its first line, which may be long.
+            # If the receiver doesn't speak HTTP, the error quotes the first line that it sent, which may be long.
             return None, str(error)[:MOST_ERROR_CHARACTERS] or type(error).__name__
 
 

@@ -29,9 +29,9 @@ class ImportRequest:
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Import the URL whether it is a file or a web page.
+    #: Import the URL even if it is a web page where a file was expected, or the reverse.
     force: bool = False
-    #: `{url, metadata}` of the webhook for when the source is ready or has failed.
+    #: `{url, metadata}` of the webhook that is called when the source is ready or has failed.
     webhook: dict[str, Any] | None = None
 
     def body(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Keeps create requests (for sources, sessions or batches) within the rate that the service allows.
 
-`Gate` is the service's token bucket with one token less, because network delays vary. After a 429 response, all create
-requests wait. Refused and repeated requests don't count, so their tokens are given back.
+`Gate` copies the service's token bucket, with one token less, because network delays vary. After a 429 response, all
+create requests wait. Refused and repeated requests don't count, so their tokens are given back.
 """
 
 import random
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Keeps the rate below the limit, since clocks run at different speeds.
+#: Lengthens the interval between create requests by 1 %, since the service's clock may be slower than this one.
 SLACK = 1.01
 
 
@@ -26,7 +26,7 @@ class Gate:
         #: Seconds between two create requests at the highest rate; 0 means no limit.
         self._interval_s = 0.0
         self._saved_s = 0.0
-        #: When all create requests so far would have been sent without a burst.
+        #: When the next create request would be due if all so far had been sent one interval apart.
         self._booked_s = 0.0
         self._waiting = 0
         self._lock = threading.Lock()

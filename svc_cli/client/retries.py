@@ -17,7 +17,7 @@ class RetryPolicy:
     attempts: int = 5
     first_delay_s: float = 0.2
     longest_delay_s: float = 4.0
-    #: A longer `Retry-After` raises the error instead.
+    #: If the service asks for a longer wait (`Retry-After`), there is no retry, and the error is raised.
     longest_wait_s: float = 30.0
     jitter: random.Random = field(default_factory=random.Random)
 
@@ -29,7 +29,8 @@ class RetryPolicy:
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
-#: Failures of a URL's host. They last longer than all delays, and each retry would count against the rate limit.
+#: Error codes for a failure of the host of an imported URL. It outlasts all retry delays, and each retry would
+#: count against the rate limit.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 
 

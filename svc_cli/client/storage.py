@@ -75,7 +75,7 @@ class Storage:
                 raise BadAnswer("The storage address accepts no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
-        """PUT the bytes from `offset` on, or none if `offset` is None. Returns the number of stored bytes."""
+        """PUT the bytes from `offset` on, and return how many bytes are stored. If `offset` is None, send none."""
         if self._stopped.is_set():
             raise Stopped
         total, address = content.size_bytes, urlsplit(url)

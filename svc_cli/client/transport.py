@@ -29,11 +29,11 @@ Body = TypeVar("Body")
 CONNECT_S = 5.0
 #: Block size for reading long responses.
 BLOCK_BYTES = 64 * 1024
-#: The service detects the type, with the same result for all clients.
+#: Sent as the type of every file, so that the service detects the type, with the same result for all clients.
 UNKNOWN_TYPE = "application/octet-stream"
-#: Bytes not allowed in an idempotency key. The service refuses the 0xFF that replaces them.
+#: Bytes not allowed in an idempotency key. Each is sent as 0xFF, so that the service refuses the key.
 _UNSENDABLE = re.compile(rb"[^!-~]")
-#: These would end the file name in a multipart header; percent-encoded, as HTML5 prescribes.
+#: Characters that would end the file name in a multipart header. They are percent-encoded, as HTML5 prescribes.
 _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
@@ -49,7 +49,7 @@ class Request(NamedTuple):
     #: Name and bytes of the file in a multipart body.
     file: tuple[str, bytes] | None = None
     idempotency_key: str | None = None
-    #: Whether the rate limit counts it: it adds a source, or opens a session or batch.
+    #: Whether the rate limit counts this request, because it adds a source, or opens a session or batch.
     is_create: bool = False
     headers: Mapping[str, str] = MappingProxyType({})
     #: Maximum seconds to wait for the next bytes of the response.
@@ -110,7 +110,7 @@ class Transport:
         return self.send(Request(method=method, path=path, json=body))
 
     def stream(self, request: Request) -> Iterator[dict[str, Any]]:
-        """Yield the events of the response as they arrive. Retries only before the first; raises like `send`."""
+        """Yield the events of the response as they arrive. Retries only before the first event; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
@@ -130,7 +130,7 @@ class Transport:
             yield StreamedEvents(response, partial(self._network_failed, request))
 
     def blocks(self, request: Request) -> Iterator[bytes]:
-        """Yield the bytes of the response as they arrive. Retries only before the first; raises like `send`."""
+        """Yield the bytes of the response as they arrive. Retries only before the first bytes; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             # On a chunked response, `read` would wait for all requested bytes.
@@ -149,7 +149,7 @@ class Transport:
         while True:
             attempt += 1
             outcome = try_once(request)
-            # The service doesn't count refused and repeated requests. Only a broken connection is assumed to count.
+            # The service counts neither refused nor repeated requests. One whose connection broke may be counted.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()
@@ -259,7 +259,7 @@ class StreamedEvents:
                     yield event_id, event
                     event_id, event = None, None
         except (OSError, HTTPException, ValueError) as error:
-            # A line that the connection has cut off is not valid JSON.
+            # ValueError: the connection broke within a line, so the line is not valid JSON.
             raise self._as_failure(error) from error
 
     def abort(self) -> None:
@@ -303,7 +303,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether a pause helps. It never does for a request above the quota of a whole minute."""
+    """Whether the request can succeed after a pause. It never can if it is larger than the quota for a minute."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

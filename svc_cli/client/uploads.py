@@ -7,9 +7,9 @@ from typing import Any
 
 #: Maximum depth of JSON that the service accepts.
 MOST_LEVELS = 32
-#: Maximum depth of metadata for one source, a field of the body.
+#: Maximum depth of metadata in a request for one source, where it is a field of the body.
 FIELD_LEVELS = MOST_LEVELS - 1
-#: Maximum depth of metadata in a batch, four levels deep in the body.
+#: Maximum depth of metadata in a request for a batch, where it is four levels deep in the body.
 BATCH_LEVELS = MOST_LEVELS - 4
 
 
@@ -78,7 +78,7 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     repeats its old answer for an old key. `upload.sha256` must be set.
     """
     fields = asdict(upload)
-    # `sha256` identifies the bytes.
+    # `sha256` is enough to identify the bytes.
     del fields["data"]
     return f"svc-{_digest([bucket_id, epoch, fields])}"
 

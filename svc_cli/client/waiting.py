@@ -28,9 +28,9 @@ ENDING = ("batch.completed", "batch.expired")
 UNKNOWN_ROUTE = ("not_found", "method_not_allowed")
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-#: Minimum polling interval for each unsettled source, in seconds.
+#: Minimum pause between two polls: this many seconds for each unsettled source.
 PAUSE_FOR_EACH_S = 0.001
-#: More sources than this are read from their bucket's list.
+#: If more sources than this are unsettled, read their bucket's list instead of requesting each of them.
 FEW = 8
 #: Rows per page of a list, few enough to be cheap for the service.
 PAGE_ROWS = 200
@@ -38,7 +38,7 @@ PAGE_ROWS = 200
 _STATE = ("status", "ready", "error", "warnings")
 #: Statuses of an item whose source is or will be in the batch's bucket.
 _LIVING = frozenset({"queued", "indexing", "active", "failed"})
-#: Sorts after every id.
+#: A text that sorts after every id.
 _BEHIND_ALL = "~"
 
 
@@ -106,7 +106,7 @@ class Watch:
 
 
 def is_settled(source: JsonMapping) -> bool:
-    """Whether the source changes only by another request."""
+    """Whether the source is ready, failed or gone: only another request changes it."""
     return bool(source.get("ready") or source.get("status") in {"failed", GONE})
 
 
@@ -178,7 +178,7 @@ def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping
     for event in events:
         source_id, data = event.get("source_id"), event.get("data", {})
         if source_id is None:
-            # After a RESYNC or a rebuilt index, the known states may be wrong.
+            # Without a source id, it is a RESYNC or a rebuilt index, after which the known states may be wrong.
             look_up(client, watch)
         elif source_id in watch.seen and event["type"] in ("source.deleted", "source.replaced"):
             watch.see(source_id, _gone(source_id, data.get("replaced_by")))
@@ -239,7 +239,7 @@ def wait_for_batches(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until every batch has ended. `seen` has the batch ids as keys, and gets the last states.
+    """Wait until every batch has ended. The keys of `seen` are batch ids; each value becomes its batch's last state.
 
     `on_change` gets the number of ended batches. Raises WaitTimedOut.
     """
@@ -249,7 +249,7 @@ def wait_for_batches(
         return
     with following(client, ENDING) as follower:
         while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
-            # Later batches usually end after the oldest one.
+            # Request only the oldest batch, because later ones usually end after it.
             seen[left[0]] = client.batch(left[0])
             if seen[left[0]]["terminal"]:
                 pause_s = FIRST_PAUSE_S
@@ -282,7 +282,8 @@ def _look(client: SourceReader, watch: Watch) -> None:
 def _look_through_batches(client: SourceReader, watch: Watch) -> None:
     """Read the batches, oldest first, up to the first one with unsettled sources.
 
-    They are indexed in this order. A source that is no longer in its batch's bucket is requested on its own.
+    Later batches are indexed after that one, so they need not be read yet. A source that is no longer in its batch's
+    bucket is requested on its own.
     """
     for batch_id, source_ids in list(watch.in_batches.items()):
         items = [item for item in client.batch(batch_id, items=True)["items"] if item["knowledge_id"] in source_ids]
@@ -299,13 +300,13 @@ def _look_through_batches(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
-    """Read the bucket's list from the oldest unsettled source on, up to the first page with such a source.
+    """Read the bucket's list from the oldest unsettled source on, up to a page with a source that is still unsettled.
 
-    Documents are indexed in the order of the list, so each call reads about one page. Sources missing from their page
-    are requested on their own.
+    Documents are indexed in the order of the list, so each call reads about one page. Sources that are not on their
+    page are requested one by one.
     """
     wanted = set(open_ids)
-    # A prefix of an id sorts before the id, so the list begins with the source.
+    # The list leaves out the id in `after`, so give a prefix of the oldest id, which sorts before it.
     rest, after = sorted(open_ids), min(open_ids)[:-1]
     while rest:
         page = client.sources_page(str(watch.bucket), {"status": "all", "limit": PAGE_ROWS, "after": after})

@@ -23,7 +23,7 @@ app = new_app(
     "svc ask --agent hr how long is parental leave",
 )
 
-#: Removes a setting, as in `--top-k none`.
+#: The value with which a flag removes a setting, as in `--top-k none`.
 NONE = "none"
 AgentArgument = Annotated[
     str,

@@ -18,7 +18,7 @@ BATCH_PREFIX = "bat_"
 @app.callback()
 def group() -> None:
     """Show the state of files that were uploaded together as a batch."""
-    # Without this callback, Typer would make a group of one command that command.
+    # Without a callback, Typer would replace a group that has only one command by this command.
 
 
 @command(app, "show", "svc batch show bat_01k3zq8q4y7x --items")

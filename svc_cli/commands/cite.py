@@ -22,7 +22,7 @@ app = new_app("Check the quotes of an answer against the stored files.")
 
 
 PROVEN = "proven"
-#: The start and end of a quote in its source's text, as offsets.
+#: The fields with the offsets at which a quote starts and ends in its source's text.
 PLACE_FIELDS = ("char_start", "char_end")
 
 
@@ -39,7 +39,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The result for one quote."""
+    """The result of checking one quote."""
 
     number: int
     source_id: str
@@ -54,7 +54,7 @@ class Proof:
 @app.callback()
 def group() -> None:
     """Check the quotes of an answer against the stored files."""
-    # Without this callback, Typer would make a group of one command that command.
+    # Without a callback, Typer would replace a group that has only one command by this command.
 
 
 @command(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from svc_cli.commands.completion_words import CommandPlace, Flag
 
-#: Lists buckets in the scripts; never starts the daemon.
+#: The command with which the scripts list buckets. It never starts the daemon.
 BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"
 
 _BASH_HEAD = """\
@@ -196,7 +196,7 @@ SCRIPTS: dict[str, Callable[[Sequence[CommandPlace]], str]] = {
     "powershell": powershell,
 }
 
-#: The scripts in `completions/`, named as the shells require.
+#: The file names of the scripts in `completions/`, as the shells require them.
 FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "svc.ps1"}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-#: The value of a flag or argument: none, one of several words, a bucket, or any text.
+#: What a flag or argument takes: no value, one of several words, a bucket, or any text.
 Kind = Literal["none", "choice", "bucket", "free"]
 
 
@@ -75,6 +75,6 @@ def _choices(parameter: Any) -> tuple[str, ...]:
 
 
 def _first_sentence(text: str | None) -> str:
-    """Return the first sentence of a help text, without square brackets."""
+    """Return the first sentence of a help text, without its full stop and anything from a ` [` on."""
     line = " ".join((text or "").split("\n\n")[0].split()).split("  [")[0].split(" [")[0]
     return line.split(". ")[0].rstrip(".")

@@ -45,7 +45,7 @@ def run(
     _warn_of_exposure(call, listen)
     call.console.out.flush()
     program, *arguments = installation.command(listen, faults)
-    # The daemon replaces this process, so it gets the signals, and the caller its exit code.
+    # The daemon replaces this process, so it receives the signals, and the caller receives its exit code.
     os.execve(program, [program, *arguments], installation.child_environ())  # noqa: S606 - our own interpreter
 
 
@@ -240,7 +240,7 @@ def _warn_of_exposure(call: Invocation, listen: str | None) -> None:
 
 
 def _readable(console: Console, line: str) -> str:
-    """Format a log line for a terminal; otherwise return it as it is."""
+    """Format a log line if stdout is a terminal; otherwise only escape its control characters."""
     parsed = _parsed(line)
     if not is_terminal(console.out) or not isinstance(parsed, dict):
         return clean(line)

@@ -42,7 +42,7 @@ class Finding:
 
 
 Check = Callable[[Invocation], Iterator[Finding]]
-#: By name, in the order of the report.
+#: The checks by name, in the order of the report.
 CHECKS: dict[str, Check] = {}
 
 
@@ -175,7 +175,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if writing["state"] == "off":
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
-        # Not a warning, since every question gets an error now.
+        # `failed`, not `warning`, since every question gets an error now.
         hint = "`svc daemon restart` applies changed settings."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:

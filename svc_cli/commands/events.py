@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Seconds that a command waits for a stopped service, and between two attempts.
+#: Seconds that a command waits for a stopped service to return, and seconds between two attempts to reach it.
 RETURN_S, RETURN_PAUSE_S = 60.0, 0.5
 MISSED = "the daemon was away for too long, or a backup was restored: events may be missing here."
 

@@ -167,7 +167,7 @@ def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPl
     known = look(client, plan.bucket)
     known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
     if known.bucket_id is None:
-        # A missing bucket is not created in a dry run, and would be empty.
+        # This is a dry run, which does not create the missing bucket. All URLs would be new in it.
         run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
         return
     options = ImportOptions(

@@ -16,7 +16,7 @@ from svc_daemon.wire import Json, JsonMapping
 
 app = new_app("Create, list and revoke API keys.")
 
-#: Shown for a key without limits.
+#: Shown for the buckets or models of a key that is not limited to some of them.
 ALL = "all"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: A duration such as `30d`; a number without a unit would be ambiguous.

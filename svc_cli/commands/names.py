@@ -71,7 +71,7 @@ def whole_id(start: str, ids: Iterable[str]) -> str:
 def _candidates(client: "Client", bucket: str, name: str) -> Iterator[JsonMapping]:
     """Yield the sources of the bucket with this title, file name or id prefix."""
     if name.startswith(PREFIX):
-        # Sources are listed by id, and a prefix sorts before the id.
+        # Sources are listed by id. The ids that begin with a prefix come directly after the prefix itself.
         page = client.sources_page(bucket, {"status": "all", "after": name, "limit": MOST_CANDIDATES + 1})
         yield from (source for source in page["sources"] if source["id"].startswith(name))
     for source in client.sources(bucket, status="all", q=name):

@@ -169,7 +169,7 @@ def command(
             console, before = ctx.obj
             call = Invocation(console, given.over(before), ctx.find_root().command)
             interrupts.listen()
-            # `main` has disabled the garbage collector. `freeze` spares it the objects of the imported modules.
+            # `main` has disabled the garbage collector. `freeze` makes it skip the objects of the imported modules.
             gc.freeze()
             gc.enable()
             return function(call, record(**options)) if record else function(call, **options)
@@ -232,7 +232,7 @@ def suggest_bucket(client: "Client", error: ApiError) -> None:
     missing = error.details.get("bucket")
     if error.code != "bucket_not_found" or not isinstance(missing, str):
         return
-    # Without a list of buckets, suggest nothing.
+    # If the buckets can't be listed, suggest nothing.
     with suppress(SvcError):
         slugs = [bucket["slug"] for bucket in client.buckets(include_archived=True, members=False)["buckets"]]
         if close := get_close_matches(missing, slugs, n=1):

@@ -21,14 +21,14 @@ class LateArgument(TyperArgument):
 
 
 def convert_late(parameters: list[Any]) -> list[Any]:
-    """Change the class of each parameter, which Typer can't create with another class."""
+    """Make each parameter a LateArgument or LateOption, which Typer itself can't create."""
     for each in parameters:
         each.__class__ = LateArgument if isinstance(each, TyperArgument) else LateOption
     return parameters
 
 
 def _is_converted(parameter: TyperOption | TyperArgument, value: Any) -> bool:
-    """Whether Typer would not change this value."""
+    """Whether Typer would leave this value as it is."""
     if parameter.required and not value:
         return False
     kind = parameter.type_descriptor

@@ -81,7 +81,7 @@ def search(
     if not 1 <= most.value <= MOST_RESULTS:
         raise UsageError(f"search.k is 1 to {MOST_RESULTS}, not {most.value} as {most.source} has it.")
     options: dict[str, Any] = {
-        # By default, the agent's policy limits the results.
+        # Without a flag or setting, send no limit: the agent's policy decides.
         **({} if most.source == "default" else {"max_num_results": most.value}),
         "mode": call.settings.get("search.mode", mode),
         **({"agent": model_id(agent)} if agent else {}),
@@ -103,7 +103,7 @@ def warn_of_emptiness(client: "Client") -> list[str]:
     try:
         buckets = client.buckets(members=False)["buckets"]
     except SvcError:
-        # The search itself has succeeded.
+        # The search has succeeded, so a failure here must not turn it into an error.
         return []
     if any(bucket["counts"]["total"] for bucket in buckets):
         return []
@@ -157,7 +157,7 @@ def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """Return the index of the first of those `size` lines that contain the most stems."""
+    """Return the index at which the `size` consecutive lines with the most stems begin."""
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
     return counts.index(max(counts))

@@ -27,7 +27,7 @@ def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes])
 
 
 def save_content(output: str, source: JsonMapping, blocks: Iterable[bytes]) -> None:
-    """Write to a file, which is replaced at the end, or directly to a device or pipe."""
+    """Write the bytes to a file, which is replaced at the end, or directly to a device or pipe."""
     path = Path(output)
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as device:

@@ -105,7 +105,7 @@ class _View(ABC):
 
 @contextmanager
 def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
-    """Yield a function that waits for an event, up to LONGEST_INTERVAL_S, then for WATCH_INTERVAL_S."""
+    """Yield a function that waits up to LONGEST_INTERVAL_S for an event, and then another WATCH_INTERVAL_S."""
     with following(client, ("source", "bucket", "batch", "store")) as follower:
 
         def await_change() -> None:

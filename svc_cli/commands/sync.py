@@ -86,7 +86,7 @@ PruneOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFlags:
-    """The options of `sync`, `diff` and `watch` for a folder and its bucket; None for the setting."""
+    """The options of `sync`, `diff` and `watch` for a folder and its bucket. Where one is None, the setting applies."""
 
     folder: FolderArgument = None
     bucket: BucketOption = None
@@ -229,7 +229,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
 
 
 def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, max_delete: MaxDelete) -> list[Report]:
-    """Sync the mappings one by one. Most errors stop only their own mapping, Ctrl-C all."""
+    """Sync the mappings one by one. Most errors end the sync of one mapping only; Ctrl-C ends all."""
     reports: list[Report] = []
     for mapping in mappings:
         try:
@@ -244,7 +244,7 @@ def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, m
 
 
 def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
-    """Sync one mapping. A stopped client can't be reused, so each has its own."""
+    """Sync one mapping with a client of its own, because a stopped client can't be used again."""
     with call.client() as client:
         options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
         index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)

@@ -20,7 +20,7 @@ DRY_WORDS = {
 
 
 def render_report(console: Console, report: Report) -> str:
-    """Render the report of one mapping."""
+    """Render the report of the sync of one mapping."""
     items, counts = report.items.values(), report.counts
     total = sum(counts[action] for action in ACTIONS)
     took = f"{report.duration_ms / 1000:.1f} s"

@@ -43,7 +43,7 @@ MOST_JOBS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadFlags:
-    """The options of `svc upload`; None for the setting."""
+    """The options of `svc upload`; for those that are None, the settings apply."""
 
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Files, folders or patterns to upload, or - for standard input.")
@@ -159,7 +159,7 @@ def parse_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_jobs(jobs: int) -> int:
-    """Return the number of concurrent uploads. Raises UsageError."""
+    """Return the number of concurrent uploads. Raises UsageError if it is out of range."""
     if not 1 <= jobs <= MOST_JOBS:
         raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
     return jobs
@@ -175,10 +175,13 @@ def provision(
     is_dry: bool,
     fields: "BucketFieldsDict | None" = None,
 ) -> KnownSources:
-    """Create a missing bucket with these fields. Raises ApiError `bucket_not_found` if that is not allowed."""
+    """Create the bucket with these fields if it is missing.
+
+    Raises ApiError `bucket_not_found` if `no_create` forbids that, or if `bucket` is an id.
+    """
     if known.bucket_id is not None:
         return known
-    # An underscore means an id, from which no bucket can be created.
+    # With an underscore, it is an id, from which no bucket can be created.
     if no_create or "_" in bucket:
         missing = {
             "code": "bucket_not_found",

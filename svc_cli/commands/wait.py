@@ -128,7 +128,7 @@ def _look_first(client: "Client", watch: Watch) -> None:
             watch.see(each, client.source(each))
     for source_id, source in watch.seen.items():
         if source["status"] == GONE:
-            # This raises the service's own error.
+            # For a source that doesn't exist, this raises the service's own error.
             watch.see(source_id, client.source(source_id))
 
 

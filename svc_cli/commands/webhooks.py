@@ -85,7 +85,7 @@ def resend(
         call.console.show({"id": event, "dry_run": True}, lambda: f"would call again for {event}")
         return
     with call.client() as client:
-        # Events are listed by id, and a prefix sorts before the id.
+        # Deliveries are listed by event id. The ids that begin with a prefix come directly after the prefix itself.
         listed = client.deliveries({"after": event, "limit": 2})["deliveries"]
         answer = client.resend_delivery(whole_id(event, (each["id"] for each in listed)))
     call.console.show(answer, lambda: f"{answer['id']}  {answer['status']}  {answer['url']}")
