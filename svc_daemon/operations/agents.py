@@ -123,7 +123,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
     lock = agent_lock(request.key.id, request.idempotency_key, fields.agent_id)
     async with context.locks.hold_free(*lock) as free:
         if len(free) < len(lock):
-            # This request may repeat the one that is in progress.
+            # This may be a repetition of the request in progress, whose response is not stored yet.
             raise ServiceError(
                 ErrorCode.AGENT_REPLAY_CHECK_UNAVAILABLE, agent_id=fields.agent_id, retry_after_seconds=1
             )

@@ -86,7 +86,7 @@ class AnswerOutcome:
         return list(first.values())
 
 
-#: Pieces of text, citation marks after the text that they support, and last the outcome.
+#: Pieces of the text, each citation mark after the text that it supports, and at the end the outcome.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
 #: Like AnswerStream, but a citation mark names a passage instead of a source.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]

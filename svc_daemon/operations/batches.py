@@ -146,7 +146,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     # The specification requires `partial` even if this call finalized no file.
     status = "partial"
     if not pending:
-        # New sources are queued, so they need not be read.
+        # New sources are all queued, so their states need not be read.
         is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
         rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
         status = (rolled or show_batch(context, key, batch.id)[1]).status

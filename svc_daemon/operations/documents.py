@@ -1,4 +1,4 @@
-"""Adds the text of sources to the search index, and removes that of deleted ones."""
+"""Adds the documents of sources to the search index, and removes those of deleted sources."""
 
 import errno
 from collections.abc import Sequence

@@ -51,7 +51,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
-#: Maximum size of a wave (the documents that one child process reads).
+#: Maximum size in bytes of a wave: the documents that one child process reads together.
 WAVE_BYTES = 1024 * 1024
 
 
@@ -235,7 +235,7 @@ def _make_ready(
         if source.webhook is not None:
             wakes.add(context.wakes.delivering)
     if wakes:
-        # One of these sources may have just replaced another of them.
+        # Leave out sources that another of these sources has just replaced.
         found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
         sources = [found[source.id] for source in sources if source.id in found]
     record_outcomes(connection, context, sources, earlier)

@@ -5,7 +5,7 @@ Rebuilding is one task. While it is open, the team's searches are refused and it
     queued       a command, or a worker that finds the index damaged, queues the task
     clear        the index file is removed
     index        active sources that the new index lacks are read, under their current generation
-    succeeded    searches are allowed again, and bucket syncs that waited run
+    succeeded    searches are allowed again, and the bucket syncs that waited are done
 
 After a crash, only sources that the new index lacks are read again. Uploads and deletes during a rebuild take effect as
 usual; uploads are ready after it. Indexing tasks that run when the file is removed are queued again. A document that
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 #: The stages of a rebuild: remove the old index, then index the documents.
 CLEAR, INDEX = "clear", "index"
-#: Rebuilds are retried without limit, but clients see no higher attempt number.
+#: Rebuilds are retried without limit, but clients see no higher attempt number than this.
 ATTEMPTS = 3
 #: If an index is damaged again within this time, its disk may be failing, so the rebuild is delayed.
 SOON_S = 3600
@@ -141,7 +141,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 
 async def claim_rebuild(context: Context) -> TaskRow | None:
-    """Claim a rebuild that is due. It continues at its last stage."""
+    """Claim a rebuild that is due. If it was interrupted, it continues at its last stage."""
 
     def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)

@@ -257,7 +257,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
     """Raise `bucket_store_indexing_pending` if nothing in these buckets is searchable yet, but sources are pending.
 
-    A single named bucket is refused even if none is pending.
+    A search of a single named bucket is refused even if no source is pending.
     """
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):

@@ -137,7 +137,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
             # A rebuild has begun; it indexes every document, and the sync runs afterwards.
             return
         if source.rechunk:
-            # Sync the source when the index has its new chunks.
+            # Wait with the sync until the index has the source's new chunks.
             memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)

@@ -39,7 +39,7 @@ from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
-#: Removals are retried without limit, but clients see no higher attempt number.
+#: Removals are retried without limit, but clients see no higher attempt number than this.
 ATTEMPTS = 3
 #: The task's only stage, as its progress shows it.
 STAGE = "delete"

@@ -1,8 +1,8 @@
-"""Counts each team's answers and searches this month, and enforces the plan's limit.
+"""Counts each team's answers and searches this month, and enforces the monthly limit.
 
 The counts are in memory, and `workers.sweeping` writes them to the state database at most once a second, so no search
-waits for the disk. A crash loses the last second. The nodes of a cluster may together exceed the limit by a second's
-answers.
+waits for the disk. A crash loses the counts of the last second. The nodes of a cluster may together exceed the limit by
+the answers of one second.
 """
 
 from collections.abc import Iterator

@@ -251,7 +251,7 @@ def _check_team(
 def _stray(
     team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[StoredBytes]]
 ) -> Iterator[Problem]:
-    """Report a document without a source. A deletion left it, unless its bytes are stored."""
+    """Report a document without a source. Repair removes it, or recovers the source if its bytes are still stored."""
     about = {"source_id": found.source_id, "team_id": team_id}
     stored = unowned.get(found.source_id, [])
     if not stored:

@@ -1,7 +1,7 @@
 """Webhooks: records the events to report, makes the calls, and lists both.
 
 An event is recorded in the transaction that makes its source ready or failed. A call is recorded after it was made.
-After a crash in between, it is repeated with the same id.
+After a crash between the call and its record, it is repeated with the same id.
 """
 
 import logging

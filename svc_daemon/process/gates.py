@@ -22,7 +22,7 @@ class Gates:
 
     @contextmanager
     def uploading(self) -> Iterator[None]:
-        """Count one upload as being stored while the block runs. Its bytes have all arrived."""
+        """While the block runs, count one more upload that is being stored. All of its bytes have arrived."""
         self._uploads += 1
         self._no_uploads.clear()
         try:

@@ -26,7 +26,7 @@ class RateLimits(Protocol):
 
 
 class LocalRateLimits:
-    """Keeps the counts in memory, for a single process. A restart resets them."""
+    """Keeps the counts of all teams in memory, for a single process. A restart resets them."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits

@@ -36,7 +36,7 @@ class _Charge:
 
 
 class SharedRateLimits:
-    """Counts in the database, for all nodes. Use it only on the event loop."""
+    """Keeps the counts of all teams in the database, for all nodes. Use it only on the event loop."""
 
     def __init__(self, limits: Limits, transactions: Transactions) -> None:
         self._limits = limits

@@ -27,7 +27,7 @@ Describe = Callable[[str, str, int | None], None]
 
 
 class Traces:
-    """The interface of traces. This class does nothing, and is used if they are off."""
+    """The interface of traces. This class does nothing, and is used if tracing is off."""
 
     is_on = False
 
