@@ -74,7 +74,7 @@ class Database(Protocol):
     operations: int
     #: Number of commits so far. `operations / commits` is the average number of pieces of work per commit.
     commits: int
-    #: Total time of the commits in seconds, mostly of the disk or server.
+    #: Total time of the commits in seconds. Most of it is spent on the disk or in the server.
     commits_s: float
 
     @property

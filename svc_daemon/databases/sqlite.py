@@ -75,7 +75,7 @@ class SqliteDatabase:
         self.operations = 0
         #: Number of commits so far. `operations / commits` is the average number of pieces of work per commit.
         self.commits = 0
-        #: Total time of the commits in seconds, mostly of the fsync.
+        #: Total time of the commits in seconds. Most of it is spent in fsync.
         self.commits_s = 0.0
         self._on_broken = on_broken
         self._broken: sqlite3.Error | None = None
@@ -209,7 +209,7 @@ class SqliteDatabase:
                 self._connection.execute("ROLLBACK")
 
     def _give_up(self, group: Sequence[Job], error: sqlite3.Error, kind: type[StorageError]) -> None:
-        """Report the error to the group's callers. If it is damage, stop writes and call `on_broken`."""
+        """Report the error to the group's callers. If the disk or file is damaged, stop writes and call `on_broken`."""
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error

@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
     Fractions are refused, because their last digit may be parsed differently.
     """
     if isinstance(value, str):
-        # SQLite can't represent lone surrogates, but JSON can.
+        # JSON can contain lone surrogates and NUL, but SQLite may compare them differently.
         if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value):
             raise NotInSql
     elif not abs(value) < _EXACT or value != int(value):

@@ -152,7 +152,7 @@ def activate_membership(connection: Connection, claim: SyncClaim) -> bool:
 
 
 def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> None:
-    """Set all memberships of these sources to `active`. Their documents must be in the index with the right buckets."""
+    """Set all memberships of these sources to `active`. The index must already have their current buckets."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'active', lease_until_s = NULL, due_at = NULL"
         " WHERE source_id IN (SELECT value FROM json_each(:ids))",

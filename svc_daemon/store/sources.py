@@ -87,7 +87,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Return the numbers of the extractions from the current bytes. Splitting again adds one."""
+        """Return the numbers of the extractions from the current bytes. Splitting the document again adds one."""
         return generations_of(self.valid_from, self.generation)
 
     @property

@@ -73,7 +73,7 @@ def delete_team_rows(
     """Delete at most `limit` rows of the team, and return how many. Rows that match `except_for` are kept."""
     of_team = "team_id = :team_id"
     if "team_id" not in table.columns:
-        # Rows without a team id belong to the team of the row they name.
+        # Rows without a team id belong to the team of the row that they refer to.
         owners = [
             f"{each.column} IN (SELECT {each.parent_column} FROM {each.parent} WHERE {of_team})"  # noqa: S608
             for each in table.references

@@ -83,7 +83,7 @@ class _Ended(Exception):
 
 
 class _Lost(Exception):
-    """The connection was lost before COMMIT, perhaps long ago."""
+    """The connection was lost before COMMIT, perhaps even before this group."""
 
 
 class PostgresDatabase:
@@ -110,7 +110,7 @@ class PostgresDatabase:
         self.operations = 0
         #: Number of commits so far. `operations / commits` is the average number of pieces of work per commit.
         self.commits = 0
-        #: Total time of the commits in seconds, mostly of the server.
+        #: Total time of the commits in seconds. Most of it is spent in the server.
         self.commits_s = 0.0
         #: Number of transactions rolled back because of a conflict.
         self.conflicts = 0
@@ -163,7 +163,7 @@ class PostgresDatabase:
             resolve(future, result, failure)
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
-        """Run the transaction until it is committed, at most `tries` times, or raise _Conflict."""
+        """Run the group until it is committed. Raises _Conflict after `tries` conflicts."""
         takes_turns = any(isinstance(work, InTurn) for work, _ in group)
         conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
@@ -276,7 +276,7 @@ def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> N
     """Create or upgrade schema and functions, one node at a time. Raises StorageError."""
     connection = server.connect_first()
     try:
-        # Not serializable, to see what the previous holder of the lock committed.
+        # This transaction isn't serializable, so that it sees what the previous holder of the lock committed.
         connection.run(f"BEGIN; SELECT pg_advisory_xact_lock({PREPARING})")
         connection.run("CREATE TABLE IF NOT EXISTS turns ()")
         make_functions(connection)

@@ -36,7 +36,7 @@ _DEFAULTS = {
 }
 #: The error message during an outage.
 AWAY = "The database can't be reached."
-#: Pause in seconds between attempts to end an outage.
+#: Pause in seconds between attempts to connect during an outage.
 PROBE_S = 0.5
 #: Codes of a transaction that was idle, or ran, for too long.
 _ENDED = ("25P03", "25P04")
@@ -156,7 +156,7 @@ class PostgresServer:
         return connection
 
     def close(self) -> None:
-        """Stop trying to end an outage."""
+        """Stop the thread that tries to connect during an outage."""
         self._closing.set()
 
     def _open(self, settings: Sequence[str]) -> ServerConnection:

@@ -99,7 +99,7 @@ class ObjectClient:
                 yield bytes(chunk)
 
     async def list(self, prefix: str) -> Sequence[ListedObject]:
-        """List all objects in the folder."""
+        """List all objects in the folder `prefix`."""
         return _listed(await self._finish(lambda: self._obstore.list(self._store, prefix).collect_async()))
 
     async def list_page(self, after: str) -> Sequence[ListedObject]:
@@ -113,7 +113,7 @@ class ObjectClient:
         return _listed(await self._finish(next_page))
 
     def list_all(self, prefix: str) -> Iterator[ListedObject]:
-        """List all objects in the folder. Blocking."""
+        """List all objects in the folder `prefix`. Blocking."""
         with self._translated():
             for page in self._obstore.list(self._store, prefix):
                 yield from _listed(page)

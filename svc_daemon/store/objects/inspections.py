@@ -10,7 +10,10 @@ from svc_daemon.store.objects.stores import ObjectStores
 
 
 class ObjectInspector:
-    """Inspects the objects with one key prefix. Some have no row: the sweeper deletes them once they are old."""
+    """Inspects the objects with one key prefix.
+
+    Objects without a row are no fault, because the sweeper deletes them once they are old.
+    """
 
     readers = CALLS_AT_ONCE
 

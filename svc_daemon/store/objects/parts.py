@@ -39,7 +39,7 @@ MOST_REMEMBERED = 10_000
 
 
 class ObjectParts:
-    """The bytes of all open upload sessions. An instance remembers only what other nodes can list or compute too."""
+    """The bytes of all open upload sessions. An instance remembers only what any node can list or compute again."""
 
     def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
         self.client = blobs.client
@@ -230,7 +230,7 @@ class ObjectPartWriter:
         data, self._buffer = bytes(self._buffer), bytearray()
         pieces = rules.split(self._items, self._next, memoryview(data))
         self._next += len(data)
-        # If one piece fails, others may be stored. The client resumes after them with another writer.
+        # Stays true if a piece fails. Others may be stored by then. The client resumes after them with a new writer.
         self._is_broken = True
         await gather(self._put(item, bytes(piece)) for item, piece in pieces)
         self._is_broken = False
