@@ -128,7 +128,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
-    # Starlette would redirect a path with a trailing slash, without a body.
+    # A path with a trailing slash gets a 404 error in JSON. Starlette would redirect it, in a response without a body.
     app.router.redirect_slashes = False
     # Build the OpenAPI document on the first request for it, since this takes 0.2 s.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))

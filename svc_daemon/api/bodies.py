@@ -81,7 +81,7 @@ async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[by
     """Yield the body as it arrives. Raises 413 `request_too_large` as soon as it must exceed `max_bytes`."""
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
-        # A client that waits for 100 Continue now need not send the body.
+        # Refuse before reading: a client that waits for `100 Continue` then never sends the body.
         raise _too_large(max_bytes)
     received_bytes = 0
     async with aclosing(request.stream()) as chunks:

@@ -94,13 +94,13 @@ ANSWER = (*SEARCH, E.ANSWER_FAILED, E.ANSWER_TIMEOUT)
 
 
 def serving(row: Endpoint) -> Handler:
-    """Return the endpoint's handler, wrapped to refuse dry runs if it can't do them."""
+    """Return the endpoint's handler. If the endpoint has side effects but no dry run, dry runs are refused."""
     if row.method in ("GET", "OPTIONS") or row.reads or DRY_RUN in row.query:
         return row.handler
 
     async def handle(request: Request) -> Response:
         refuse_dry_run_in_query(request)
-        # A body model decides itself whether `dry_run` is allowed.
+        # If there is a body model, it accepts or refuses `dry_run` itself.
         if row.body is None and not row.raw:
             caller(request)
             await refuse_dry_run_in_body(request)

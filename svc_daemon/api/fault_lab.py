@@ -1,7 +1,7 @@
 """The fault lab: makes a daemon fail on demand, to test how clients handle errors.
 
 Only `svc daemon run --faults FILE` turns it on. Rules in the file choose requests that fail before they have changed
-anything, or afterwards. A changed file is read again, and its rules count from zero.
+anything, or afterwards. A changed file is read again, and its rules count requests from zero again.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class FaultLab:
     """Disturbs requests by the rules of a file. Use it only on the event loop."""
 
     def __init__(self, path: Path, endpoints: tuple[Endpoint, ...]) -> None:
-        """Read the file. Raises FaultsRefused, or OSError if it can't be read."""
+        """Read the rules from the file. Raises FaultsRefused if they are invalid, or OSError if it can't be read."""
         self._path = path
         self._routes = frozenset(f"{row.method} {row.path}" for row in endpoints)
         self._stamp = self._look()

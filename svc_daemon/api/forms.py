@@ -30,7 +30,7 @@ MAX_FIELD_BYTES = 16 * 1024
 #: Maximum size of all fields, boundaries and headers together.
 OVERHEAD_BYTES = 1024 * 1024
 
-#: The usual Content-Disposition. The library takes ten times as long, and parses only the others.
+#: The usual form of Content-Disposition. Other forms are parsed by the library, which takes ten times as long.
 _USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;]+)")?')
 _EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
@@ -83,7 +83,7 @@ async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_fil
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
     refuse_encoding(request)
     boundary = options.get(b"boundary", b"")
-    # RFC 2046, section 5.1.1.
+    # RFC 2046, section 5.1.1, allows at most 70 characters.
     if not 1 <= len(boundary) <= 70:
         raise refusal("", "The Content-Type needs a boundary of 1 to 70 characters.")
     declared = content_length(request)
@@ -159,7 +159,7 @@ class _FormReader:
         self._ended = False
         self._headers: dict[bytes, bytes] = {}
         self._header_name = self._header_value = b""
-        #: The name of the current field; None in the file.
+        #: The name of the field in the current part; None if the part is the file.
         self._field: str | None = None
         self._field_data = b""
         self._parser = _parser(boundary, self)

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: Maximum number of large messages in memory, since each takes several times its size. More wait on disk.
+#: Maximum number of large messages in memory, since each takes several times its size. Others wait on disk.
 LARGE_AT_ONCE = 2
 #: Seconds for which a tool retries after a temporary error, since models often don't try again.
 PATIENCE_S = 10.0
-#: Seconds before a retry without Retry-After.
+#: Seconds before a retry if the error has no Retry-After.
 PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
-#: Size of the pieces in which handlers get a body.
+#: Size of the pieces in which a handler receives a request body.
 _CHUNK_BYTES = 1024 * 1024
-#: The `mcp` library accepts only these values. The client's own headers are checked before they are replaced.
+#: Headers for the `mcp` library, which accepts only these values. The client's own Content-Type is checked before.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
@@ -83,13 +83,13 @@ class Door:
         entries = 0
         try:
             async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
-                # Limit the number of entries. Base64 text contains none of these characters.
+                # Count these characters to limit the number of JSON entries; base64 text contains none of them.
                 entries += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
                 if entries > MAX_ENTRIES:
                     raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
-            # The `mcp` library checks these headers.
+            # Replace the headers for which the `mcp` library accepts only one value.
             others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
             plain = {**scope, "headers": [*others, *_INSISTED]}
             answering = servers.answer_message(
@@ -115,7 +115,7 @@ async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) ->
 
 
 class _Bytes(Protocol):
-    """A file to upload, in memory."""
+    """Bytes in memory or in a stored file."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -136,7 +136,7 @@ class _InMemory:
 
 
 class _Body:
-    """A complete body, received like an ASGI request's."""
+    """Passes a complete body to an ASGI application in pieces, as a server does."""
 
     def __init__(self, data: _Bytes) -> None:
         self._data = data
@@ -144,7 +144,7 @@ class _Body:
         self._ended = False
 
     async def receive(self) -> Message:
-        """Return the next piece. After the last one, wait forever, like a client for its response."""
+        """Return the next piece. After the last one, wait forever, since this client never disconnects."""
         if self._ended:
             await asyncio.Event().wait()
         piece = await self._data.read(self._read_bytes, _CHUNK_BYTES)
@@ -224,7 +224,7 @@ class Routes:
                 "path_params": {},
             }
             try:
-                # Without the middleware, the handler's exceptions arrive here.
+                # The router is called without the middleware, so the handler's exceptions arrive here.
                 await self._scope["app"].router(scope, _Body(_InMemory(body)).receive, answer.send)
             except ServiceError as error:
                 if error.code not in _PASSING or clock() > end_s:

@@ -53,7 +53,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Return the create request. Without a fingerprint, the idempotency key alone identifies a repetition."""
+        """Return what identifies a repetition: the idempotency key, and `fingerprint` (that of the body) if given."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
@@ -124,7 +124,7 @@ async def optional_body_of(request: Request, model: type[Model]) -> Model:
 
 
 def meaning_of(body: BaseModel) -> str:
-    """Return the fingerprint of a body, which is the same for a dry run."""
+    """Return the fingerprint of a body. It doesn't depend on whether the body asks for a dry run."""
     return fingerprint(body.model_dump() | {"dry_run": False})
 
 
@@ -174,7 +174,7 @@ def respond(
     Lists have `has_more` and `last_id` only if the request has `limit`.
     """
     unasked = dict(without or {})
-    # Search results have no `last_id`, and always `has_more`.
+    # Search results, which have no `last_id`, always have `has_more`.
     if "limit" not in request.query_params and "last_id" in type(model).model_fields:
         unasked |= {"has_more": True, "last_id": True}
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
@@ -221,7 +221,7 @@ def one_of(path: str, value: str | None, known: tuple[str, ...]) -> str | None:
 
 def whole_number(text: str) -> int | str:
     """Parse an integer. Other text is returned as it is, so that the model refuses it."""
-    # Python refuses to parse thousands of digits, and longer numbers are out of every range.
+    # Longer numbers are out of every range, and Python refuses to parse thousands of digits.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 
 

@@ -37,7 +37,7 @@ class CallAnswer:
     """A successful response."""
 
     body: dict[str, Any]
-    #: Whether the idempotency key was used before.
+    #: Whether this is the response to an earlier call with the same idempotency key.
     is_replay: bool = False
 
 
@@ -83,7 +83,7 @@ class ToolService(Protocol):
         ...
 
     async def read_file(self, path: str) -> File:
-        """Read a file on the caller's machine. Raises CallFailed, always if this server reads no files."""
+        """Read a file on the caller's machine. Raises CallFailed if it can't be read, or if this server reads none."""
         ...
 
     async def pause(self, seconds: float) -> None:

@@ -13,7 +13,7 @@ Named = Annotated[list[str], Field(min_length=1)]
 
 
 def _leave_out_nulls(schema: dict[str, Any]) -> None:
-    """Remove null from the types of optional fields, though tools accept it."""
+    """Describe optional fields without null in their types. Tools accept null nevertheless."""
     for field in schema.get("properties", {}).values():
         kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
         if len(kinds) == 1:
@@ -40,7 +40,7 @@ class Arguments(RequestBody):
 
 
 class ToolResult(BaseModel):
-    """The structured result of a tool. Its `text` is the same as plain text."""
+    """The structured result of a tool. `text()` returns the same result as plain text."""
 
     @abstractmethod
     def text(self) -> str:
@@ -58,7 +58,7 @@ def schema_of_result(model: type[ToolResult]) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Resolve references, which many clients don't, and remove useless entries."""
+    """Replace references by their targets, since many clients don't resolve them, and remove useless entries."""
     definitions = schema.pop("$defs", {})
 
     def resolve(node: Any) -> Any:

@@ -85,7 +85,7 @@ class LoadedFile:
     file: File
 
     def manifest(self) -> Json:
-        """Build the file's item of the manifest."""
+        """Build the file's entry in the manifest."""
         return {"client_file_id": self.id, **self.given.description(self.file), **self.given.destination()}
 
     def size(self) -> Json:

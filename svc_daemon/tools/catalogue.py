@@ -31,7 +31,7 @@ class Tool:
     result: type[ToolResult]
     #: Runs the tool with validated arguments. Raises CallFailed.
     run: Callable[[ToolService, Any], Awaitable[ToolResult]]
-    #: Whether the tool changes nothing. Other tools only add data, and only once if repeated.
+    #: Whether the tool changes nothing. Other tools only add data, and a repeated call adds nothing.
     reads_only: bool = False
 
     async def call(self, service: ToolService, arguments: Json) -> ToolResult:

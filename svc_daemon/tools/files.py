@@ -107,7 +107,7 @@ class UploadedFile(SourceState):
 
 
 def without_paths(schema: Json) -> Json:
-    """Return the schema for a server without access to files: it requires the bytes and a name."""
+    """Return the schema for a server that can't read files: without `path`, and with name and bytes required."""
     for part in (schema, schema["properties"].get("files", {}).get("items", {})):
         if part.get("properties", {}).pop("path", None) is not None:
             part["required"] = [*part.get("required", ()), "filename", "contentBase64"]
@@ -152,7 +152,7 @@ async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
 async def store(
     service: ToolService, described: Json, destination: Json, data: bytes, key: str | None = None
 ) -> UploadedFile:
-    """Upload a file. `described` are the fields of a create request."""
+    """Upload a file. `described` has the request fields that describe it, `destination` those that name its buckets."""
     body = {**described, **destination, "size_bytes": len(data)}
     keys = [key] if key is not None else (derived_key(destination, described, epoch) for epoch in range(MOST_EPOCHS))
     for each in keys:
@@ -167,7 +167,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     """Send the bytes and finalize the session. Returns None if an earlier call's source is gone."""
     session = opened.body
     if session["status"] == CANCELED:
-        # This can also be a session that could not be finalized.
+        # A session that could not be finalized also has this status.
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)

@@ -46,7 +46,7 @@ class Search(Arguments, ScopedBody):
 
 
 class CitedPlace(BaseModel):
-    """The location of a passage. Fields that the format doesn't have are null."""
+    """The location of a passage. Fields that don't apply to the file format are null."""
 
     source_id: str
     title: str

@@ -13,7 +13,7 @@ from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
-#: Numeric fields that null removes.
+#: Numeric fields. Null removes their value, but is ignored in other fields.
 _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
@@ -42,7 +42,7 @@ class PolicyFields(ScopedBody):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Ignore fields that are null, except numbers, which null removes."""
+        """Ignore fields that are null, except numeric ones, in which null removes the value."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):
@@ -103,7 +103,7 @@ class Agent(WireModel):
     policy: Policy
     #: Why the stored policy is invalid, so that nothing is retrieved; null if it is valid.
     policy_error: str | None
-    #: Whether `policy` lacks buckets or sources that the key has no access to.
+    #: Whether `policy` omits buckets or sources, because the key may not access them.
     policy_withheld: bool = False
     bound_surface: str | None
     created_at: str

@@ -121,7 +121,7 @@ class FinalizedItem(WireModel):
 class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
-    #: Why an indexed and synced source is not `ready`.
+    #: Why an indexed and synced source is not `ready`: the error code with which searches are refused.
     ready_withheld_by: str | None = None
 
 

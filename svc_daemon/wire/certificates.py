@@ -1,12 +1,12 @@
-"""How programs with access to the data directory trust the daemon's certificate.
+"""How programs that can read the data directory trust the daemon's certificate.
 
-The daemon writes its certificate to a file of its user. Programs that read the file accept only this certificate, and
-check neither an authority nor a host name.
+The daemon writes its certificate to `daemon.json`, which only its user can read. Programs that read this file accept
+only that certificate, and check neither a certificate authority nor a host name.
 """
 
 import ssl
 
-#: X509_V_FLAG_NO_CHECK_TIME of OpenSSL. A daemon with an expired certificate can still be managed.
+#: OpenSSL's X509_V_FLAG_NO_CHECK_TIME: accept an expired certificate too, so that its daemon can still be managed.
 _NO_CHECK_TIME = 0x20_0000
 
 

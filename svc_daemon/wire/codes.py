@@ -1,13 +1,13 @@
 """Error codes, by which programs distinguish errors.
 
-`svc_daemon.errors` has the HTTP status of each. Without pydantic, this is fast to import.
+`svc_daemon.errors` assigns an HTTP status to each. This module is fast to import, since it doesn't import pydantic.
 """
 
 from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """Stable error codes. Use these, never the message."""
+    """Stable error codes. Programs should check these, since messages may change."""
 
     INVALID_PROJECT_KEY = "invalid_project_key"
     FORBIDDEN_PROJECT_KEY = "forbidden_project_key"
@@ -79,7 +79,7 @@ class ErrorCode(StrEnum):
 
 
 class SourceErrorCode(StrEnum):
-    """Why a source is `failed`: the values of `source.error.code`, which no HTTP error has."""
+    """Why a source is `failed`. These codes are in `source.error.code`, never in an HTTP error."""
 
     #: The document contains no text, such as a scanned PDF.
     NO_EXTRACTABLE_TEXT = "no_extractable_text"

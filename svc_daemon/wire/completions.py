@@ -95,7 +95,7 @@ class Completion(WireModel):
     object: Literal["chat.completion"] = "chat.completion"
     #: Unix time in seconds.
     created: int
-    #: As in the request.
+    #: The model id, as in the request.
     model: str
     choices: list[CompletionChoice]
     usage: CompletionUsage

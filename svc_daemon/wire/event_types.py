@@ -1,4 +1,4 @@
-"""The types of events. Without pydantic, this is fast to import."""
+"""The types of events. This module is fast to import, since it doesn't import pydantic."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ class EventType(StrEnum):
     #: The source is stored and waits to be indexed.
     SOURCE_QUEUED = "source.queued"
     SOURCE_INDEXING = "source.indexing"
-    #: The source is indexed, but may not be ready before the index has its buckets.
+    #: The source is indexed. It is ready once the search index also lists it in its buckets.
     SOURCE_ACTIVE = "source.active"
     SOURCE_READY = "source.ready"
     SOURCE_FAILED = "source.failed"

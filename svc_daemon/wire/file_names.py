@@ -49,7 +49,7 @@ def find_flaw(text: str) -> NameFlaw | None:
 
 
 def find_odd_character(text: str) -> NameFlaw | None:
-    """Like `find_flaw`, but check only characters, as for folder names."""
+    """Return why a character of the name is refused, or None. For folder names, this is the only check."""
     if text.isprintable():
         return None
     # Python decodes bytes that aren't UTF-8 to surrogates.

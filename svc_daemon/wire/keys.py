@@ -62,7 +62,7 @@ class KeyAnswer(Key):
 
 
 class NewKey(Key):
-    #: The secret key, which is shown only once; null in a replay.
+    #: The secret key, which is shown only once; null in the response to a repeated request.
     key: str | None
 
 

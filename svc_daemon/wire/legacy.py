@@ -10,7 +10,7 @@ from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import UploadCreate
 
-#: An id or a slug, never longer than this.
+#: The id or slug of a bucket. No id or slug is longer.
 Text = Annotated[str, Field(max_length=255)]
 
 

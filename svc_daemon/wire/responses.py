@@ -40,7 +40,7 @@ def _refuse(_: Any) -> None:
     raise ValueError("No answer is stored: send the conversation as input instead.")
 
 
-#: For fields that refer to earlier responses, which aren't stored.
+#: Refuses every value; for fields that refer to earlier responses, since responses aren't stored.
 Refused = BeforeValidator(_refuse, json_schema_input_type=None)
 
 
@@ -158,7 +158,7 @@ class Response(WireModel):
     instructions: str | None = None
     max_output_tokens: int | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
-    #: As in the request.
+    #: The model id, as in the request.
     model: str
     output: list[OutputMessage]
     parallel_tool_calls: bool = False

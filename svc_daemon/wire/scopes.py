@@ -25,7 +25,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("filter", "filters"),
     AGENT: ("agent",),
 }
-#: Names of scopes in other services, or in our own bodies elsewhere. Plurals with `s` count too.
+#: Names of scopes in other services, or in other request bodies of this service. Plurals with `s` count too.
 FOREIGN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: (
         "vectorstore", "vectorstoreid", "store", "storeid", "bucketstore", "bucketstoreid", "collection",
@@ -68,11 +68,11 @@ class ScopedBody(RequestBody):
 
     #: The kinds of scope that this body supports, each with the field that sets it.
     scopes: ClassVar[Mapping[str, str]] = {}
-    #: More names that mean a scope in this body, with the kind of scope. Requests with them are refused.
+    #: Names that mean a scope in this body, besides those in `FOREIGN`, each with the kind of scope. They are refused.
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
-    #: More names for a kind of scope, such as `model` for the agent.
+    #: Names accepted for a scope in this body, besides those in `PLAIN`, each with the kind of scope.
     plain_scopes: ClassVar[Mapping[str, str]] = {}
-    #: Names that mean something else in this body.
+    #: Names that look like a scope, but mean something else in this body.
     unscoped: ClassVar[Collection[str]] = ()
     #: The error for a scope that this body doesn't accept.
     refusal: ClassVar[str] = "There is no such field."
@@ -109,7 +109,7 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
-        """Add a field of the request to `taken`, under the field's own name for a synonym. Returns the errors."""
+        """Add a request field to `taken`; a synonym gets the name of the field that it means. Returns the errors."""
         field = cls.field_meant_by(name)
         if field is None:
             taken[name] = value
@@ -137,7 +137,7 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
 
 
 def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
-    """Yield the paths of fields in an ignored value that have a scope's name and aren't null."""
+    """Yield the paths of fields inside `value` that have a scope's name and aren't null."""
     if bare(str(path[-1])) in _FREE:
         return
     if isinstance(value, list):

@@ -54,7 +54,7 @@ class ExplainedKeyword(WireModel):
 
     rank: int
     bm25: float
-    #: Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1. Null if there are too few.
+    #: Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1; null if it was not computed.
     feedback: float | None
 
 
@@ -74,9 +74,9 @@ class Explanation(WireModel):
 
     #: Rank in the results, from 1.
     rank: int
-    #: The score for the rank in a hybrid search; null in other modes.
+    #: The score by which the passage is ranked in a hybrid search; null in other modes.
     fused: float | None
-    #: How much of the query the passage covers, 0 to 1: the share of its matching words in the total idf.
+    #: The share of the query's words that occur in the passage, 0 to 1, weighted by their idf.
     coverage: float
     terms: list[ExplainedTerm]
     #: Null if the passage is not among the best of the keyword search.

@@ -19,16 +19,16 @@ class QueueCounters(WireModel):
 
 
 class Embedding(WireModel):
-    """The embedding model for semantic search. State `off` means none; for `failing`, `message` has the reason."""
+    """The embedding model for semantic search. State `off`: there is none. For `failing`, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
-    #: The model in use, with a suffix that changes when its vectors do.
+    #: The name of the model in use, with a suffix that changes if the model computes different vectors.
     model: str | None = None
     message: str | None = None
 
 
 class Writing(WireModel):
-    """The language model that writes answers. State `off` means none; for `failing`, `message` has the reason."""
+    """The language model that writes answers. State `off`: there is none. For `failing`, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None = None
@@ -83,7 +83,7 @@ class Version(WireModel):
 class Limit(WireModel):
     value: int
     unit: str
-    #: How much of the limit is used now, if that has a meaning.
+    #: How much of the limit is used now; null if this is not counted.
     used: int | None = None
 
 

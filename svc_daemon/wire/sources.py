@@ -71,7 +71,7 @@ class Source(WireModel):
     task: TaskReference | None
     tags: list[str]
     metadata: dict[str, Any]
-    #: The folder that `svc sync` keeps in a bucket (mapping) and that created the source, if any.
+    #: The name of the mapping (a folder that `svc sync` keeps in a bucket) to which the source belongs, if any.
     mapping: str | None
     source_url: str | None
     #: The URL after all redirects. This field and the next four are only set for sources from a URL.
@@ -96,7 +96,7 @@ class Source(WireModel):
 
 
 class SourceAnswer(Source):
-    #: What the source is waiting for, if there is a shortage.
+    #: The resource that the source waits for, if the daemon has too little of it.
     waits_for: Shortage | None = None
     request_id: str
 
@@ -176,7 +176,7 @@ class Detached(WireModel):
 
 
 class Location(WireModel):
-    """A location in the original document. Fields that the format doesn't have are null."""
+    """A location in the original document. Fields that don't apply to its format are null."""
 
     page: int | None
     line_start: int | None

@@ -13,12 +13,12 @@ TEAM_REMOVAL = "team_removal"
 
 
 class TaskProgress(WireModel):
-    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket; `clear`, then `index` for a
-    #: rebuild. Null at first.
+    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket's deletion; `clear`, then `index`
+    #: for a rebuild. Null at first.
     stage: str | None
-    #: Finished chunks; for a bucket's deletion, sources; for a rebuild, documents.
+    #: Number of finished chunks; for a bucket's deletion, of sources; for a rebuild, of documents.
     chunks_done: int
-    #: Total number of these; null until known.
+    #: Total number of chunks, sources or documents; null until known.
     chunks_total: int | None
 
 
@@ -44,6 +44,6 @@ class Task(WireModel):
 
 
 class TaskAnswer(Task):
-    #: What the task is waiting for, if there is a shortage.
+    #: The resource that the task waits for, if the daemon has too little of it.
     waits_for: Shortage | None = None
     request_id: str

@@ -77,7 +77,7 @@ class StorageAnswer(WireModel):
 
 
 class PackAnswer(WireModel):
-    """Response to the PUT request after which no file of the batch takes more bytes."""
+    """Response to a PUT request to a pack's `upload_url`, if the batch needs no more bytes."""
 
     batch_id: str
     object: Literal["pack"] = "pack"

@@ -10,13 +10,13 @@ from svc_daemon.wire.sources import Location
 
 
 class BucketVectors(WireModel):
-    """How many passages of a bucket have a vector of the current model."""
+    """How many passages of a bucket have a vector of the current embedding model."""
 
     object: Literal["bucket.vectors"] = "bucket.vectors"
     bucket_id: str
     #: State of the embedding model, as in `/healthz`.
     state: Literal["off", "loading", "ready", "failing"]
-    #: Null if no model is in use.
+    #: Null if no embedding model is in use.
     model: str | None
     passages: int
     #: Number of passages without a vector yet.
@@ -25,7 +25,7 @@ class BucketVectors(WireModel):
 
 
 class OfferedVector(RequestBody):
-    """A vector for all passages with one text."""
+    """A vector for all passages with the same embedded text."""
 
     #: SHA-256, in hexadecimal, of the embedded text: title, headings and text.
     text_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -46,7 +46,7 @@ class OffersKept(WireModel):
     object: Literal["vector_offers"] = "vector_offers"
     kept: int
     left_out: int
-    #: The model in use, if any.
+    #: The embedding model in use, if any.
     model: str | None
     request_id: str
 
@@ -69,7 +69,7 @@ class SourceVectors(WireModel):
     id: str
     object: Literal["source_vectors"] = "source_vectors"
     text: str
-    #: The model in use, if any.
+    #: The embedding model in use, if any.
     model: str | None
     chunks: list[EmbeddedChunk]
     request_id: str

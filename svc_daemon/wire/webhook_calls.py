@@ -38,7 +38,6 @@ def judge_call(http_status: int | None, tries_left: int) -> Standing:
     """Compute the status of a delivery after a call. `http_status` is None if nobody answered."""
     if http_status is not None and 200 <= http_status <= 299:
         return Standing(DELIVERED, 0)
-    # `tries_left` may already be 0.
     left = max(tries_left - 1, 0)
     return Standing(PENDING if left else GIVEN_UP, left)
 

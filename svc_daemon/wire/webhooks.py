@@ -10,7 +10,7 @@ class CallError(WireModel):
 
     code: str
     message: str
-    #: Like `details.reason` of `url_fetch_failed` and `url_fetch_blocked`.
+    #: The same values as `details.reason` in the errors `url_fetch_failed` and `url_fetch_blocked`.
     reason: str | None
 
 

@@ -71,7 +71,7 @@ class AgentDict(TypedDict):
     policy_error: str | None
     """Why the stored policy is invalid, so that nothing is retrieved; null if it is valid."""
     policy_withheld: bool
-    """Whether `policy` lacks buckets or sources that the key has no access to."""
+    """Whether `policy` omits buckets or sources, because the key may not access them."""
     bound_surface: str | None
     created_at: str
     updated_at: str

@@ -58,7 +58,7 @@ class ReplayedItemDict(FinalizedItemDict):
     status: str
     ready: bool
     ready_withheld_by: str | None
-    """Why an indexed and synced source is not `ready`."""
+    """Why an indexed and synced source is not `ready`: the error code with which searches are refused."""
 
 
 class PendingItemDict(TypedDict):

@@ -35,7 +35,7 @@ class CompletionDict(TypedDict):
     created: int
     """Unix time in seconds."""
     model: str
-    """As in the request."""
+    """The model id, as in the request."""
     choices: list[CompletionChoiceDict]
     usage: CompletionUsageDict
     system_fingerprint: None

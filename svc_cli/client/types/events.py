@@ -9,16 +9,16 @@ class LogEventDict(TypedDict):
     id: str
     object: Literal["event"]
     type: str
-    """An `EventType`; later releases may add more."""
+    """An `EventType`; later releases may add more types."""
     created_at: str
     bucket_id: str | None
     """The bucket, if the event concerns exactly one."""
     bucket_ids: list[str] | None
-    """The buckets that it concerned then, if the key may access them; null if it concerns the whole team."""
+    """The buckets that the event concerned, without those that the key can't access; null for the whole team."""
     source_id: str | None
     batch_id: str | None
     key_id: str | None
-    """The key whose request caused it; null if none did, or if the caller may not see it."""
+    """The key whose request caused the event; null if none did, or if the caller may not see it."""
     data: dict[str, Any]
     """The new state, such as a source's `status`, `ready`, `title` and `error`."""
 
@@ -27,7 +27,7 @@ class EventListDict(TypedDict):
     object: Literal["list"]
     data: list[LogEventDict]
     has_more: bool
-    """Whether there are more events already."""
+    """Whether more events are already stored."""
     last_id: str | None
     """`after` for the next request; null if there are no events yet."""
     request_id: str

@@ -43,7 +43,7 @@ class KeyAnswerDict(KeyDict):
 
 class NewKeyDict(KeyDict):
     key: str | None
-    """The secret key, which is shown only once; null in a replay."""
+    """The secret key, which is shown only once; null in the response to a repeated request."""
 
 
 class KeyCreatedDict(NewKeyDict):

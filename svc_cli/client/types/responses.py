@@ -87,7 +87,7 @@ class ResponseDict(TypedDict):
     max_output_tokens: int | None
     metadata: dict[str, str]
     model: str
-    """As in the request."""
+    """The model id, as in the request."""
     output: list[OutputMessageDict]
     parallel_tool_calls: bool
     previous_response_id: str | None

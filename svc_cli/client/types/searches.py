@@ -37,7 +37,7 @@ class ExplainedKeywordDict(TypedDict):
     rank: int
     bm25: float
     feedback: float | None
-    """Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1. Null if there are too few."""
+    """Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1; null if it was not computed."""
 
 
 class ExplainedMeaningDict(TypedDict):
@@ -57,9 +57,9 @@ class ExplanationDict(TypedDict):
     rank: int
     """Rank in the results, from 1."""
     fused: float | None
-    """The score for the rank in a hybrid search; null in other modes."""
+    """The score by which the passage is ranked in a hybrid search; null in other modes."""
     coverage: float
-    """How much of the query the passage covers, 0 to 1: the share of its matching words in the total idf."""
+    """The share of the query's words that occur in the passage, 0 to 1, weighted by their idf."""
     terms: list[ExplainedTermDict]
     keyword: ExplainedKeywordDict | None
     """Null if the passage is not among the best of the keyword search."""

@@ -18,16 +18,16 @@ class QueueCountersDict(TypedDict):
 
 
 class EmbeddingDict(TypedDict):
-    """The embedding model for semantic search. State `off` means none; for `failing`, `message` has the reason."""
+    """The embedding model for semantic search. State `off`: there is none. For `failing`, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
     model: str | None
-    """The model in use, with a suffix that changes when its vectors do."""
+    """The name of the model in use, with a suffix that changes if the model computes different vectors."""
     message: str | None
 
 
 class WritingDict(TypedDict):
-    """The language model that writes answers. State `off` means none; for `failing`, `message` has the reason."""
+    """The language model that writes answers. State `off`: there is none. For `failing`, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None
@@ -83,7 +83,7 @@ class LimitDict(TypedDict):
     value: int
     unit: str
     used: int | None
-    """How much of the limit is used now, if that has a meaning."""
+    """How much of the limit is used now; null if this is not counted."""
 
 
 class ReadFormatDict(TypedDict):

@@ -67,7 +67,7 @@ class SourceDict(TypedDict):
     tags: list[str]
     metadata: dict[str, Any]
     mapping: str | None
-    """The folder that `svc sync` keeps in a bucket (mapping) and that created the source, if any."""
+    """The name of the mapping (a folder that `svc sync` keeps in a bucket) to which the source belongs, if any."""
     source_url: str | None
     final_url: str | None
     """The URL after all redirects. This field and the next four are only set for sources from a URL."""
@@ -92,7 +92,7 @@ class SourceDict(TypedDict):
 
 class SourceAnswerDict(SourceDict):
     waits_for: ShortageDict | None
-    """What the source is waiting for, if there is a shortage."""
+    """The resource that the source waits for, if the daemon has too little of it."""
     request_id: str
 
 
@@ -164,7 +164,7 @@ class DetachedDict(TypedDict):
 
 
 class LocationDict(TypedDict):
-    """A location in the original document. Fields that the format doesn't have are null."""
+    """A location in the original document. Fields that don't apply to its format are null."""
 
     page: int | None
     line_start: int | None

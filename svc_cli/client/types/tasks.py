@@ -8,13 +8,13 @@ from svc_cli.client.types.sources import ShortageDict, SourceErrorDict
 
 class TaskProgressDict(TypedDict):
     stage: str | None
-    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket; `clear`, then `index` for a
-    rebuild. Null at first.
+    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket's deletion; `clear`, then `index`
+    for a rebuild. Null at first.
     """
     chunks_done: int
-    """Finished chunks; for a bucket's deletion, sources; for a rebuild, documents."""
+    """Number of finished chunks; for a bucket's deletion, of sources; for a rebuild, of documents."""
     chunks_total: int | None
-    """Total number of these; null until known."""
+    """Total number of chunks, sources or documents; null until known."""
 
 
 class TaskDict(TypedDict):
@@ -40,5 +40,5 @@ class TaskDict(TypedDict):
 
 class TaskAnswerDict(TaskDict):
     waits_for: ShortageDict | None
-    """What the task is waiting for, if there is a shortage."""
+    """The resource that the task waits for, if the daemon has too little of it."""
     request_id: str

@@ -45,7 +45,7 @@ class StorageAnswerDict(TypedDict):
 
 
 class PackAnswerDict(TypedDict):
-    """Response to the PUT request after which no file of the batch takes more bytes."""
+    """Response to a PUT request to a pack's `upload_url`, if the batch needs no more bytes."""
 
     batch_id: str
     object: Literal["pack"]

@@ -6,14 +6,14 @@ from svc_cli.client.types.sources import LocationDict
 
 
 class BucketVectorsDict(TypedDict):
-    """How many passages of a bucket have a vector of the current model."""
+    """How many passages of a bucket have a vector of the current embedding model."""
 
     object: Literal["bucket.vectors"]
     bucket_id: str
     state: Literal["off", "loading", "ready", "failing"]
     """State of the embedding model, as in `/healthz`."""
     model: str | None
-    """Null if no model is in use."""
+    """Null if no embedding model is in use."""
     passages: int
     missing: int
     """Number of passages without a vector yet."""
@@ -21,7 +21,7 @@ class BucketVectorsDict(TypedDict):
 
 
 class OfferedVectorDict(TypedDict):
-    """A vector for all passages with one text."""
+    """A vector for all passages with the same embedded text."""
 
     text_sha256: str
     """SHA-256, in hexadecimal, of the embedded text: title, headings and text."""
@@ -36,7 +36,7 @@ class OffersKeptDict(TypedDict):
     kept: int
     left_out: int
     model: str | None
-    """The model in use, if any."""
+    """The embedding model in use, if any."""
     request_id: str
 
 
@@ -59,6 +59,6 @@ class SourceVectorsDict(TypedDict):
     object: Literal["source_vectors"]
     text: str
     model: str | None
-    """The model in use, if any."""
+    """The embedding model in use, if any."""
     chunks: list[EmbeddedChunkDict]
     request_id: str

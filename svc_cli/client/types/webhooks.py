@@ -9,7 +9,7 @@ class CallErrorDict(TypedDict):
     code: str
     message: str
     reason: str | None
-    """Like `details.reason` of `url_fetch_failed` and `url_fetch_blocked`."""
+    """The same values as `details.reason` in the errors `url_fetch_failed` and `url_fetch_blocked`."""
 
 
 class DeliveryAttemptDict(TypedDict):

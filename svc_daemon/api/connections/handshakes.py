@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Handshake(asyncio.Protocol):
     """A connection during its TLS handshake. Afterwards, `client` takes it over."""
 
-    #: Lets `Crowd` close this connection to make room.
+    #: Always false: `Crowd` may close a connection during its handshake to make room for another.
     is_serving = False
 
     def __init__(self, client: "ClientProtocol", tls: ssl.SSLContext) -> None:

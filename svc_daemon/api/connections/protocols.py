@@ -6,7 +6,8 @@ A connection is in one of four states:
     serving         the application has the request; `Deadlines` limits its body, a timer limits an unread response
     lingering       answered before the whole body arrived; closed after `linger_s` or `linger_bytes`
 
-One timer per connection covers all states. Requests that h11 refuses are answered here, not by the application.
+One timer per connection limits heads and unread responses. Requests that h11 refuses are answered here, not by the
+application.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: Events less than this many seconds apart belong to one series.
+#: `Episodes` begins a new series of events if none has occurred for this many seconds.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
@@ -63,7 +64,7 @@ def server_config(
         made: ClientProtocol = protocol(**options)
         return made if tls is None else Handshake(made, tls)
 
-    # uvicorn only calls it, so a function works despite its type hint.
+    # `http` may be a function, although uvicorn's type hint asks for a class: uvicorn only calls it.
     http: Any = make
     return uvicorn.Config(
         app,
@@ -123,7 +124,7 @@ class Crowd:
         waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
         waiting.sort(key=lambda member: member.waiting_since_s)
         leaving = next((member for member in waiting if not member.has_unread()), newcomer)
-        # Otherwise the next new connection could select it again.
+        # Remove it now, so that the next new connection doesn't select it again.
         self.leave(leaving)
         leaving.cut()
         if self._episodes.begins():
@@ -138,7 +139,7 @@ class Crowd:
 
 
 class ClientProtocol(H11Protocol):
-    """A client's connection: passes requests to the application, and closes at a limit."""
+    """A client's connection: passes requests to the application, and closes if the client exceeds a limit."""
 
     limits: ClientLimits
     new_id: Callable[[], str]
@@ -254,7 +255,7 @@ class ClientProtocol(H11Protocol):
         async def receive_all() -> Message:
             message: Message = await receive()
             if message["type"] == "http.disconnect" and cycle.body and not cycle.response_complete:
-                # uvicorn would drop these bytes of an upload.
+                # Before the disconnect, pass on the received bytes of the body, which uvicorn would drop.
                 message = {"type": "http.request", "body": bytes(cycle.body), "more_body": cycle.more_body}
                 cycle.body = bytearray()
             return message
@@ -269,7 +270,7 @@ class ClientProtocol(H11Protocol):
     # Methods that close the connection.
 
     def _cut_off(self) -> None:
-        """Abort the connection during a request. The application need not respond."""
+        """Abort the connection in the middle of a request. To the application, the client has disconnected."""
         self.cycle.disconnected = True
         self.link.abort()
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 
-#: With this many bytes buffered, send at once, so that a slow client slows its handler down.
+#: Buffered data of this size is sent at once, so that a slow client slows down the handler that writes to it.
 _GATHERED_BYTES = 64 * 1024
-#: How often to check whether a response over TLS was sent, in seconds.
+#: Seconds between two checks whether a response over TLS has been sent.
 _SENT_CHECK_S = 0.05
 
 
@@ -39,7 +39,7 @@ class ClientTransport(asyncio.Transport):
     ) -> None:
         """Wrap a transport. `wire` is the transport below TLS; None without TLS."""
         super().__init__()
-        #: Whether the response was sent, and arriving bytes are discarded.
+        #: Whether the response has been sent, and bytes that still arrive are discarded.
         self.lingering = False
         self._transport = transport
         self._wire = wire
@@ -53,7 +53,7 @@ class ClientTransport(asyncio.Transport):
         self._unsent_bytes = 0
 
     def close(self) -> None:
-        """Send what is buffered and close, after a client that is still sending has finished."""
+        """Send what is buffered and close the connection, but not before the client has stopped sending."""
         if self.is_closing():
             return
         self._flush()
@@ -73,7 +73,7 @@ class ClientTransport(asyncio.Transport):
             self._transport.abort()
 
     def _end_tls(self) -> None:
-        """Close the socket once everything is sent, without waiting for the client's end of TLS."""
+        """Close the socket once everything is sent, without waiting for the client to end TLS."""
         if self._wire is None or self._wire.is_closing():
             return
         if self._transport.get_write_buffer_size() or self._wire.get_write_buffer_size():

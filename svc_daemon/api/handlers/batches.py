@@ -57,12 +57,12 @@ from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 
-#: Fields sent only for a batch with a pack (one request with the bytes of all files).
+#: Response fields that are left out unless the batch has a pack (one request with the bytes of all files).
 _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: Fields by which old clients name buckets. The fingerprint has the buckets themselves.
+#: Fields by which old clients name buckets. The fingerprint contains the buckets instead of these fields.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -92,7 +92,7 @@ async def open_batch(
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
     await asyncio.sleep(0)  # let other requests run before the rest
-    # Name the buckets only once if all files have the same ones.
+    # In the fingerprint, buckets that all files share are named once, whether the manifest or each file names them.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))

@@ -30,11 +30,12 @@ from svc_daemon.wire.event_types import EventType
 STREAM_ROWS = 100
 #: Seconds without an event until a comment is sent, to keep the connection alive.
 BEAT_S = 15.0
-#: Seconds until a stream reads the log without a wake-up, because another node may have written to it.
+#: Seconds after which a stream reads the event log even if nothing woke it, since another node may have written to it.
 LOOK_S = 1.0
 #: Seconds between two checks that the key is still valid.
 CHECK_S = 1.0
-#: Minimum seconds between two reads of the log. The longer one follows a read that found events.
+#: Minimum seconds between two reads of the event log: the longer time after a read that found events, otherwise the
+#: shorter one.
 GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 
@@ -68,7 +69,7 @@ async def follow(
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic
     beat_s, check_s = monotonic(), monotonic() + CHECK_S
-    # Begin the response at once, with the event after which to continue.
+    # Begin the response at once, with a comment that has the id of the event after which the stream continues.
     yield comment(last_id)
     with context.followers.following() as woken:
         while not stopping.is_set():
@@ -85,7 +86,7 @@ async def follow(
             if page.has_more:
                 continue
             if monotonic() >= beat_s + BEAT_S:
-                # A client that reconnects skips events that the filter excludes.
+                # With `last_id`, a client that reconnects continues after events that the filter has excluded.
                 yield comment(last_id)
                 beat_s = monotonic()
             # Before Python 3.12, `asyncio.wait_for` can ignore a cancellation, and the stream would never end.
@@ -97,7 +98,7 @@ async def follow(
 
 
 def _types(text: str | None) -> frozenset[str] | None:
-    """Parse a comma-separated list of event types, or of their first words. Raises `invalid_request`."""
+    """Parse a comma-separated list of event types (`source.ready`) or groups (`source`). Raises `invalid_request`."""
     if text is None:
         return None
     chosen: set[str] = set()

@@ -92,7 +92,7 @@ def _work(core: Any, context: Context) -> Iterator[Any]:
 
 
 def _ranges(durations: Durations) -> list[tuple[str, float]]:
-    """Return cumulative counts: each range includes the counts of all lower ones."""
+    """Return cumulative counts: each range includes the counts of all lower ranges."""
     return list(zip(_RANGES, accumulate(durations.counts), strict=True))
 
 

@@ -8,7 +8,8 @@ A stream has these events, in this order, numbered from 0:
     response.output_text.done, response.content_part.done, response.output_item.done
     response.completed                              or response.incomplete if the model's answer was cut off
 
-An error during the stream is sent as `error` with the service's own code, then as `response.failed`, and ends it.
+An error during the stream is sent as `error` with the service's own code, then as `response.failed`, and ends the
+stream.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -104,7 +105,7 @@ class _ResponseDraft:
         )
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
-        """Yield the events of one piece of the answer, after those that open the response."""
+        """Yield the events that open the response, if none was sent yet, then those of one piece of the answer."""
         if not self.has_begun:
             begun = self._response("in_progress", output=[]).model_dump()
             yield self._event("response.created", response=begun)

@@ -66,7 +66,7 @@ async def list_members(request: Request) -> Response:
         sha256=query.get("sha256"),
         mapping=query.get("mapping"),
         after=query.get("after", ""),
-        # Read one row more, to see whether there are more.
+        # Read one row more than the page has, to see whether another page follows.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
     bucket_id, revision, found = await verbs.list_members(
@@ -300,7 +300,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # Read the counts after the task, so that a finished task never shows older ones.
+    # Read the counts of a bucket's deletion after its task, so that they are final if the task has finished.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     chunks = context.progress.get((task.id, task.token)) if task.status == "running" else None
     if chunks is not None:

@@ -138,7 +138,10 @@ def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> Upload
 
 
 def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """Return the session in the path. Raises `forbidden_project_key` unless the key reaches all its buckets."""
+    """Return the session in the path.
+
+    Raises `forbidden_project_key` unless the key may access all of the session's buckets.
+    """
     upload = _find(request, key, to_finalize=to_finalize)
     refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
     return upload
@@ -152,7 +155,10 @@ def new_upload(
     file: wire.UploadCreate | BatchFile,
     begun: SessionStart,
 ) -> UploadRow:
-    """Build an upload session from the validated body. `file` has its name, type and size, as in a batch."""
+    """Build an upload session from the validated body.
+
+    `file` has the file's name, type and size. Except in a batch, it is the same object as `body`.
+    """
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(file.filename)
     # Refuse an empty file before the client sends it.
@@ -184,7 +190,7 @@ def new_upload(
 
 
 def url_of(request: Request, upload: UploadRow) -> str:
-    """Build the session's storage URL, which is stored nowhere."""
+    """Build the session's storage URL, which contains a secret token. It isn't stored, but built for each response."""
     return storage_url(request, upload.id, verbs.upload_token(context_of(request), upload))
 
 

@@ -23,7 +23,7 @@ async def list_deliveries(request: Request) -> Response:
         status=one_of("status", query.get("status"), STATUSES),
         source_id=query.get("source_id"),
         after=query.get("after", ""),
-        # Read one row more, to see whether there are more.
+        # Read one row more than the page has, to see whether another page follows.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
     found = await verbs.list_deliveries(context_of(request), key, asked)

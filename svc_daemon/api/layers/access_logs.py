@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
-#: Logged if no route matches, since the path may contain anything.
+#: Logged instead of the path if no route matches, since the path may contain anything.
 NO_ROUTE = "-"
 
 #: Counts a request: method, route, status (None if the client disconnected) and seconds.
@@ -51,5 +51,5 @@ class AccessLogs:
                 "sent_bytes": sent_bytes,
             }
             logger.info("answered", extra={"fields": fields})
-            # Without a route, the method may be any word that a client sends.
+            # Without a route, the method isn't counted either: it may be any word that a client sends.
             self.count(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status, seconds)

@@ -45,7 +45,7 @@ _OF_STATUS = {
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: Errors of a disk that can't be written, but not for lack of space.
+#: Errors of a disk that can't be written for another reason than lack of space.
 _DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
@@ -68,7 +68,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
         document = openai_error(error).model_dump()
     else:
         document = {"error": {**error.as_error(), "details": error.details}, "request_id": request_id}
-    # ASCII, so that half a surrogate pair can be sent.
+    # `json.dumps` escapes all but ASCII, so a message with half a surrogate pair can be sent too.
     body = json.dumps(document, default=str, separators=(",", ":")).encode()
     headers = [
         (b"content-type", b"application/json"),
@@ -96,7 +96,7 @@ def is_openai_path(path: str) -> bool:
 
 
 def openai_error(error: ServiceError) -> OpenAIError:
-    """Convert an error to OpenAI's format. `param` is the first invalid field."""
+    """Convert an error to OpenAI's format. `param` is the path of the first invalid field."""
     if error.code is ErrorCode.RAG_QUOTA_EXCEEDED:
         kind = "insufficient_quota"
     elif error.rule.status >= 500:
@@ -174,7 +174,7 @@ class Faults:
                 fault.code, f"{message} The API's paths begin with /v1 once; /openapi.json lists them all."
             )
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:
-            # Starlette considers only the first route with this path.
+            # List the methods of all routes with this path; Starlette would list only those of the first one.
             routes = scope["router"].routes if "router" in scope else []
             partial = [each for each in routes if isinstance(each, Route) and each.matches(scope)[0] is Match.PARTIAL]
             methods = sorted({method for route in partial for method in route.methods or ()})

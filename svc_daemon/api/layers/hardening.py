@@ -38,7 +38,7 @@ class Hardening:
     limits: ClientLimits = field(default_factory=ClientLimits)
     #: Returns the seconds of a monotonic clock.
     clock: Callable[[], float] = time.monotonic
-    #: Counts a request for `/metrics`.
+    #: Counts a finished request, for the metrics at `/metrics`.
     count: CountRequest = lambda *_: None
     traces: Traces = field(default_factory=Traces)
     #: Whether errors on a path have OpenAI's format.

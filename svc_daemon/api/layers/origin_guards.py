@@ -17,7 +17,7 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: Headers that `Guards` checks, all values if repeated.
+#: Headers that `Guards` checks. If one is repeated, all its values are checked.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -45,7 +45,10 @@ class GuardRules:
 
 
 class Guards:
-    """Middleware that refuses requests by raising ServiceError, inside `Faults`."""
+    """Middleware that refuses dangerous requests by raising ServiceError.
+
+    It must run inside `Faults`, which turns the error into a response.
+    """
 
     def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
         self.app = app
@@ -70,7 +73,7 @@ class Guards:
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests have only Host.
+        # Most requests have only Host of the watched headers.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
@@ -85,7 +88,7 @@ class Guards:
     def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
         origins = [value.lower() for name, value in watched if name == b"origin"]
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
-        # Origin takes precedence, because requests from allowed origins may be cross-site.
+        # Origin takes precedence over Sec-Fetch-Site, which is `cross-site` for allowed origins too.
         is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
         exempt = self.rules.exempt
         if is_foreign and not (exempt and exempt(scope["path"])):

@@ -21,7 +21,7 @@ from svc_daemon.wire.versions import API_RANGE, VERSION
 #: Name in lower case, and value.
 Header = tuple[bytes, bytes]
 
-#: Paths in which a token authorizes the request.
+#: Prefix of the paths in which a token authorizes the request.
 STORAGE_PREFIX = "/v1/storage/"
 
 _REQUEST_ID = REQUEST_ID.lower().encode()
@@ -52,7 +52,7 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Set the bucket for the link to the route that replaces this one."""
+    """Record the bucket's slug for the path in the `Link` header, which aliases send."""
     request.state.successor_bucket = slug
 
 

@@ -31,5 +31,5 @@ class Tracing:
                 await self.app(scope, receive, send_seen)
             finally:
                 route = getattr(scope.get("route"), "path", NO_ROUTE)
-                # Without a route, the method may be any word that a client sends.
+                # Without a route, the method isn't recorded either: it may be any word that a client sends.
                 describe(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status)
