@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.uploads import read_texts
 from svc_daemon.wire.codes import ErrorCode
@@ -23,7 +23,7 @@ class BatchRow:
 
     @classmethod
     def from_row(cls, row: Row) -> "BatchRow":
-        values = dict(row)
+        values = values_of(row)
         values["bucket_ids"] = tuple(json.loads(values["bucket_ids"]))
         return cls(**values)
 
@@ -121,7 +121,7 @@ def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
 
 
 def _member(upload: Row, source: Row | None) -> BatchMember:
-    values = dict(upload)
+    values = values_of(upload)
     values["bucket_ids"] = read_texts(upload["bucket_ids"])
     values["in_maintenance"] = bool(upload["in_maintenance"])
     for name in ("task_id", "source_status", "source_error", "places"):

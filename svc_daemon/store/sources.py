@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
+from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tombstones import find_successor
-from svc_daemon.store.uploads import read_texts
+from svc_daemon.store.uploads import read_texts, write_texts
 from svc_daemon.wire.codes import ErrorCode
 
 
@@ -72,7 +72,7 @@ class SourceRow:
 
     @classmethod
     def from_row(cls, row: Row) -> "SourceRow":
-        values = dict(row)
+        values = values_of(row)
         for name in ("metadata", "error", "extraction", "fetched", "qa", "webhook"):
             values[name] = json.loads(values[name]) if values[name] else None
         values["tags"], values["warnings"] = read_texts(values["tags"]), read_texts(values["warnings"])
@@ -147,7 +147,7 @@ def create_sources(connection: Connection, sources: Iterable[SourceRow]) -> None
                 "content_type": source.content_type,
                 "size_bytes": source.size_bytes,
                 "sha256": source.sha256,
-                "tags": json.dumps(source.tags),
+                "tags": write_texts(source.tags),
                 "metadata": json.dumps(source.metadata),
                 "mapping": source.mapping,
                 "source_url": source.source_url,
@@ -275,7 +275,7 @@ def update_description(connection: Connection, source: SourceRow) -> None:
             "team_id": source.team_id,
             "title": source.title,
             "filename": source.filename,
-            "tags": json.dumps(source.tags),
+            "tags": write_texts(source.tags),
             "metadata": json.dumps(source.metadata),
             "updated_at": source.updated_at,
         },
@@ -298,7 +298,7 @@ def update_state(connection: Connection, source: SourceRow) -> None:
             "task_id": source.task_id,
             "content_type": source.content_type,
             "error": _json(source.error),
-            "warnings": json.dumps(source.warnings),
+            "warnings": write_texts(source.warnings),
             "extraction": _json(source.extraction),
             "replaces": source.replaces,
             "updated_at": source.updated_at,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svc_daemon.core import lanes
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -46,7 +46,7 @@ class TaskRow:
 
     @classmethod
     def from_row(cls, row: Row) -> "TaskRow":
-        values = dict(row)
+        values = values_of(row)
         values["error"] = json.loads(values["error"]) if values["error"] else None
         return cls(**values)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -54,7 +54,7 @@ class UploadRow:
 
     @classmethod
     def from_row(cls, row: Row) -> "UploadRow":
-        values = dict(row)
+        values = values_of(row)
         values["bucket_ids"], values["tags"] = read_texts(values["bucket_ids"]), read_texts(values["tags"])
         values["metadata"] = json.loads(values["metadata"])
         values["error"] = json.loads(values["error"]) if values["error"] else None
@@ -65,6 +65,12 @@ class UploadRow:
 def read_texts(text: str) -> tuple[str, ...]:
     """Parse a list of texts. Cached, because most files have the same tags and buckets."""
     return tuple(json.loads(text))
+
+
+@lru_cache
+def write_texts(texts: tuple[str, ...]) -> str:
+    """Convert a list of texts to JSON, the inverse of `read_texts`."""
+    return json.dumps(texts)
 
 
 def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None:
@@ -78,14 +84,14 @@ def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None
             {
                 "id": upload.id,
                 "team_id": upload.team_id,
-                "bucket_ids": json.dumps(upload.bucket_ids),
+                "bucket_ids": write_texts(upload.bucket_ids),
                 "status": upload.status,
                 "generation": upload.generation,
                 "filename": upload.filename,
                 "content_type": upload.content_type,
                 "size_bytes": upload.size_bytes,
                 "title": upload.title,
-                "tags": json.dumps(upload.tags),
+                "tags": write_texts(upload.tags),
                 "metadata": json.dumps(upload.metadata),
                 "mapping": upload.mapping,
                 "replaces": upload.replaces,
