@@ -1,5 +1,6 @@
 """Service units: what they run, how they are escaped, and that they are loaded and removed."""
 
+import os
 import plistlib
 import shutil
 import subprocess
@@ -45,8 +46,10 @@ def test_systemd_itself_finds_no_fault(tmp_path: Path) -> None:
         for unit in filter(None, (Systemd(ENVIRON).unit(service), Systemd(ENVIRON).timer(service))):
             (tmp_path / unit.name).write_text(unit.text)
     command = ["systemd-analyze", "--user", "verify", *map(str, tmp_path.glob("svc*"))]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert str(tmp_path) not in ended.stderr
+    # Without this folder, systemd looks at no unit.
+    environ = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert (ended.returncode, f"{tmp_path}/svc" in ended.stderr) == (0, False), ended.stderr
 
 
 def test_systemd_finds_little_that_a_service_could_do_besides_its_work(tmp_path: Path) -> None:
