@@ -126,6 +126,12 @@ def test_html_that_is_no_article_is_read_whole() -> None:
     assert "unseen" not in document.text
 
 
+def test_a_fragment_of_html_keeps_its_first_heading() -> None:
+    for begin in ("", "<!-- note -->", "<body>", "<div>"):
+        document = read(f"{begin}<h1>Quay</h1><p>The umber quay was built of grey stone.</p>".encode(), "a.html")
+        assert document.text == "Quay\n\nThe umber quay was built of grey stone.", begin
+
+
 def test_html_with_nothing_but_a_menu_is_its_menu() -> None:
     assert "Shop" in read(samples.make_html(""), "a.html").text
 

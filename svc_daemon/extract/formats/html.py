@@ -24,6 +24,9 @@ _ARTICLE_SHARE = 1 / 3
 #: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
 
+#: Markup without these is a fragment, which is read whole: trafilatura omits its first heading.
+_PAGE = re.compile(r"<(?:html|!doctype)\b", re.IGNORECASE)
+
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})
 _FURNITURE = frozenset({"nav", "header", "footer", "aside", "form"})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -52,7 +55,7 @@ def read(given: Given) -> Document:
     page = LexborHTMLParser(markup)
     whole, article = FlowDocument(), FlowDocument()
     _add_page(whole, page, _UNSEEN | _FURNITURE)
-    if len(markup) <= _ARTICLE_CHARACTERS:
+    if len(markup) <= _ARTICLE_CHARACTERS and _PAGE.search(markup):
         _add_article(article, markup)
     # Count blocks too: trafilatura may return a short page as one block.
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
