@@ -68,7 +68,7 @@ def main() -> None:
     """Run the process. Arguments: the models' folder, the model's record as JSON, the number of threads."""
     root, record, threads = sys.argv[-3:]
     control = socket.socket(fileno=0)
-    # A terminal signals the whole group. The daemon ends this process by its socket.
+    # Ctrl+C signals the whole process group, but the daemon ends this process by closing its socket.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

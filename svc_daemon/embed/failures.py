@@ -28,7 +28,7 @@ class ModelMissing(ModelProblem):
 
 
 class ModelRefused(ModelProblem):
-    """The files are damaged, unsupported, not the expected model, or can't be run."""
+    """The model's files are damaged, unsupported, not those of the expected model, or can't be run."""
 
 
 class ExtraMissing(ModelProblem):

@@ -14,7 +14,7 @@ from svc_daemon.embed.models import replace_file
 
 Vector = list[float]
 
-#: Common and rare words. Changing it would make every model new.
+#: A sentence with common and rare words. If it changed, every model would count as new.
 PROBE = "The old lighthouse keeper counted forty-two umbrellas."
 #: Minimum cosine similarity of probe vectors from one model, despite rounding.
 LEAST_COSINE = 0.99
@@ -38,7 +38,7 @@ class Generation:
 
 def recognise(memory: Path, model: str, probe: Vector) -> Generation:
     """Return the stored model if name and probe match. Otherwise store and return a new one."""
-    # If the file can't be read, the model is new.
+    # If the file can't be read, the model counts as new.
     with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
         record = json.loads(memory.read_text("utf-8"))
         packed = bytes.fromhex(record["probe"])

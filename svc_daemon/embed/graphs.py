@@ -1,7 +1,7 @@
 """Builds the ONNX graph of a BERT encoder from its weights.
 
-It turns a row of token ids and their positions into a vector of length 1. Without batching, a vector doesn't depend on
-other texts. A change that affects vectors must increase `models.RECIPE`.
+It turns a row of token ids and their positions into a vector of length 1. Texts aren't batched, so a vector doesn't
+depend on other texts. A change that affects vectors must increase `models.RECIPE`.
 
 Weights are multiplied as 8-bit integers, which halves the run time and keeps vectors within a cosine similarity of
 0.99.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The oldest ONNX operator set with all operators used here.
 _OPSET = 20
 _IR_VERSION = 9
-#: With 8 bits, sums would overflow on some processors, and vectors would differ.
+#: Largest quantized weight (7 bits). With 8 bits, sums would overflow on some processors, and vectors would differ.
 _LARGEST_WEIGHT = 63
 
 INPUT_IDS, POSITION_IDS, EMBEDDING = "input_ids", "position_ids", "embedding"
@@ -95,7 +95,7 @@ class _Encoder:
         self._epsilon = self._constant(np.float32(shape.epsilon))
 
     def build(self) -> "ModelProto":
-        # Every token belongs to the first segment, so add its embedding now.
+        # Every token belongs to the first segment, so add that segment's embedding to all words now.
         words = self._weight("embeddings.word_embeddings") + self._weight("embeddings.token_type_embeddings")[0]
         word = self._node("Gather", self._constant(words), INPUT_IDS)
         place = self._node("Gather", self._constant(self._weight("embeddings.position_embeddings")), POSITION_IDS)

@@ -116,7 +116,7 @@ def _find_whole(folder: ModelFolder) -> InstalledModel | None:
 
 def _read(origin: Origin) -> _Parts:
     """Read the model's files. Raises ModelRefused if they are not the expected model."""
-    # A graph built here is faster than a ready one.
+    # Prefer weights: a graph built from them here is faster than a ready one.
     weights = origin.find(WEIGHTS)
     graph = origin.find(READY_GRAPH) if weights is None else None
     data = graph if weights is None else weights

@@ -1,6 +1,6 @@
 """The frames between the daemon and the model's process: number, kind and content.
 
-A response has its text's number. Number 0 is for whether the process has started.
+A response has the number of its text. Frames with number 0 report whether the process has started.
 """
 
 import socket

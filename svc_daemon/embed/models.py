@@ -64,7 +64,7 @@ class InstallRunning(ModelProblem):
 
 
 def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
-    """Return the identifier of a model's vectors. Models with different vectors have different ones."""
+    """Return the identifier of a model's vectors. Models with different vectors have different identifiers."""
     parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
     return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
@@ -117,7 +117,7 @@ class ModelFolder:
     def installing(self) -> Iterator[Path]:
         """Lock the folder within the block, and yield a staging folder that contains `FILES`.
 
-        It is removed on exit. Raises InstallRunning and OSError.
+        The staging folder is removed on exit. Raises InstallRunning and OSError.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked():
@@ -133,10 +133,10 @@ class ModelFolder:
         """Install the model in `staging`, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # A damaged copy. A running service has its model in memory.
+            # A damaged copy of this model. It can be moved away: a running service has its model in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
-        # Otherwise, after a power failure, the record could name a missing folder.
+        # Make the renaming durable first: otherwise, after a power failure, the record could name a missing folder.
         sync_folder(self.root)
         replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
         self._remove_leftovers(keep=staging)

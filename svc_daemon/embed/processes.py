@@ -89,7 +89,7 @@ class LocalEmbedder:
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
         process = self._living(self._rest_s(deadline_s))
-        # If a stuck process doesn't read, sending would block.
+        # Sending to a stuck process, which doesn't read, would block.
         process.kill_if_stuck()
         try:
             return process.ask(text, URGENT).result(self._rest_s(deadline_s))
@@ -176,7 +176,7 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # The process is dead or stuck. If the listener thread runs, it fails this text.
+                # The process is dead or stuck. The listener thread, if it still runs, fails the unanswered texts.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:

@@ -28,7 +28,7 @@ class Runtime:
             # Several texts in parallel are faster than one text on several threads.
             options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = _ERRORS_ALONE
-            # By its path: otherwise, the graph would be in memory twice.
+            # Load the graph by its path: from bytes, it would be in memory twice.
             self._session = onnxruntime.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
             self._inputs = [(given.name, _NUMBERS[given.type]) for given in self._session.get_inputs()]
             outputs = [given.name for given in self._session.get_outputs()]
@@ -36,7 +36,7 @@ class Runtime:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._tokenizer.enable_truncation(max_tokens)
             self._tokenizer.no_padding()
-            # The first run takes much longer than later ones.
+            # Run the model once now, because the first run takes much longer than later ones.
             self.dimension = len(self._run("warm"))
         except Exception as error:
             raise ModelRefused(f"The model can't be run: {error}") from error

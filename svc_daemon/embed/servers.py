@@ -27,15 +27,15 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Maximum number of texts per call. Small servers accept this many.
+#: Maximum number of texts per call. Even small servers accept this many.
 BATCH = 32
-#: Attempts per call, and the first pause in seconds. It doubles each time.
+#: Attempts per call, and seconds before the first retry. The pause doubles with each further retry.
 ATTEMPTS, PAUSE_S = 4, 0.5
 #: Time limit for connecting, in seconds.
 CONNECT_S = 10
 #: Seconds for which an idle connection is kept.
 KEPT_S = 30
-#: Attempts for a query, and its default time limit in seconds. A user waits.
+#: Attempts for a query, and its default time limit in seconds. Both are low, because a user waits.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
 #: After an unanswered query, others fail at once for this many seconds.
 QUIET_S = 10
@@ -152,7 +152,7 @@ class ServerEmbedder:
         return vectors
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
-        """Call on the event loop, but parse the response on this thread, so that the loop isn't blocked."""
+        """Call the server on the event loop. The response is parsed on this thread, so that the loop isn't blocked."""
         with self._lock:
             if self._calls is None:
                 raise EmbedFailed(_CLOSED)
@@ -177,7 +177,7 @@ class ServerEmbedder:
             except EmbedFailed as failure:
                 if not failure.retryable:
                     raise
-            # Random, so that failed calls aren't retried together.
+            # A random pause, so that failed calls aren't all retried at once.
             await asyncio.sleep(PAUSE_S * 2**attempt * random.SystemRandom().uniform(0.5, 1.0))
         return await self._ask(texts)
 

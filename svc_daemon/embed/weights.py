@@ -33,7 +33,7 @@ def read_weights(data: bytes) -> dict[str, Tensor]:
             if not 0 <= begin <= end <= len(numbers):
                 raise ValueError("it ends too early")  # noqa: TRY301 - as above
             stored = np.frombuffer(numbers[begin:end], _TYPES[entry["dtype"]]).reshape(entry["shape"])
-            # A BF16 number is half a float32.
+            # A BF16 number is the upper half of a float32.
             is_half = entry["dtype"] == "BF16"
             tensors[name] = (
                 (stored.astype("<u4") << 16).view("<f4") if is_half else stored.astype(np.float32, copy=False)

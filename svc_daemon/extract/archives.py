@@ -34,7 +34,7 @@ def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
 
 
 def check_archive(data: bytes, limits: CageLimits) -> None:
-    """Raise ExtractionFailed if `open_archive` would, or if XML in it declares entities."""
+    """Raise ExtractionFailed if `open_archive` would, or if XML in the archive declares entities."""
     with open_archive(data, limits) as archive:
         for member in archive.infolist():
             with archive.open(member) as content:

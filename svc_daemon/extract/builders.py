@@ -8,7 +8,7 @@ from svc_daemon.core.text.chunking import Block, Document
 
 #: Longer headings become paragraphs, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
-#: Longer titles are truncated, such as a first paragraph.
+#: Longer titles are truncated, for example if a first paragraph becomes the title.
 TITLE_CHARACTERS = 1000
 #: Maximum number of page ranges in a warning.
 RUNS_NAMED = 50

@@ -164,8 +164,8 @@ class _Server:
                 send_request(self._control, {"kill": job})
 
     async def stop(self) -> None:
-        """Close the socket, which ends the server and its children, and wait for its end."""
-        # The listener reads from the socket, so it must end first.
+        """Close the socket, which ends the server and its children, and wait until the server has ended."""
+        # The listener reads from the socket, so end the listener before closing the socket.
         self._listener.cancel()
         await asyncio.wait([self._listener])
         self._control.close()
@@ -229,7 +229,7 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
         try:
             return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
         except FileNotFoundError:
-            # The fork server of a killed daemon may be removing the folder, once.
+            # The fork server of a killed daemon may still be removing the folder, but does so only once.
             tries -= 1
             if not tries:
                 raise

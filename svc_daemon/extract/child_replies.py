@@ -55,7 +55,7 @@ class Job:
     async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
         """Append results until there are `count`, or the child closes its pipe.
 
-        Raises ExtractionFailed if a reply is damaged or too large, NotRead if the earlier replies fill a wave's limit.
+        Raises ExtractionFailed if a reply is damaged or too large, NotRead if a wave's replies so far are too large.
         """
         reply, reply_bytes, earlier_bytes = ChildReply(), 0, 0
         with _ReplyPipe(self._readable) as pipe:
@@ -103,7 +103,7 @@ class Job:
 
 
 class _ReplyPipe:
-    """Reads replies line by line. An asyncio stream would take as long as reading a small document."""
+    """Reads replies line by line. Setting up an asyncio stream would take as long as reading a small document."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -123,7 +123,7 @@ class _ReplyPipe:
 
     async def read_lines(self) -> list[bytes] | None:
         """Return the next complete lines, or None at the end. Raises ExtractionFailed if a line is too long."""
-        # Even if data is waiting, other tasks run first.
+        # Wait for the event loop even if data has arrived, so that other tasks run between two reads.
         await self._ready.wait()
         self._ready.clear()
         try:

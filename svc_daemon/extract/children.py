@@ -54,7 +54,7 @@ def preload() -> None:
 
     Children inherit the parsers and patterns of formats that waves use.
     """
-    # Nobody reads the parsers' logs. Done in a child, this would copy shared memory.
+    # Turn off the parsers' logs, which nobody reads. In each child, this would copy shared memory.
     logging.disable()
     if sys.platform == "linux":
         _find_prctl()
@@ -100,7 +100,7 @@ def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, 
     It keeps 0 (the documents), 1 and 2 (null) and 3 (the replies).
     """
     null = os.open(os.devnull, os.O_RDWR)
-    # Descriptors 0 to 3 will be overwritten, so first copy these above.
+    # Descriptors 0 to 3 will be overwritten, so first copy these to higher numbers.
     spare = []
     for descriptor in (blob, null, null, output):
         copy = os.dup(descriptor)
@@ -154,9 +154,9 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
     requests = json.loads(blob.readline()) if is_wave else [request["document"]]
     for number, message in enumerate(requests):
         progress.note(number)
-        # The alarm is for a child whose fork server was killed.
+        # If the fork server was killed, this alarm ends the child.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
-        # RLIMIT_CPU would count whole seconds and earlier documents.
+        # A timer, because RLIMIT_CPU would count whole seconds only, and include earlier documents.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = parse_document(message)
         data = blob.read(requested.size)
@@ -179,7 +179,7 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
     that can't share a child raises NeedsOwnChild.
     """
     content_type = detect(data, requested.filename, requested.content_type)
-    # The declared type is unknown, so detect one from bytes and name.
+    # If the declared type is unknown, detect one from bytes and name.
     format_, readable = find_format(content_type), content_type
     if format_ is None and (format_ := find_format(shown := detect(data, requested.filename))):
         readable = shown

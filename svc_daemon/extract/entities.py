@@ -28,7 +28,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
     declared = _DECLARED.match(head)
     encoding = _WIDE.get(head[:4]) or (declared and declared[1].decode())
     try:
-        # Our parsers support more encodings than expat.
+        # Expat supports fewer encodings than our parsers, so text in other encodings is decoded for it.
         is_foreign = encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-16")
     except LookupError:
         is_foreign = False
@@ -47,7 +47,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:
-    # HTML's entities are predefined, and its parser knows them.
+    # HTML has only predefined entities, which its parser knows. In other XML, look for entities in the elements too.
     if name.lower() != "html":
         parser.StartElementHandler = None
 

@@ -46,7 +46,7 @@ class _Child:
 
     job: int
     progress: ChildProgress
-    #: Monotonic time at which the child is killed if it reads the same document.
+    #: Monotonic time at which the child is killed if it still reads the same document.
     deadline: float
     #: Monotonic time at which the child is killed in any case.
     last_deadline: float
@@ -58,7 +58,7 @@ class _Child:
     def blamed(self) -> int:
         """Return the document to blame for the child's end, or -1."""
         _, number = self.progress.read()
-        # A child killed for `overdue` may have begun the next document.
+        # The child was killed because document `overdue` took too long, but may have begun the next one meanwhile.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 
@@ -76,11 +76,11 @@ class ForkServer:
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
         # Only a signal with a handler wakes this process.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # A terminal signals the whole group. The daemon ends this process by its socket.
+        # Ctrl+C signals the whole process group, but the daemon ends this process by closing its socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         children.preload()
-        # A child's garbage collection would copy the memory of these objects.
+        # A child's garbage collection would copy the memory of the loaded objects, so exempt them from it.
         gc.freeze()
         is_open = True
         while is_open:

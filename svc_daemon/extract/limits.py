@@ -21,7 +21,7 @@ class CageLimits:
     file_bytes: int = 64 * 1024**2
     #: Maximum number of open descriptors.
     descriptors: int = 64
-    #: Maximum reply for one document; 25 MB of text fits, with its chunks.
+    #: Maximum size of the reply for one document. 25 MB of text fits, with its chunks.
     output_bytes: int = 96 * 1024**2
     #: When a wave's replies exceed this, its remaining documents are not read.
     wave_output_bytes: int = 16 * 1024**2

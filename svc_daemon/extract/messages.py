@@ -49,7 +49,7 @@ KillReason = Literal["", "wall", "asked"]
 class ChildOutcome(TypedDict):
     """How a child ended, as the fork server reports it."""
 
-    #: Negative for a signal; None if the fork server died first.
+    #: Exit status of the child: negative for a signal; None if the fork server died first.
     exit: int | None
     killed: KillReason
     #: Number, from 0, of the document that ended the child; -1 if unclear.
@@ -57,7 +57,7 @@ class ChildOutcome(TypedDict):
 
 
 def send_request(control: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send a request. The caller closes its descriptors. Raises OSError if the server has ended or is stuck."""
+    """Send a request. The caller closes `descriptors`. Raises OSError if the server has ended or is stuck."""
     body = json.dumps(message).encode()
     frame = len(body).to_bytes(_LENGTH_BYTES, "big") + body
     socket.send_fds(control, [frame], list(descriptors))
@@ -173,7 +173,7 @@ class ChildReply:
                 self._pieces.append(message["text"])
             if "chunks" in message:
                 self._add_chunks(message["chunks"])
-            # Without a part of a document, it must be the end of the reply.
+            # A line without any part of the document must be the end of the reply.
             if ("end" in message or message.keys().isdisjoint(_PARTS)) and message["end"]:
                 self.result = Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
         except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -7,13 +7,13 @@ import mmap
 import struct
 import time
 
-#: Time first: a child killed in between counts as reading the previous document.
+#: The time comes first, so that a child killed between the two writes counts as reading the previous document.
 _NOTE = struct.Struct("=dq")
 
 
 class ChildProgress:
     def __init__(self) -> None:
-        """Create the shared memory before the fork. Documents count from 0."""
+        """Create the shared memory before the fork. Documents are numbered from 0."""
         self._shared = mmap.mmap(-1, _NOTE.size)
         self.note(0)
 

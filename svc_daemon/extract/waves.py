@@ -17,7 +17,7 @@ _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The child ended early for another reason. Read the document alone."""
+    """The child did not read this document, for a reason outside the document. Read it alone."""
 
 
 class NeedsOwnChild(NotRead):
@@ -33,7 +33,7 @@ def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool
 def _are_sharing(named: str | None, content_type: str) -> bool:
     """Whether every type that the document may turn out to have can share a child."""
     announced = from_declared(content_type)
-    # The third type is the one that would be detected for text.
+    # The third type is the one that is detected if the bytes are text.
     types = (named, announced, detect_as(b"text", named, announced))
     formats = [find_format(media_type or "") for media_type in types]
     return all(format_ is None or shares(format_) for format_ in formats)

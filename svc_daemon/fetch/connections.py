@@ -53,7 +53,7 @@ class Connector:
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         is_tls = url.scheme == "https"
         if is_tls and self._tls is None:
-            # Slow, so only when needed. Without `cafile`, the environment could name certificates.
+            # Loading certificates is slow, so do it on first use. Without `cafile`, the environment could name others.
             self._tls = ssl.create_default_context(cafile=certifi.where())
         try:
             yield httpcore.AsyncHTTPConnection(

@@ -20,7 +20,7 @@ class Sink(Protocol):
 class FetchLimits:
     """The limits of one request."""
 
-    #: Maximum body, both as sent and decoded (specification, Limits).
+    #: Maximum size of a body, both as sent and decoded (specification, Limits).
     file_bytes: int = Limits.file_bytes
     #: Time limit of a whole download with all redirects.
     fetch_s: float = Limits.fetch_seconds

@@ -48,7 +48,7 @@ def translated() -> Iterator[None]:
     except ssl.SSLError as error:
         raise _tls_failed() from error
     except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-        # httpcore raises the same for a failed connection and TLS handshake.
+        # httpcore raises the same exceptions for a failed connection and a failed TLS handshake.
         cause = error.__cause__
         if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
             raise FetchFailed(Reason.UNREACHABLE, "The remote host does not accept connections.") from error

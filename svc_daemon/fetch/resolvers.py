@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-#: Maximum number of lookups at once. An unanswered one holds its thread.
+#: Maximum number of lookups at once. A lookup without an answer keeps its thread busy.
 MAX_LOOKUPS = 16
 
 

@@ -1,7 +1,7 @@
 """Reads responses, and decodes their bodies in small steps within the size limits.
 
-A small gzip body can expand a thousandfold, and one without content can go on forever. So received and decoded bytes
-are both counted.
+A small gzip body can expand a thousandfold, and a body that decodes to nothing can go on forever. So received and
+decoded bytes are both counted.
 """
 
 import asyncio

@@ -39,7 +39,7 @@ _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-
 class Limits:
     """Limits on callers, files, documents and requests.
 
-    The least is 1, unless the field's metadata has another `least`.
+    Each limit is at least 1, unless the field's metadata has another `least`.
     """
 
     #: Maximum size of a file: 25 MB, as the specification counts.
@@ -60,7 +60,7 @@ class Limits:
     session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
     #: Maximum lifetime of an upload session or a batch.
     session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})
-    #: Maximum time for finalizing a batch. Remaining files are pending.
+    #: Maximum time for finalizing a batch. Files not finalized by then stay pending.
     finalize_seconds: int = field(default=20, metadata={"unit": "seconds"})
     #: Maximum number of tags of a source (specification, Limits).
     tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
@@ -124,7 +124,7 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, with its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of processes that extract documents of one kind (large or small). All kinds together get one more.
+    #: Maximum number of processes that extract large documents, or small ones; in total, at most one more than this.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})

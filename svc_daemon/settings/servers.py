@@ -14,7 +14,7 @@ _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
 )
 
-#: The forms of the engines' addresses, each with an example.
+#: The variables with the addresses of a cluster's engines: the pattern of each address, and an example.
 ENGINE_VARIABLES = {
     "SVC_STATE_URL": (
         re.compile(r"postgres(?:ql)?://[^\s#]+"),

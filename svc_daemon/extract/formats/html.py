@@ -19,7 +19,7 @@ from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 
-#: An article needs this share of the page's text and blocks.
+#: The article is used only if it has at least this share of the page's text and blocks.
 _ARTICLE_SHARE = 1 / 3
 #: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
@@ -61,7 +61,7 @@ def read(given: Given) -> Document:
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
     if not flow.size:
-        # All text is in menus and forms, which is better than none.
+        # All text is in menus and forms, which are better than nothing.
         _add_page(flow, page, _UNSEEN)
     title = page.css_first("title") or page.css_first("h1")
     return flow.finish(
@@ -141,7 +141,7 @@ def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]
 
 
 class _Writer:
-    """Collects text up to the next boundary of a block, and adds it as the innermost block's kind."""
+    """Collects text up to the next boundary of a block, and adds it as a block of the innermost element's kind."""
 
     def __init__(self, flow: FlowDocument) -> None:
         self._flow = flow

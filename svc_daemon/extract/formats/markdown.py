@@ -90,7 +90,7 @@ class _MarkdownReader:
         elif self._begun is None:
             self._begun, self._kind = number, "paragraph"
         elif self._kind == "paragraph" and number == self._begun + 1 and _TABLE_RULE.issuperset(line):
-            # The second line has a hyphen, and the line above a bar.
+            # In a table, the second line has a hyphen, and the first line has a bar.
             self._kind = "row" if "-" in line and "|" in self._lines[number - 1] else "paragraph"
 
     def _add_heading(self, level: int, raw: str, first: int, last: int) -> None:

@@ -78,7 +78,7 @@ def read_csv(given: Given) -> Document:
     first = next((number for number, line in enumerate(document.lines) if line.strip()), 0)
     line = document.lines[first]
     cells: list[str] = []
-    # Not if a quote is unclosed or the csv module's limit is exceeded.
+    # Look for column names only if all quotes are closed and the csv module can read the line.
     if line.count('"') % 2 == 0 and len(line) <= csv.field_size_limit():
         cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
     header = column_heading(cells)
