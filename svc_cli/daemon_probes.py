@@ -52,7 +52,7 @@ def probe(
 ) -> DaemonHealth | Foreign | None:
     """Request `/healthz`, and check that the daemon knows `secret`, if given. Returns None if nothing listens there.
 
-    `certificate` is passed to `tls_context`.
+    If `certificate` is given, an https server must have exactly this certificate.
     """
     connection = _connect(base_url, timeout_s, certificate)
     if not isinstance(connection, HTTPConnection):

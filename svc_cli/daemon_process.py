@@ -264,7 +264,7 @@ def pem_in(record: Mapping[str, Any]) -> str | None:
 
 def _is_alive(pid: int) -> bool:
     try:
-        # If this process started the daemon, it stays a zombie until its exit status is read.
+        # A daemon that this process has started stays a zombie until its exit status is read.
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             return False
     except ChildProcessError:

@@ -89,7 +89,7 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
 
 
 def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
-    """Derive the idempotency key of a batch from its files, so that the next run continues it.
+    """Derive the idempotency key of a batch from its files, so that the next run continues the batch.
 
     `uploads.idempotency_key` explains `epoch`.
     """

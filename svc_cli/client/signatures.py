@@ -34,7 +34,7 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
     except WebhookVerificationError as error:
         if "timestamp" not in str(error):
             return Checked("invalid", str(error).lower())
-        # The library checks the time first, but a wrong signature is the worse problem.
+        # The library checks the time first. A wrong signature is the worse problem, so check for it here.
         is_signed = _is_signed(hook, given, body)
         return (
             Checked("expired", str(error).lower()) if is_signed else Checked("invalid", "no matching signature found")

@@ -84,7 +84,7 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
 
 
 def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:
-    """Derive the idempotency key of an upload session, so that the next run continues it.
+    """Derive the idempotency key of an upload session, so that the next run continues the session.
 
     `idempotency_key` explains `epoch`.
     """

@@ -288,7 +288,7 @@ def _look_through_batches(client: SourceReader, watch: Watch) -> None:
     for batch_id, source_ids in list(watch.in_batches.items()):
         items = [item for item in client.batch(batch_id, items=True)["items"] if item["knowledge_id"] in source_ids]
         if not all("warnings" in item for item in items):
-            # An older service does not send all fields.
+            # An older service does not send all fields, so don't read its batches again.
             watch.in_batches.clear()
             return
         for item in items:

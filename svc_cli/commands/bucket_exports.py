@@ -89,8 +89,7 @@ def _describe_vectors(sender: VectorSender) -> str:
 def _add_missing(
     call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
 ) -> tuple[list[str], VectorSender]:
-    """Send the sources that the bucket lacks. Returns the labels of all sources in the export, and the
-    sender of vectors."""
+    """Send the sources that the bucket lacks. Returns the label of each source in the export, and the sender."""
     client, manifest = run.client, opened.archive.manifest
     jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
     check_limits(manifest, limits)

@@ -133,7 +133,7 @@ def install(
     manager = manager_for(environ)
     units = _units_of(manager, services_of(environ, backups))
     if not show:
-        # A running daemon locks the data directory, which the new service needs.
+        # A running daemon keeps the data directory locked, so the new service could not use it.
         Installation(environ).stop()
         for unit in units:
             unit.path.parent.mkdir(parents=True, exist_ok=True)

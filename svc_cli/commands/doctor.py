@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: The least and the most free space that the daemon requires for uploads; between them, 2 % of the disk.
+#: For uploads, the daemon requires 2 % of the disk to be free, but at least the first of these sizes and at most the
+#: second.
 LEAST_FREE_BYTES = 256 * 1024**2
 MOST_RESERVED_BYTES = 1024**3
 #: A certificate that expires sooner is reported: its renewal has probably failed.

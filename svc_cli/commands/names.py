@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PREFIX = "src_"
 _WHOLE_ID = re.compile(rf"{PREFIX}\w{{26,}}", re.ASCII)
-#: Maximum number of matching sources in an error.
+#: Maximum number of matching sources that an error message lists.
 MOST_CANDIDATES = 5
 #: Maximum number of titles compared with a misspelled name.
 MOST_TITLES = 1000

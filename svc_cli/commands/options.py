@@ -101,7 +101,7 @@ class Invocation:
     def connected(self, *, may_start: bool = True) -> "Iterator[tuple[Client, ServiceConnection]]":
         """Connect to the service, and close the client at the end of the block.
 
-        If the local daemon isn't running, start it, unless `may_start` or a flag forbids it.
+        If the local daemon isn't running, start it, unless `may_start` is false or --no-autostart is given.
         """
         # Delay Ctrl-C: during an import, Python may lose a KeyboardInterrupt.
         with interrupts.shielded():
@@ -122,7 +122,7 @@ class Invocation:
             yield client
 
     def progress(self) -> "Progress":
-        """Create a progress display as flags and settings say."""
+        """Create a progress display of the style that the flags or settings select."""
         from svc_cli.progress import progress_for
 
         style: ProgressStyle = "none" if self.flags.quiet else self.settings.get("progress", self.flags.progress)
@@ -155,7 +155,7 @@ def command(
     """Register a function as a command of `app`, with the common flags.
 
     Its options are the function's parameters, or the fields of its only parameter if that is a dataclass. The examples
-    end the help.
+    are shown at the end of the help.
     """
 
     def register(function: Callable[..., Exit | None]) -> Callable[..., Exit | None]:

@@ -96,7 +96,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
-    # Raises PathMissing before a daemon is started.
+    # Called now, so that PathMissing is raised before a daemon is started.
     expand(options.paths)
     with call.client() as client:
         limits = client.limits()
@@ -114,7 +114,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
             run.send_all(selection.files, known, options, policy.max_bytes)
             if options.wait == "ready" and not options.is_dry:
                 run.wait_for_all(known.bucket_id or options.bucket, options.timeout_s)
-    # In the order of the command line, then skipped files.
+    # The files in the order of the command line, followed by the skipped files.
     items = [run.items[file.title] for file in selection.files if file.title in run.items]
     summary = Summary(
         bucket=options.bucket,

@@ -121,7 +121,7 @@ def _look_first(client: "Client", watch: Watch) -> None:
     try:
         look_up(client, watch)
     except ApiError as error:
-        # An older service can't look up many sources at once.
+        # An older service can't look up many sources at once, so request each of them.
         if error.code not in UNKNOWN_ROUTE:
             raise
         for each in watch.open_ids:

@@ -120,7 +120,7 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
     added = Added.of(paths.config_dir(call.settings.environ))
     stamp = added.stamp()
     mappings = _mappings(call, flags)
-    # A connection error at the start ends the command; later ones are retried.
+    # Connect now, so that a connection error ends the command. After later ones, the watcher tries again.
     engine.session()
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
