@@ -50,6 +50,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+#: Other places of commands that people expect in `svc`.
+ELSEWHERE = {
+    "export": "svc bucket export",
+    **{name: f"svc-daemon {name}" for name in ("backup", "restore", "verify", "migrate", "team", "model")},
+}
+
 EXAMPLES = ("svc upload docs -b handbook", "svc search parental leave -b handbook", "svc ask who approves leave")
 
 
@@ -69,8 +75,9 @@ class Commands(HelpfulGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name. Fails if there is none, and suggests a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = get_close_matches(args[0], COMMANDS, n=1)
-            ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {close[0]!r}?' if close else ''}")
+            close = next(iter(get_close_matches(args[0], COMMANDS, n=1)), None)
+            meant = ELSEWHERE.get(args[0], close)
+            ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {meant!r}?' if meant else ''}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -86,6 +87,10 @@ class ImportFlags:
     def checked(self, call: Invocation) -> "ImportPlan":
         """Combine flags and settings. Raises UsageError for contradictions."""
         urls = tuple(dict.fromkeys(self.urls))
+        for url in urls:
+            if "://" not in url and Path(url).exists():
+                hint = "`svc upload` sends files and folders, and `svc bucket import` reads the export of a bucket."
+                raise UsageError(f"{url} is not a URL, but a path on this machine.", hint=hint)
         if self.force and self.kind is None:
             raise UsageError("--force needs --as.", hint="add --as file or --as page.")
         if self.webhook_meta and self.webhook is None:

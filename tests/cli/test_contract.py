@@ -51,6 +51,7 @@ def test_every_failure_is_one_json_value_or_an_error_line_with_its_exit_code(svc
 def test_a_usage_error_is_in_plain_words(svc: RunSvc) -> None:
     for command, message in (
         ("uplaod", "Did you mean 'upload'?"),
+        ("restore x", "Did you mean 'svc-daemon restore'?"),
         ("source ls -b b --status redy", "'redy' is not one of 'ready', 'all', "),
         ("upload x --wait redy", "'redy' is not one of 'ready', 'accepted'."),
         ("upload x -j many", "must be a whole number."),

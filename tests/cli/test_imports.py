@@ -106,7 +106,7 @@ def test_mistakes_are_reported(take_in: TakeIn, odd: OddServer) -> None:
         "@/missing": (7, "url_fetch_failed"),
         "@/down": (7, "url_fetch_failed"),
         "ftp://127.0.0.1/x": (3, "url_fetch_blocked"),
-        **dict.fromkeys(("@/a @/b --title T", "@/a --force", "@/a --webhook-meta a=b", ""), (2, "svc_usage")),
+        **dict.fromkeys((".", "@/a @/b --title T", "@/a --force", "@/a --webhook-meta a=b", ""), (2, "svc_usage")),
     }.items():
         assert take_in(words).failure == failure, words
     assert _fetches(odd, "/down") == 1, "a host that does not deliver is asked once"
