@@ -171,10 +171,15 @@ def _judge(upload: UploadRow, stored_bytes: int, now: str) -> UploadProgress:
 
 
 def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
-    """Return the session if the token is valid; otherwise raises `session_not_found`."""
+    """Return the session if the token is valid.
+
+    Raises `session_not_found`, `session_canceled` or `session_expired`.
+    """
     upload = context.look(lambda connection: store.find_upload(connection, upload_id))
     if upload is None or not rules.is_token(token, context.secret, upload.id, upload.generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
+    # Don't wait for the session's lock here: it may be held for long while the bytes of an ended session are deleted.
+    rules.refuse_ended(_judge(upload, 0, context.clock.timestamp()).state)
     return upload
 
 

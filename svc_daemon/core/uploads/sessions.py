@@ -92,13 +92,18 @@ def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_exp
     return UPLOADING if received_bytes else PENDING
 
 
+def refuse_ended(state: str) -> None:
+    """Raise `session_canceled` or `session_expired` if no more bytes can be sent to the session."""
+    if state in (CANCELED, EXPIRED):
+        raise ServiceError(ErrorCode.SESSION_CANCELED if state == CANCELED else ErrorCode.SESSION_EXPIRED)
+
+
 def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRange | None) -> PutDecision:
     """Decide what to do with a PUT request for this range.
 
     Raises `session_canceled`, `session_expired`, `size_mismatch` or `offset_mismatch`.
     """
-    if state in (CANCELED, EXPIRED):
-        raise ServiceError(ErrorCode.SESSION_CANCELED if state == CANCELED else ErrorCode.SESSION_EXPIRED)
+    refuse_ended(state)
     if asked is not None and asked.total is not None and asked.total != size_bytes:
         raise ServiceError(
             ErrorCode.SIZE_MISMATCH,
