@@ -5,11 +5,12 @@ Documents are listed before and after their chunks. Only documents that were the
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from svc_daemon.core.problems import Problem, Repair
 from svc_daemon.provider.inspections import InspectedDocument
 from svc_daemon.provider.milvus import editions
-from svc_daemon.provider.milvus.chunks import HIT_FIELDS, read_edition
+from svc_daemon.provider.milvus.chunks import HIT_FIELDS
 from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.packing import unpack_chunk
 from svc_daemon.provider.milvus.schema import equals
@@ -86,11 +87,14 @@ class MilvusInspector:
 
     def _check_words(self, team_id: str, checked: Sequence[Edition]) -> Iterator[Finding]:
         """Check that each chunk's indexed words match its text."""
-        collection = self._server.collections.chunks
-        for shown in checked:
-            title_stems, wrong = list_stems(shown.title), 0
-            for page in read_edition(self._server, collection, team_id, shown, HIT_FIELDS):
-                chunks = [(row["stems"], unpack_chunk(row)) for row in page]
-                wrong += sum(stems != pack_stems(title_stems, each.headings, each.text) for stems, each in chunks)
+        by_name = {shown.edition: shown for shown in checked}
+        # Don't query each edition by itself: Milvus takes up to a fifth of a second, however few rows it returns.
+        rows = self._server.list_sorted(self._server.collections.chunks, equals("team_id", team_id), HIT_FIELDS)
+        for name, of_edition in groupby(rows, key=lambda row: str(row["edition"])):
+            if (shown := by_name.get(name)) is None:
+                continue
+            title_stems = list_stems(shown.title)
+            chunks = ((row["stems"], unpack_chunk(row)) for row in of_edition)
+            wrong = sum(stems != pack_stems(title_stems, each.headings, each.text) for stems, each in chunks)
             if wrong:
                 yield "I6", f"{wrong} chunks of {shown.source_id} are not found by their words"
