@@ -113,8 +113,8 @@ class Installation:
 
         `launcher` is the command that starts it, less the command that it starts, and must become the daemon's process.
         """
-        has_others = type(self).node_count > 1 and not (self._address or launcher or self.options)
-        if has_others and "SVC_TLS_CERT" not in self.environ:
+        has_others = type(self).node_count > 1 and not (launcher or self.options or "SVC_TLS_CERT" in self.environ)
+        if has_others or self._door is not None:
             self._open_door()
         self._process = self.spawn_daemon(launcher)
         if self._others:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import httpx
+import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -59,6 +60,7 @@ def growing(shown: dict[str, Metric]) -> Iterator[tuple[tuple[str, frozenset[tup
                 yield (sample.name, frozenset(sample.labels.items())), sample
 
 
+@pytest.mark.one_daemon  # each counts its own requests
 def test_counters_agree_with_what_clients_saw_under_load(installation: Installation, large: bool) -> None:
     rounds = LARGE_ROUNDS if large else ROUNDS
     is_over = Event()
