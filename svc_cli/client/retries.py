@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, field
 
-from svc_cli.errors import ApiError, NetworkFailed
+from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 
 #: Codes of rate limits. Waiting for them does not count as an attempt.
 PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
@@ -29,6 +29,8 @@ class RetryPolicy:
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
+#: What a load balancer answers if the daemon behind it has stopped or can't be reached.
+PROXY_STATUSES = frozenset({502, 503, 504})
 #: Error codes for a failure of the host of an imported URL. It outlasts all retry delays, and each retry would
 #: count against the rate limit.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
@@ -51,6 +53,12 @@ def may_pass(error: Exception) -> bool:
     if isinstance(error, ApiError):
         return error.code == "offset_mismatch" or is_worth_retrying(error.status, error.code, error.retryable)
     return isinstance(error, NetworkFailed)
+
+
+def foreign_response(where: str, status: int) -> SvcError:
+    """Return the error for a response that does not come from the service; that of a proxy can be retried."""
+    message = f"{where} answered {status} with a response that does not come from svc."
+    return NetworkFailed(message) if status in PROXY_STATUSES else BadAnswer(message)
 
 
 def wait_s(error: Exception) -> float | None:

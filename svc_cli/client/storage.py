@@ -15,7 +15,7 @@ from svc_cli.certificates import tls_context
 from svc_cli.client.connections import ConnectionFailed, Connections, MakeTls
 from svc_cli.client.contents import Content
 from svc_cli.client.pacing import Stopped
-from svc_cli.client.retries import RetryPolicy, may_pass, parse_retry_after, wait_s
+from svc_cli.client.retries import RetryPolicy, foreign_response, may_pass, parse_retry_after, wait_s
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 
 TIMEOUT_S = 60.0
@@ -112,7 +112,7 @@ def _refusal(response: http.client.HTTPResponse, body: bytes) -> SvcError:
         value = json.loads(body)
         error = dict(value["error"])
     except (ValueError, KeyError, TypeError):
-        return BadAnswer(f"The storage address answered {response.status} with a response that does not come from svc.")
+        return foreign_response("The storage address", response.status)
     refusal = ApiError(response.status, error, value.get("request_id"))
     if wait := response.getheader("Retry-After"):
         refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))

@@ -15,7 +15,15 @@ from urllib.parse import quote, urlencode, urlsplit
 from svc_cli.certificates import tls_context
 from svc_cli.client.connections import ConnectionFailed, Connections, MakeTls
 from svc_cli.client.pacing import Gate
-from svc_cli.client.retries import PACED_CODES, RetryPolicy, may_pass, parse_retry_after, wait_s
+from svc_cli.client.retries import (
+    PACED_CODES,
+    PROXY_STATUSES,
+    RetryPolicy,
+    foreign_response,
+    may_pass,
+    parse_retry_after,
+    wait_s,
+)
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire import headers
 from svc_daemon.wire.versions import API_RANGE, VERSION
@@ -164,7 +172,7 @@ class Transport:
                 raise outcome
             self._sleep(delay_s)
 
-    def _try(self, request: Request) -> "Reply[Any] | ApiError | NetworkFailed | BadAnswer":
+    def _try(self, request: Request) -> "Reply[Any] | SvcError":
         if request.is_create:
             self.gate.wait()
         with ExitStack() as stack:
@@ -198,9 +206,8 @@ class Transport:
         query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
         return f"{self.base_url}{request.path}{query}"
 
-    def _no_answer(self, request: Request, response: HTTPResponse) -> BadAnswer:
-        where = f"{self._url(request)} answered {response.status}"
-        return BadAnswer(f"{where} with a response that does not come from svc.")
+    def _no_answer(self, request: Request, response: HTTPResponse) -> SvcError:
+        return foreign_response(self._url(request), response.status)
 
     def _network_failed(self, request: Request, error: Exception) -> NetworkFailed:
         cause = error.__cause__ if isinstance(error, ConnectionFailed) else error
@@ -212,14 +219,14 @@ class Transport:
         failure.is_dead = isinstance(error, ConnectionFailed)
         return failure
 
-    def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply[Any] | ApiError | BadAnswer":
-        """Read the response. BadAnswer means that it is not one of this API."""
+    def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply[Any] | SvcError":
+        """Read the response, and return ApiError if the service refuses the request."""
         content = response.read()
         try:
             body = json.loads(content, object_hook=ReplyBody) if content else {}
         except ValueError:
             body = None
-        if not isinstance(body, dict):
+        if not isinstance(body, dict) or (response.status in PROXY_STATUSES and "error" not in body):
             return self._no_answer(request, response)
         if 200 <= response.status < 300:
             return Reply(response.status, body, response.headers)

@@ -169,11 +169,13 @@ def test_a_batch_of_the_library_is_the_same_again(client: Client) -> None:
 
 def test_no_error_names_the_address(odd: OddServer) -> None:
     odd.answers["PUT /s/secret"] = None
-    odd.answers["PUT /odd/secret"] = (502, b"<html>", {})
+    odd.answers["PUT /away/secret"] = (502, b"<html>", {})
+    odd.answers["PUT /odd/secret"] = (500, b"<html>", {})
     odd.answers["PUT /stuck/secret"] = (308, b"", {})
     storage = Storage(TWICE)
     for url, kind in (
         *((f"{odd.url}/s/secret", NetworkFailed), (f"{NOBODY}/s/secret", NetworkFailed)),
+        (f"{odd.url}/away/secret", NetworkFailed),
         *((f"{odd.url}/odd/secret", BadAnswer), (f"{odd.url}/stuck/secret", BadAnswer)),
     ):
         with pytest.raises(kind) as failed:

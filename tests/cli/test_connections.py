@@ -180,9 +180,12 @@ def test_a_projects_address_gets_neither_the_admin_key_nor_a_stored_one(
 def test_temporary_refusals_are_tried_again_and_then_reported(at_odd: RunSvc, odd: OddServer) -> None:
     error = {"code": "storage_full", "message": "Full.", "retryable": True, "details": {}}
     busy: tuple[int, Any, dict[str, str]] = (503, {"error": error}, {})
-    odd.answers["GET /v1/buckets"] = [busy, None, BUCKETS]
+    away: tuple[int, Any, dict[str, str]] = (502, b"<html>Bad Gateway</html>", {})
+    odd.answers["GET /v1/buckets"] = [busy, None, away, (503, b"", {}), BUCKETS]
     assert at_odd("bucket", "ls").exit == 0
     odd.answers["GET /v1/buckets"] = busy
     assert at_odd("bucket", "ls").failure == (7, "storage_full")
-    odd.answers["GET /v1/buckets"] = (502, b"<html>Bad Gateway</html>", {})
+    odd.answers["GET /v1/buckets"] = away
+    assert at_odd("bucket", "ls").failure == (7, "svc_network_failed")
+    odd.answers["GET /v1/buckets"] = (500, b"<html>Oops</html>", {})
     assert at_odd("bucket", "ls").failure == (7, "svc_bad_answer")
