@@ -774,7 +774,7 @@ complete -c svc -n '__svc_at svc webhook listen' -l no-input -d 'Never ask a que
 complete -c svc -n '__svc_at svc webhook listen' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc webhook listen' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc key' -f -a create -d 'Create an API key and print it; it can’t be shown again'
-complete -c svc -n '__svc_at svc key' -f -a ls -d 'List your own key and all keys that can do no more, including revoked ones'
+complete -c svc -n '__svc_at svc key' -f -a ls -d 'List your own key and all keys that can do no more than it, including revoked ones'
 complete -c svc -n '__svc_at svc key' -f -a revoke -d 'Revoke a key, so that all further requests with it are refused'
 complete -c svc -n '__svc_at svc key' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc key create' -l preset -x -a 'admin ingest read' -d 'Let the key do everything (admin), add and delete sources (ingest), or search and read (read)'

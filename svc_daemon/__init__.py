@@ -63,7 +63,7 @@ name. Parsers and models run only in child processes. `core` reads no clock and 
 Events
 ------
 The transaction that makes a transition also writes it to the event log (`operations.events`). Clients read the log, or
-follow it as a stream. A webhook call has the id of its event.
+follow it as a stream. A webhook call carries the id of its event.
 
 Clusters
 --------
@@ -81,6 +81,6 @@ A restored state may be older than the files. So at startup, stored bytes withou
 `workers.rebuilding` rebuilds an index that is damaged, or if the operator requests it. It extracts every source again.
 Until then, the team's searches are refused and no source is `ready`.
 
-New chunking settings of a bucket only split its documents again. The old chunks stay visible until the new ones are
-ready, and so do the sources.
+New chunking settings of a bucket only split its documents again. Until the new chunks are ready, the old ones stay
+visible, and the sources stay ready.
 """

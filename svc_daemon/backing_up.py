@@ -95,7 +95,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
         copy = DirectoryCopy(files, folder.partial, earlier, read_data=options.read_data)
         copied_indexes = _copy_databases(files, folder.partial, copy, previous)
         installation_id, count = _copy_files(folder, copy, previous, options.report)
-        # The copy is complete, so the daemon may delete the kept files.
+        # All files are copied, so the daemon may now delete those that it kept for the backup.
         held.close()
         problems = check_files(folder.partial, read_data=options.read_data, has_indexes=False).problems
         problems += check_secret(folder.partial)
@@ -149,9 +149,9 @@ def _copy_databases(
 
 
 def _look_at(path: Path) -> list[int]:
-    """Return inode, sizes and times of an index and its log; every change changes one of them."""
+    """Return inode, sizes and times of an index and its write-ahead log. Each change of the index changes one."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
-    # Reading a database can create an empty log, so ignore empty ones.
+    # Reading a database can create an empty write-ahead log, which is no change.
     ends = log.stat() if log_bytes(path) else None
     return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]

@@ -74,7 +74,7 @@ def restore(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Restore the data directory from the newest backup in a folder, or from a certain backup.
+    """Restore the data directory from the newest backup in a folder, or from the one that you name.
 
     The data directory must be empty. If a restore is interrupted, run the command again to continue.
 

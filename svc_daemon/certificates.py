@@ -18,7 +18,7 @@ class ServerCertificate:
     """A certificate that is valid now, with its key."""
 
     context: ssl.SSLContext
-    #: Without the certificates of authorities that follow it in the file.
+    #: The certificate alone, without the authorities' certificates that follow it in the file.
     pem: str
     #: The host names and addresses for which it is valid.
     names: tuple[str, ...]

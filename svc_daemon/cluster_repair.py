@@ -1,7 +1,7 @@
 """`svc-daemon verify` on a cluster: checks and repairs PostgreSQL, S3 and Milvus while the nodes serve requests.
 
 A change in progress can look like damage, so only problems found by two checks in a row are reported. A repair reads
-rows again in its transactions, as the nodes do, and only queues sources. Afterwards everything is checked again.
+each row again in its own transaction, since a node may have changed it. Afterwards everything is checked again.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import NO_INSTALLATION
 from svc_daemon.wire.codes import ErrorCode
 
-#: Seconds between two checks: longer than any request or worker takes to write all its changes.
+#: Seconds between the two checks. Any change that was in progress during the first is complete by the second.
 PAUSE_S = 2.0
 
 

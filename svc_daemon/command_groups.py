@@ -25,7 +25,7 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            # A missing argument has no message.
+            # The error for a missing argument contains no message.
             error.message = error.message and plain(error.message)
             raise
 

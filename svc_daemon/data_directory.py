@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DirectoryRefused(Exception):
     """The data directory can't be used. `message` says why, and `hint` what to do."""
 
-    #: The reason, for programs.
+    #: The error code, for programs.
     code: str
     retryable = False
 
@@ -133,7 +133,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def hash_file(path: str | Path) -> "_Hash":
-    """Return the SHA-256 of a file, to which more bytes can be added. Raises OSError."""
+    """Return the SHA-256 hash object of a file, to which the caller can add more bytes. Raises OSError."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256")
 

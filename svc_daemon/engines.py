@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from svc_daemon.provider.milvus.server import MilvusServer
 
 OnBroken = Callable[[Exception], None]
-#: The variable that names a file of trusted certificate authorities. `environ` below always has it.
+#: The environment variable that names a file of trusted certificate authorities.
 AUTHORITIES = "SSL_CERT_FILE"
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
@@ -57,7 +57,8 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
     """Open the state in the data directory. Raises StorageError, also if files exist without a state."""
     refuse_lost_state(files)
     if has_state(files):
-        # Raises if a newer release has written the state. Opening it for writing would empty its write-ahead log.
+        # Raise an error for the state of a newer release before it is opened for writing, which would empty its
+        # write-ahead log.
         list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
@@ -97,7 +98,8 @@ class _Time:
 def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) -> Engines:
     """Return the functions that open the stores. Without a cluster, they open the data directory.
 
-    `environ` has the variables that the engines' libraries read, such as those of AWS. Raises StorageError.
+    `environ` contains the environment variables that the engines' libraries read, such as those of AWS. Raises
+    StorageError.
     """
     if cluster is None:
         return EMBEDDED
@@ -211,7 +213,7 @@ def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) ->
 
 
 def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
-    # PostgreSQL survives a failed commit, so `on_broken` is only for the schema of a newer release.
+    # A failed commit does not damage PostgreSQL. `on_broken` is called only if a newer release changes the schema.
     with _needing_extra():
         from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
 

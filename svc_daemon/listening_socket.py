@@ -30,7 +30,7 @@ class Listener(socket.socket):
     """A listening socket that accepts a few connections at a time.
 
     Otherwise asyncio would accept all waiting connections before it handles any, despite a connection limit. Without
-    descriptors, it would stop for a second, and log a traceback each time.
+    free file descriptors, asyncio would accept nothing for a second, and log a traceback each time.
     """
 
     def __init__(self, family: int) -> None:
@@ -53,7 +53,7 @@ class Listener(socket.socket):
         except OSError as error:
             if error.errno not in _SHORTAGES:
                 raise
-            # Accept and close the oldest connection, which would wake the event loop forever.
+            # Accept and close the oldest connection. If it stayed in the queue, it would wake the event loop forever.
             self._spare.close()
             with suppress(OSError):
                 super().accept()[0].close()

@@ -210,7 +210,7 @@ def start_logging(path: Path, level: str) -> RotatingFile:
     handler = RotatingFile(path)
     prepare_handler(handler)
     root = logging.getLogger()
-    # These are never logged, so don't look them up.
+    # The log lines contain neither thread nor process, so logging need not look them up.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root.addHandler(handler)
     root.setLevel(level.upper())

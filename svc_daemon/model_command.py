@@ -49,7 +49,7 @@ def install_model(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Install an embedding model, which searches by meaning need.
+    """Install an embedding model, which is needed to search by meaning.
 
     The model is verified and optimized for this machine. A running service uses it immediately.
     """

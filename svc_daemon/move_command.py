@@ -27,7 +27,7 @@ from svc_daemon.settings import ClusterSettings, SettingError
 if TYPE_CHECKING:
     from svc_daemon.offline_move import Route
 
-#: The value of `--to` for the cluster in the environment variables.
+#: The value of `--to` that means the cluster whose addresses are in the environment variables.
 CLUSTER = "cluster"
 
 

@@ -38,9 +38,9 @@ class Route:
     """What is moved, and where to."""
 
     cluster: ClusterSettings
-    #: The variables that the libraries of the engines read.
+    #: The environment variables that the engines' libraries read, such as those of AWS.
     environ: Mapping[str, str]
-    #: The data directory: the move's source or target, see `into_cluster`.
+    #: The data directory: the move's source if `into_cluster` is set, otherwise its target.
     files: DataFiles
     #: Whether the cluster is the target.
     into_cluster: bool
@@ -64,7 +64,7 @@ def run_move(route: Route, note: Callable[[str], None]) -> tuple[MoveReport, str
 
 
 def run_cancel(route: Route) -> tuple[Departure, str]:
-    """Cancel a move, so that its source can be served again. Returns the mark that was removed, and the source's name.
+    """Cancel a move, so that its source can be served again. Returns the removed Departure, and the source's name.
 
     Raises the errors of `run_move`.
     """
@@ -83,7 +83,7 @@ def _open_source(stack: ExitStack, route: Route) -> Place:
 
 @contextmanager
 def open_directory(files: DataFiles) -> Iterator[Place]:
-    """Open a data directory, which is locked, as one side of a move. Raises DirectoryLocked or StorageError."""
+    """Lock and open a data directory as one side of a move. Raises DirectoryLocked or StorageError."""
     make_folders(files)
     with lock_directory(files), ThreadPoolExecutor(THREADS) as executor:
         state = open_sqlite(files, lambda _: None)

@@ -129,10 +129,10 @@ def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) 
 
 
 async def repair_in(files: DataFiles, problems: list[Problem], engines: "Engines | None" = None) -> list[Problem]:
-    """Repair what has a safe repair, and return these problems. Without `engines`, this is a data directory."""
+    """Repair the problems that have a safe repair, and return them. By default, the engines are SQLite and files."""
     if not any(problem.repair for problem in problems):
         return []
-    # A check needs no engine; without these imports, a backup starts twice as fast.
+    # Only a repair needs these modules. A backup, which only checks, starts twice as fast without them.
     from svc_daemon.engines import EMBEDDED  # noqa: PLC0415
     from svc_daemon.operations.repairing import repair_problems  # noqa: PLC0415
     from svc_daemon.server import open_context  # noqa: PLC0415

@@ -36,7 +36,7 @@ from svc_daemon.settings import ClusterSettings
 from svc_daemon.wire.certificates import pin
 from svc_daemon.wire.proofs import parse_secret, prove
 
-#: Seconds to retry on a locked directory: a daemon that starts or stops has the lock but doesn't answer.
+#: Seconds to retry on a locked directory: a daemon that starts or stops holds the lock but doesn't answer.
 PATIENCE_S = 10.0
 #: Seconds between two tries on a locked directory.
 PAUSE_S = 0.1
@@ -93,7 +93,7 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
     if errand.on_install is not None or cluster is not None:
         make_folders(files)
     elif not files.root.is_dir():
-        # In an empty directory, a daemon may be about to create an installation.
+        # An existing but empty directory is accepted here: a daemon may be about to create an installation in it.
         raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
@@ -175,7 +175,7 @@ def _ask(daemon: _DaemonAddress, files: DataFiles, method: str, path: str, field
         raise Unreachable(f"The daemon at {where} does not accept the token in {files.operator_token}.", RESTART)
     if status != http.client.OK:
         raise Refused(status, answer.get("error") or {})
-    # Without a daemon, the result has no request id.
+    # Omit the request id, so that the result is the same as without a daemon.
     return {name: value for name, value in answer.items() if name != "request_id"}
 
 

@@ -38,7 +38,7 @@ from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.uploads import list_open_ids
 
-#: The file that names the backup, and the one after which only the moves are left.
+#: The file that names the backup, and the empty file that is written when the copy is complete.
 ORIGIN, READY = "restoring.json", "ready"
 #: The folder's name after the moves; now a daemon may start.
 DONE = "restored"
@@ -55,7 +55,7 @@ class RestoreSummary:
     backup: Backup
     root: Path
     counts: CopyCounts
-    #: The check after the repair; None if an earlier run has done it.
+    #: The result of the check after the repair; None if an earlier, interrupted run has made the check.
     verdict: Verdict | None
     #: The problem with the backup's secret, if any.
     secret_problems: list[Problem]
@@ -118,7 +118,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
             copy.copy_parts(open_ids)
             copy.copy_rest()
             if secret_problems:
-                # A daemon wouldn't start with a damaged secret.
+                # With a damaged secret, the daemon would refuse to start. Without one, it creates another.
                 made.secret.unlink(missing_ok=True)
             _copy_databases(backup, made)
             _renew_state(made, options.now)
@@ -133,7 +133,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
 
 
 def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
-    """Raise NotEmpty unless the directory has only logs, or an interrupted restore of this backup."""
+    """Raise NotEmpty unless the directory contains only logs, or an interrupted restore of this backup."""
     if files.restoring.exists():
         written = files.restoring / ORIGIN
         if written.exists() and json.loads(written.read_text("utf-8")) != origin:
@@ -146,7 +146,7 @@ def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
 
 
 def _copy_databases(backup: Backup, made: DataFiles) -> None:
-    # Logs of an interrupted restore must not be applied to fresh copies.
+    # SQLite must not apply the write-ahead log of an interrupted restore to the new copy.
     for leftover in made.root.glob("state.db*"):
         leftover.unlink()
     shutil.rmtree(made.index)

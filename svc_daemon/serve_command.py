@@ -21,7 +21,7 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
             "Set SVC_TLS_CERT and SVC_TLS_KEY to serve HTTPS."
         )
 
-    # Only now, so that an invalid setting is reported at once.
+    # Imported only now, so that an invalid setting is reported at once.
     from svc_daemon.data_directory import DirectoryLocked
     from svc_daemon.os_limits import TooLittle, take_allowances
 

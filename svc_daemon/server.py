@@ -116,7 +116,7 @@ def serve(settings: Settings) -> None:
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
-        # After a move to a cluster, only the secret is left.
+        # A directory without state and blobs may still contain the secret of an installation that was moved away.
         is_used = has_state(files) or files.secret.exists() or any(files.blobs.iterdir())
         if settings.faults is not None and is_used and not files.fault_lab.exists():
             raise StorageError(

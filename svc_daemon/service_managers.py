@@ -1,6 +1,7 @@
-"""Reports to the service manager, by systemd's protocol sd_notify: ready, at intervals alive, then stopping.
+"""Reports the daemon's state to the service manager by systemd's protocol sd_notify.
 
-Nothing is sent unless the service manager asks for it. It can restart a daemon that hangs.
+The daemon reports that it is ready, then at intervals that it is alive, and at the end that it is stopping. If the
+reports cease, the service manager can restart the daemon. Nothing is sent unless the service manager asks for it.
 """
 
 import asyncio

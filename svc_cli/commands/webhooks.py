@@ -216,7 +216,7 @@ class ListenFlags:
         list[str] | None,
         typer.Option(
             "--meta",
-            metavar="KEY=VALUE",
+            metavar="K=V",
             help="Send the metadata field K with the text V in each call; repeatable.",
         ),
     ] = None

@@ -51,7 +51,7 @@ class Inquiry:
         self._buckets: Sequence[JsonMapping] | None = None
 
     def explain(self, golden: GoldenQuery, expectation: Expectation, deeper: Sequence[Hit]) -> Miss:
-        """Return why the expected passage was not found. `deeper` has the query's first DEPTH hits."""
+        """Return why the expected passage was not found. `deeper` contains the query's first DEPTH hits."""
         rank = find_rank(expectation, deeper)
         if rank is not None:
             return Miss(code="ranked", message=f"ranked {ordinal(rank)}")

@@ -50,7 +50,10 @@ def find_rank(expectation: Expectation, hits: Sequence[Hit]) -> int | None:
 
 
 def score_ranks(ranks: Sequence[int | None], k: int) -> Scores:
-    """Compute the scores from the rank of each expectation, None for one not found. One hit can meet several."""
+    """Compute the scores from the rank of each expectation, None for one not found.
+
+    One hit can meet several expectations.
+    """
     at = Counter(rank for rank in ranks if rank is not None and rank <= k)
     order = [at[rank] for rank in range(1, k + 1)]
     # The ideal: these hits, plus one for each expectation that was not found.

@@ -30,8 +30,8 @@ from svc_cli.progress import Progress
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.buckets import Chunking
 
-#: Seconds between two checks for missing vectors: a tenth of the time so far, within these bounds. Each check counts
-#: the whole bucket.
+#: Minimum and maximum seconds between two checks for missing vectors; in between, a tenth of the time waited so far.
+#: Each check makes the service count all vectors of the bucket.
 LOOK_S, LONGEST_LOOK_S = 0.2, 5.0
 #: Seconds without a new vector after which an export stops waiting.
 STALLED_S = 30.0
@@ -236,7 +236,7 @@ def _write_members(
     by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
     progress.begin("reading files", len(members))
     for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):
-        # The bytes of plain text and Markdown are usually the same as the text that was read.
+        # The bytes of plain text and Markdown are usually the same as their extracted text, which is already stored.
         sha256 = name.partition("/")[2]
         spooled = name if name in spool.places else f"texts/{sha256}"
         if spooled in spool.places:

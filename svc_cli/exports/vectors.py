@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Maximum size of the vectors in one request; base64 must stay below 1 MB.
+#: Maximum size of the vectors in one request. Encoded in base64, they must stay below 1 MB.
 MOST_BYTES = 512 * 1024
 #: Maximum number of vectors in one request.
 MOST_ROWS = 2000

@@ -85,7 +85,7 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
-        """Return the rows to save of files that are not sent, once each; none if there are fewer than `at_least`."""
+        """Return, and forget, the new rows of files that are not sent; none if there are fewer than `at_least`."""
         if len(self._refreshed) < at_least:
             return []
         taken, self._refreshed = self._refreshed, []

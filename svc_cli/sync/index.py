@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Self
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
 
-#: A file that was hashed within this time after it was modified is hashed again: a later change may have the same time.
+#: If a file was modified within this time before it was hashed, the next run hashes it again: a change after the
+#: hashing may have left the modification time the same.
 RACY_NS = 2_000_000_000
 #: SQLite result codes for a damaged file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})

@@ -56,8 +56,8 @@ def remove(
 def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
     """Split the sources of deleted files into those of this folder and those that may belong to another.
 
-    Two folders may have the same name if the user did not choose it. Then only files that were hashed here count as
-    those of this folder.
+    Two folders may have the same name if the user did not choose it. Then only files that a sync of this folder has
+    hashed count as its own.
     """
     ours: list[Leaving] = []
     others: list[Leaving] = []
@@ -76,7 +76,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """Return the sources to remove now. Those that a file in the folder may soon replace stay."""
+    """Return the sources to remove now. A source stays if a file in the folder may soon replace it."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)

@@ -89,7 +89,7 @@ class SyncRun:
         sources: list[JsonMapping] = []
         for page in self.client.source_pages(bucket_id, {"status": "all", "mapping": self.mapping.name}):
             revisions.add(page["revision"])
-            # All fields of a large bucket would take hundreds of megabytes.
+            # All fields of a large bucket's sources would take hundreds of megabytes.
             sources += ({name: source.get(name) for name in MERGED} for source in page["sources"])
         holdings = merge(rows, sources)
         if not self.options.is_dry:

@@ -62,7 +62,7 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the remaining files, and again those whose source to replace was gone. Raises like `add_file`."""
+        """Send the remaining files, and once more those whose source to replace was gone. Raises like `add_file`."""
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
@@ -78,7 +78,7 @@ class SyncQueue(TransferQueue):
         for batch in self._index.list_batches():
             transfers = []
             for name, row in batch.rows.items():
-                # Reading fails if the file has changed since.
+                # With the stamp of the killed run, reading fails if the file has changed since then.
                 stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
                 content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
                 transfers.append(_transfer(row, content, Description(**batch.body[name])))

@@ -187,7 +187,7 @@ class Snapshot:
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
-            # The file may have been moved here. An incomplete walk prevents the removal of its source.
+            # This may be a file that was moved. An incomplete walk prevents the removal of the source at its old path.
             self.is_complete = False
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None

@@ -114,7 +114,7 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # Early enough: if the walk found no files, nothing has been changed.
+    # Checked only after the walk, which counts the files. If it found none, nothing has been changed yet.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
     # If the disk was unmounted during the walk, files look deleted.
@@ -134,7 +134,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Ho
     try:
         bucket = run.client.bucket(name, members=False)
     except ApiError as error:
-        # An id, which contains an underscore, can't be created.
+        # A name with an underscore is the id of a bucket, and the service chooses the ids of new buckets.
         may_make = run.options.may_create and "_" not in name
         if error.code != "bucket_not_found" or not may_make:
             raise
@@ -203,7 +203,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
     """Sync the touched paths. Returns False if a full sync is needed."""
     index, folder = run.index, run.mapping.folder
     bucket_id, root = index.find_fact(BUCKET_ID), identify_root(folder)
-    # The index must be of this folder, and have no unfinished batches.
+    # A full sync is needed if the index is new or of another folder, or if batches of a killed run are left.
     if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
         return False
     snapshot = Snapshot(folder, run.options.filters, part)
@@ -220,7 +220,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         return False
     for row in owned:
         run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
-    # If the row of a failed file has no error, a full sync has to send it.
+    # If a source has failed, its file's row contains the error. Files that failed otherwise need a full sync.
     troubled = [item.path for item in run.report.items.values() if item.error]
     rows = index.load_within(troubled)
     return all(path in rows and rows[path].error is not None for path in troubled)

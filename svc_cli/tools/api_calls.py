@@ -69,7 +69,7 @@ class Line:
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
         """Send all bytes of an upload session. Raises CallFailed."""
         path = urlsplit(upload_url).path
-        # The service may have moved to another port since.
+        # The service may have moved to another port since it returned this URL.
         await self._do(lambda client: client.send_bytes(client.base_url + path, BytesContent(data)))
 
     async def read_file(self, path: str) -> File:
@@ -105,7 +105,7 @@ class Line:
         """Return the open client. Connects if there is none, or if it is `dead`, a client whose connection broke."""
         with self._lock:
             if self._client is None or self._client is dead:
-                # Another thread may be using the old client; `close` closes both.
+                # Don't close the old client here, because another thread may be using it. `close` closes both.
                 self._client = None
                 self._client = self._open.enter_context(self._connect())
             return self._client

@@ -40,7 +40,7 @@ class FileContent:
     size_bytes: int
     #: The bytes of a small file or of standard input.
     data: bytes | None = None
-    #: The stamp when the file was hashed; None for standard input.
+    #: Device, inode, size and modification time when the file was hashed; None for standard input.
     stamp: Stamp | None = None
     #: Offset of the first byte, if the content is part of an archive.
     start: int = 0

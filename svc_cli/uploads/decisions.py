@@ -48,7 +48,7 @@ def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -
     if not known or on_conflict == "as_new":
         return Decision("created")
     if on_conflict == "replace":
-        # The newest source that is not itself waiting to replace another.
+        # Replace the newest source that is not itself waiting to replace another.
         ids = {source["id"] for source in known}
         settled = [source for source in known if source.get("replaces") not in ids]
         return Decision("replaced", (settled or known)[-1])

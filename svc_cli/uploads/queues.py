@@ -142,7 +142,7 @@ class TransferQueue:
             while self._under_way and time.monotonic() < deadline_s:
                 self._collect()  # further errors are ignored, because they would hide the first one
         finally:
-            # Running shippers still use the senders.
+            # Ended last, because shippers that are still running send their files through the senders.
             self._senders.end()
 
     def add(self, transfer: Transfer) -> None:

@@ -30,7 +30,7 @@ from svc_daemon.wire import JsonMapping
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: For more titles, the whole bucket is listed.
+#: Maximum number of titles to look up one by one. For more, the whole bucket is listed.
 FEW_TITLES = 4
 #: Files that a thread reads in one task, since switching threads is expensive.
 READ_AT_ONCE = 25
@@ -110,7 +110,7 @@ class UploadRun:
         with queue:
             for each in found:
                 if isinstance(each, Transfer):
-                    # Unlike an exported bucket, a batch can't contain the same title and content twice.
+                    # An export may contain the same title and content twice, but a batch may not. Begin another batch.
                     if each.member.client_file_id in in_batch:
                         queue.flush()
                         in_batch.clear()

@@ -147,7 +147,7 @@ class Sender:
             key = session_key(self.bucket_id, transfer.description, transfer.size_bytes, epoch)
             opened = self.client.open_upload(self.bucket_id, transfer.description, transfer.size_bytes, key)
             if opened.body["status"] == "canceled":
-                # It was canceled, or has failed permanently.
+                # An earlier session with this key was canceled, or has failed permanently. Try the next key.
                 continue
             if opened.body["status"] != "finalized":
                 self._send_bytes(opened.body["upload_url"], transfer, resume=opened.is_replay)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 #: Maximum seconds between two full syncs.
 PERIOD_S = 600.0
-#: Shorter system sleeps, in seconds, are not noticed.
+#: System sleeps that are shorter than this, in seconds, are not noticed.
 NAP_S = 2.0
 #: Seconds until the next attempt after a failed sync; the pause doubles each time, up to the longest.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from svc_cli.sync.snapshots import folders_above
 from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 
-#: Seconds without a change after which a path has settled, by its last change.
+#: Seconds without a change after which a path has settled, by the kind of its last change.
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}
 #: Seconds after which a file that is still being written is listed as busy.
 BUSY_S = 10.0
-#: If more paths change, a full sync is made instead.
+#: If more paths than this are changing, they are not synced one by one, but by a full sync.
 MANY = 1000
-#: Seconds after which that full sync is made even if paths still change.
+#: Maximum seconds that the full sync after many changes waits for the changes to end.
 LONGEST_BURST_S = 5.0
 
 #: Size, modification time and inode of a path; None if it does not exist.

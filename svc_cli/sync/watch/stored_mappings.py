@@ -53,7 +53,7 @@ class Added:
 
 def _lines(mapping: Mapping) -> str:
     values: dict[str, Any] = {
-        # A stored name counts as chosen by the user, which permits more removals.
+        # Don't write a default name: it would then count as chosen by the user, which lets sync remove more sources.
         "name": mapping.name if mapping.is_named else None,
         "dir": str(mapping.folder),
         "bucket": mapping.bucket,

@@ -35,7 +35,7 @@ LATE_PAUSE_S = 3 * WAIT_S
 CALM_S = REST_S[Kind.GONE]
 #: If the last sync withheld removals, seconds from a change to a full sync.
 WITHHELD_PAUSE_S = 15.0
-#: Causes of withheld removals that end soon, or are also reported as errors.
+#: Causes of withheld removals that are not reported, because they end soon or are also reported as errors.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
@@ -186,7 +186,7 @@ class Watcher:
             self._poll_because(f"{silence} does not report changes")
         polls = self.polling is not None
         try:
-            # Events of a link have the path of its target.
+            # If the folder is a link, events contain the path of the link's target.
             self._base = self.mapping.folder.resolve()
             self._observer = Observer(self._base, self._inbox.add, self._inbox.lose, polls=polls)
         except LimitReached:
@@ -253,7 +253,7 @@ class Watcher:
         return self._run(reason, now_s, work)
 
     def _withhold(self, withheld: list[Withheld]) -> None:
-        """Report the deleted files whose sources stay in the bucket, if they have changed."""
+        """Report the deleted files whose sources stay in the bucket, unless the last report listed the same."""
         self.withheld = withheld
         if withheld == self._reported or any(each.cause in SHOWN_ONLY for each in withheld):
             return
