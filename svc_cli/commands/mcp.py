@@ -27,8 +27,8 @@ def mcp(
 ) -> None:
     """Serve the tools of svc over MCP (Model Context Protocol), on standard input and output.
 
-    An MCP client, such as an AI assistant, starts this command. The tools use your API key to upload files, search and
-    ask. Without --allow, they can't read local files.
+    An MCP client, such as an AI assistant, starts this command. The tools use your API key to upload files, check
+    whether they are ready, list buckets, search and ask. Without --allow, they can't read local files.
     """
     if not call.console.is_text:
         raise UsageError("`svc mcp` needs standard output for MCP.", hint="leave out --json.")
