@@ -132,6 +132,20 @@ def test_a_fragment_of_html_keeps_its_first_heading() -> None:
         assert document.text == "Quay\n\nThe umber quay was built of grey stone.", begin
 
 
+def test_an_article_keeps_the_heading_of_its_page_once() -> None:
+    built, moved = (
+        f"<p>The umber quay was {work} with grey stone, which took the town years.</p>" for work in ("built", "moved")
+    )
+    for begin, end in (
+        ("<div>", "</div>"),
+        ("<article>", "</article>"),
+        ("<header><h1>Shop</h1></header><div>", "</div>"),
+    ):
+        page = f"<html><head><title>Harbours</title></head><body>{begin}<h1>Quay</h1>{built}{moved}{end}</body></html>"
+        blocks = read(page.encode(), "a.html").text.split("\n\n")
+        assert (blocks[0], len(blocks)) == ("Quay", 3), begin
+
+
 def test_html_with_nothing_but_a_menu_is_its_menu() -> None:
     assert "Shop" in read(samples.make_html(""), "a.html").text
 

@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from trafilatura.settings import Document as TrafilaturaDocument
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract.builders import FlowDocument, one_line
+from svc_daemon.extract.builders import HEADING_CHARACTERS, FlowDocument, one_line
 from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
@@ -23,6 +23,8 @@ from svc_daemon.extract.formats.texts import decode
 _ARTICLE_SHARE = 1 / 3
 #: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
+#: Maximum number of headings (h1) of which one may be the page's.
+_MOST_HEADINGS = 10
 
 #: Markup without these is a fragment, which is read whole: trafilatura omits its first heading.
 _PAGE = re.compile(r"<(?:html|!doctype)\b", re.IGNORECASE)
@@ -56,7 +58,7 @@ def read(given: Given) -> Document:
     whole, article = FlowDocument(), FlowDocument()
     _add_page(whole, page, _UNSEEN | _FURNITURE)
     if len(markup) <= _ARTICLE_CHARACTERS and _PAGE.search(markup):
-        _add_article(article, markup)
+        _add_article(article, markup, _find_heading(page))
     # Count blocks too: trafilatura may return a short page as one block.
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
@@ -76,7 +78,21 @@ def add_markup(flow: FlowDocument, markup: str) -> None:
     _add_page(flow, LexborHTMLParser(markup), _UNSEEN)
 
 
-def _add_article(flow: FlowDocument, markup: str) -> None:
+def _find_heading(page: LexborHTMLParser) -> str:
+    """Return the page's main heading (h1); empty if there is none outside menus and footers, or if it is too long."""
+    # There may be any number of headings, nested to any depth.
+    for heading in page.css("h1")[:_MOST_HEADINGS]:
+        outer = heading.parent
+        while outer is not None and outer.tag not in _FURNITURE:
+            outer = outer.parent
+        if outer is None:
+            text = one_line(heading.text())
+            return text if len(text) <= HEADING_CHARACTERS else ""
+    return ""
+
+
+def _add_article(flow: FlowDocument, markup: str, heading: str) -> None:
+    """Add the article that trafilatura finds, under the page's heading, which trafilatura often omits."""
     found = trafilatura.bare_extraction(
         # trafilatura drops line breaks in table cells, which would join words.
         _LINE_BREAK.sub(" ", markup),
@@ -85,7 +101,10 @@ def _add_article(flow: FlowDocument, markup: str) -> None:
         include_links=True,
         favor_recall=True,
     )
-    for element in found.body if isinstance(found, TrafilaturaDocument) else ():
+    body = found.body if isinstance(found, TrafilaturaDocument) else ()
+    if len(body) and not any(_words(element).startswith(heading) for element in body):
+        flow.add_heading(1, heading)
+    for element in body:
         if element.tag == "head":
             level = str(element.get("rend") or "h2")[1:]
             flow.add_heading(int(level) if level.isdigit() else 2, _words(element))
