@@ -10,7 +10,7 @@ lets the rest pass. If several rules would disturb a request, the first one does
     cut = true                                 # close the connection without a response
     code = "storage_full"                      # or respond with this error
     details = { retry_after_seconds = 1 }      # details of that error
-    delay_s = 2.0                              # wait before the response; `cut` and `code` are not required
+    delay_s = 2.0                              # wait before the response; also without `cut` and `code`
     skip = 0
     times = 1                                  # "always" for no limit
 """
@@ -27,14 +27,14 @@ from svc_daemon.settings import SettingError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
 
-#: A rule without a route applies to routes that contain this.
+#: A rule without a route applies to every route that contains this text.
 EVERY = " /v1/"
 #: Maximum delay, in seconds.
 LONGEST_DELAY_S = 3600
 
 
 class FaultRule(BaseModel):
-    """One `[[fault]]` section of the file."""
+    """One `[[fault]]` section of the file with the rules: which requests it disturbs, and how."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

@@ -1,6 +1,7 @@
-"""Ids: a prefix that names the kind of object, and a ULID, so that ids sort by creation time.
+"""Ids of objects, and model ids.
 
-Also model ids, by which clients name an agent.
+An object's id is a prefix for its kind and a ULID, so that ids of one kind sort by creation time. A model id is the
+name by which clients choose an agent.
 """
 
 import re
@@ -34,7 +35,7 @@ _BASE_32 = "0123456789abcdefghjkmnpqrstvwxyz"
 #: All pairs of base-32 digits; each stands for ten bits.
 _DIGIT_PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
-#: Names of stored files: the source's id and, after a refresh, another ULID. Older releases had no source id.
+#: Names of stored files: the source's id and, after a refresh, another ULID. In older releases, `blob_` and a ULID.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
 #: Names of the files of upload sessions.
 PART_NAME = re.compile(f"{UPLOAD}_{_ULID}")

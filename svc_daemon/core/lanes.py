@@ -20,7 +20,10 @@ FEW = 8
 
 
 def choose(*, is_small: bool, together: int) -> str:
-    """Return the lane of a new task. `together` is how many sources are created at once."""
+    """Return the lane of a new task.
+
+    A small document may share a child process with others. `together` is how many sources are created at once.
+    """
     if not is_small:
         return SINGLE
     return WAVE if together > FEW else PROMPT

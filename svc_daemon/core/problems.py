@@ -32,15 +32,15 @@ class Repair(StrEnum):
     FAIL_SOURCE = "fail_source"
     #: Rebuild the team's index from the stored bytes.
     REBUILD_INDEX = "rebuild_index"
-    #: Remove a document without a source from the index.
+    #: Remove from the index a document whose source doesn't exist.
     REMOVE_DOCUMENT = "remove_document"
-    #: Cancel a task whose source is not waiting for one.
+    #: Cancel a task whose work is not needed: no source waits to be indexed by it, or its bucket is not being deleted.
     CANCEL_TASK = "cancel_task"
     #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
-    #: Write the source's buckets to the index again, before it becomes active in them.
+    #: Write the source's buckets to the index again. Until this is done, the source is not active in them.
     SYNC_SOURCE = "sync_source"
-    #: Write the source's title and buckets to the index again.
+    #: Write the source's title and buckets to the index again. The source stays active meanwhile.
     UPDATE_INDEX = "update_index"
     #: Start the interrupted deletion of a bucket again.
     QUEUE_CASCADE = "queue_cascade"

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Wall clock time to store and show, monotonic time for timeouts, and lease time."""
+    """The daemon's clocks: a wall clock for times that are stored or shown, a monotonic one for timeouts, and one for
+    leases.
+    """
 
     #: Returns the current time as an aware UTC datetime.
     now: Callable[[], datetime]

@@ -34,7 +34,7 @@ PARTS: tuple[Part, ...] = ("title", "headings", "text")
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[K]):
-    """A ranked chunk, with its places in the merged rankings."""
+    """A ranked chunk, with its place in the keyword and the semantic ranking, and its score in both merged."""
 
     key: K
     keyword: KeywordMatch | None = None

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 #: Number of chunks in a batch, which takes about one second on two cores.
 BATCH = 64
-#: After a batch has failed, the batch size is divided by this.
+#: After a batch has failed, the number of chunks in a batch is divided by this.
 SHRINK = 8
 #: Delay after the first failure, in seconds. It doubles with each failure, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -38,7 +38,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 LOOK_S = 1.0
 #: In a cluster, this many nodes can embed the chunks of one team at once.
 SHARES = 4
-#: If even this sentence can't be embedded, the model is at fault.
+#: Embedded to find out the cause of a failure: if even this sentence can't be embedded, the model is at fault.
 PLAIN = "A plain sentence."
 
 
@@ -48,12 +48,12 @@ class EmbeddingWorker(Worker):
     doing = "embedding"
 
     def __init__(self, context: Context, choice: Choice, *, opens_only: bool = False) -> None:
-        """With `opens_only`, only open the model for queries; other nodes embed the chunks."""
+        """With `opens_only`, open the model for search queries only, and let other nodes embed the chunks."""
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: Identifies the model configuration that is open; `self`, which equals no configuration, if none is.
+        #: Identifies the configuration of the open model. If no model is open: `self`, which equals no configuration.
         self._opened: object = self
         #: Teams whose index may have chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -62,9 +62,9 @@ class EmbeddingWorker(Worker):
         #: Ids of chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: By team: passages that have their vectors, but whose offers wait until their sources are active.
+        #: By team: embedded passages whose imported vectors (offers) are kept until the passages' sources are active.
         self._early: dict[str, list[PassageText]] = {}
-        #: A team's shares of chunks, the next one first.
+        #: Numbers of the shares into which each team's chunks are divided among the nodes, the next one to embed first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The failure that was logged last; it isn't logged twice in a row.
         self._logged: str | None = None
@@ -166,7 +166,7 @@ class EmbeddingWorker(Worker):
         async with self.context.locks.hold_free(f"embedding {team_id} {share}") as held:
             if not held:
                 return None
-            # Another node may have embedded the chunks that were listed before the lock.
+            # List the chunks only now: until this node had the lock, another one may have embedded some of them.
             limit = self._batch * len(self._shares) + len(self._refused)
             listed = await asyncio.to_thread(self.context.provider.list_unembedded, team_id, embedder.model, limit)
             left = [chunk for chunk in listed if chunk.chunk_id not in self._refused]

@@ -57,7 +57,8 @@ log = logging.getLogger(__name__)
 
 #: Delay before a retry after a shortage, in seconds.
 PAUSE_IN_SHORTAGE_S = 1.0
-#: Delay before a retry if the index is damaged, in seconds. Its rebuild may begin only after a minute.
+#: Delay before a retry if the index is damaged, in seconds. Retries fail until the rebuild of the index has begun; this
+#: can take a minute.
 PAUSE_IN_REBUILD_S = 5.0
 
 
@@ -72,7 +73,8 @@ class IndexingWorker(Worker):
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
-        # A lane may occupy at most `extract_children` slots. One more leaves a free slot for another lane.
+        # Each child process has a slot. The documents of one lane (queue) can occupy `extract_children` slots, so one
+        # more slot is left for another lane.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._turns = Turns(context.limits.extract_children)
         #: Claims of the documents in progress, by task id and token.
@@ -87,7 +89,7 @@ class IndexingWorker(Worker):
             await self.context.gates.let_uploads_go_first()
             most = WAVE_DOCUMENTS
             if self.context.shortages.now is not None:
-                # Index one document at a time to find out whether the shortage is over.
+                # In a shortage, index one document at a time, to find out whether the shortage is over.
                 most = 1
                 if self.running:
                     await asyncio.wait(self.running)
@@ -156,7 +158,7 @@ class IndexingWorker(Worker):
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
-        # `stale` includes the documents that were queued again just now.
+        # `stale` are documents whose tasks this worker no longer holds, also those that were queued again just now.
         if stale := await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 

@@ -87,7 +87,7 @@ class RebuildingWorker(Worker):
         if task.stage != INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
-            # Damage reported so far was in the removed file.
+            # Forget the damage reported so far: it was in the file that is removed now.
             self.context.wakes.damaged.discard(task.team_id)
             await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
@@ -102,7 +102,7 @@ class RebuildingWorker(Worker):
     def _list_waves(
         self, task: TaskRow, missing: Sequence[str], reads: Counter[str]
     ) -> Iterator[Sequence[SourceReading]]:
-        """Group the documents by the child process that reads them, and count the reads in `reads`."""
+        """Yield groups of documents, each for one child process, and count in `reads` how often each was read."""
         for start in range(0, len(missing), WAVE_DOCUMENTS):
             page = {
                 reading.source.id: reading
@@ -181,7 +181,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Try once to split each document whose chunk sizes have changed."""
+        """Try once to split each document again for which the chunk sizes have changed."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:

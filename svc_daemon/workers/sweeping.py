@@ -46,7 +46,7 @@ class SweepingWorker(Worker):
         super().__init__(context, context.wakes.sweeping)
         self._rounds = 0
         self._due_s: float | None = None
-        #: The key up to which this pass has checked the object store; None between passes.
+        #: Key of the last object that the current check of the whole object store has reached; None between two checks.
         self._swept: str | None = None
 
     async def work(self) -> float:
@@ -74,7 +74,8 @@ class SweepingWorker(Worker):
             await _try(self, forget_events)
             await _try(self, forget_offers)
             if self._rounds:
-                # Not right after a start: the clock may still be wrong, and these files may be the only copies.
+                # Delete set-aside files, but not right after a start: the clock may still be wrong, and these files may
+                # be the only copies.
                 await _try(self, forget_asides)
                 self._swept = self._swept or ""
         if self._swept is not None:
@@ -105,7 +106,7 @@ class CountingWorker(Worker):
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
-            # If the write were cancelled, nobody would know whether it was stored.
+            # Wait for the write: after cancelling it, the daemon wouldn't know whether the numbers were stored.
             await recording
             raise
 

@@ -51,12 +51,12 @@ class SyncingWorker(Worker):
                 await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
                 raise Short from error
             raise
-        # Clean up in every round. Otherwise constant syncs could delay it forever.
+        # Remove old buckets and titles from the index in every round: constant syncs must not delay this forever.
         cleaned = await clean_detachments(self.context)
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 
     async def _set_buckets(self, sync: Sync) -> bool:
-        """Write the source's buckets to the index. Returns False if the membership can't become active yet."""
+        """Write the source's buckets to the index. Returns False if the source can't become active in its bucket."""
         source = sync.source
         try:
             await asyncio.to_thread(

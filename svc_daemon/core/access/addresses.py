@@ -119,9 +119,9 @@ def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
 
 
 def _split_port(entry: str) -> tuple[str, int | None]:
-    """Split an entry into its network and its port, if it has one.
+    """Split an entry of `SVC_FETCH_ALLOW` into its network and its port, if it has one.
 
-    A colon starts a port only after a prefix length or an IPv4 address.
+    A colon begins a port only after a prefix length (`/16:8443`) or an IPv4 address; others belong to IPv6 addresses.
     """
     address, slash, rest = entry.partition("/")
     if not slash and entry.count(":") != 1:

@@ -39,7 +39,7 @@ class ByteWindow:
 
     limit_bytes: int
     window_s: float = 60.0
-    #: Times and sizes of earlier charges, oldest first.
+    #: Time and number of bytes of each earlier charge, oldest first.
     charges: InitVar[Iterable[tuple[float, int]]] = ()
     used_bytes: int = field(init=False)
     _charges: deque[tuple[float, int]] = field(init=False)
@@ -54,7 +54,7 @@ class ByteWindow:
         if size_bytes > self.limit_bytes:
             return float("inf")
         if (over_bytes := self.used_bytes + size_bytes - self.limit_bytes) > 0:
-            # Find when enough of the oldest charges have left the window.
+            # Find the charge with which enough of the oldest bytes have left the window.
             left = accumulate(size_bytes for _, size_bytes in self._charges)
             last = next((at for (at, _), freed in zip(self._charges, left, strict=True) if freed >= over_bytes), now_s)
             return max(last + self.window_s - now_s, 0.001)

@@ -18,11 +18,11 @@ from svc_daemon.core.text.words import stems_of, words_of
 
 #: A shorter quotation is a term or a title, and is not checked.
 FEWEST_QUOTED_WORDS = 3
-#: Maximum length of a mark in characters.
+#: Maximum length of a citation mark, such as `[2, 3]`, in characters.
 LONGEST_MARK = 40
-#: Maximum number of marks in one answer, in case a model repeats itself endlessly.
+#: Maximum number of citation marks in one answer, in case a model repeats itself endlessly.
 MOST_MARKS = 500
-#: Maximum length, in characters, of the sentence that a mark belongs to.
+#: Maximum length, in characters, of the sentence that a citation mark belongs to.
 LONGEST_SENTENCE = 1000
 
 MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
@@ -55,9 +55,9 @@ class WrittenAnswer:
         #: The citations, in the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
-        #: Received text that is held back because it may begin a mark.
+        #: Received text that is held back because it may be the beginning of a citation mark.
         self._held = ""
-        #: Spaces before the current mark; dropped if the mark is removed.
+        #: Spaces that are held back because a citation mark may follow; dropped if that mark is removed.
         self._space = ""
         self._has_dropped = False
         #: Passages cited since the last word, to remove repeated marks.

@@ -1,7 +1,8 @@
 """Measures how much of a question a single sentence covers, to choose passages while a team has few of them.
 
-A few passages don't show how important a word is. So words are also weighted by how common they are in English (see
-`common_words`), and only words in one sentence, its title and its headings count together.
+A few passages don't show how rare a word is in general. So the weight of a word also depends on how common it is in
+English (see `common_words`). A sentence covers the words of the question that are in it, in the title or in the
+headings above it.
 """
 
 import math
@@ -15,11 +16,11 @@ from svc_daemon.core.search.ranking import coverage
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
-#: The counts of words are smoothed, as if there were this many more sentences of average English.
+#: To estimate how common a word is, this many sentences of average English are added to those of the passages.
 SENTENCES = 50
-#: If the question asks for a number, the score of a sentence without one is multiplied by this.
+#: If the question asks for a number, the coverage of a sentence without a number is multiplied by this.
 WITHOUT_NUMBER = 0.1
-#: With this many chunks or more, passages are judged as a whole.
+#: If a team has this many chunks or more, only whole passages are judged, and no longer single sentences.
 MANY = 100
 
 #: Phrases of questions that only a number can answer.
@@ -62,7 +63,7 @@ class Evidence:
 
 
 def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Passage]) -> Evidence:
-    """Compute how much of the question each passage covers. `words` are the words to look for."""
+    """Compute how much of the question each passage's best sentence covers. `words` are the words to look for."""
     # For each sentence of each passage: its stems, and whether it has a number.
     read = [
         [
@@ -75,7 +76,8 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # The title and headings count for each sentence, and so do words that only the index matched.
+        # For each sentence, also count the words of the title and headings, and those that the index found in the
+        # passage although its sentences spell them differently.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}
@@ -96,7 +98,7 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """Return the stems, such as units of time, that must stand beside a number that answers the question.
+    """Return the stems, such as those of units of time, of which a sentence with the answer must have at least one.
 
     The set is empty if any number may be the answer; None if the question doesn't ask for a number.
     """

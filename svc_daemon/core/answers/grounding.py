@@ -3,7 +3,8 @@
 - `is_support` chooses the passages to answer from, if the agent's policy sets no score threshold.
 - `is_grounded` checks a model's finished answer: every sentence must cite passages that support it.
 - The fewer words a passage shares with the question, the larger a share of the question they must be.
-- A very similar vector is enough without words, and a very different one excludes a passage.
+- A passage with a vector very similar to the question's needs no words in common with it. A passage with a very
+  different vector is never chosen.
 - While a team has few passages, single sentences are judged instead (see `evidence`).
 
 The thresholds suit collections with few subjects and the model MiniLM-L6; with others, set a score threshold in the
@@ -14,19 +15,19 @@ from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
 from svc_daemon.core.answers.claims import is_borne_out
 from svc_daemon.core.text.sentences import sentences_of
 
-#: Share of the question that a passage must cover; each matched word lowers it by `WORD_WORTH`.
+#: A passage must cover this share of the question, or less by `WORD_WORTH` for each of the question's words in it.
 ENOUGH = 0.74
-#: How much each matched word lowers the threshold `ENOUGH`.
+#: How much each of the question's words in a passage lowers the threshold `ENOUGH`.
 WORD_WORTH = 0.04
-#: At most this many words lower the threshold.
+#: At most this many words lower the threshold `ENOUGH`.
 MOST_WORDS = 10
-#: The share that the best sentence must cover; replaces `ENOUGH` while there are few passages.
+#: Share of the question that a passage's best sentence must cover. It replaces `ENOUGH` while a team has few passages.
 ENOUGH_SAID = 0.15
 #: With at least this cosine similarity, a passage supports an answer whatever its words.
 NEAR = 0.62
 #: A passage also supports an answer if the mean of its coverage and cosine similarity is at least this.
 NEAR_WITH_WORDS = 0.54
-#: A passage that is chosen by its words must have at least this cosine similarity.
+#: A passage that covers enough of the question's words must also have at least this cosine similarity.
 NOT_FAR = 0.25
 #: Replaces `NOT_FAR` if a single sentence is judged, since the rest of its passage may be about other things.
 NOT_FAR_SAID = 0.1

@@ -19,16 +19,17 @@ NOTHING_FOUND = "I found nothing about this in the sources."
 MOST_SENTENCES = 3
 #: Each sentence after the best one needs at least this fraction of the best score.
 WORTHY = 0.85
-#: Replaces `WORTHY` for a sentence with a new word of the question.
+#: Replaces `WORTHY` for a sentence with a word of the question that no sentence chosen before has.
 WORTHY_OF_MORE = 0.5
 #: The weight of words in the title and headings, compared to words in the sentence itself.
 CONTEXT_SHARE = 0.5
 #: Added to a sentence's score if it has the number or definition that the question asks for; subtracted if the sentence
 #: is a question or heading.
 HINT = 0.2
-#: A sentence's score is lowered by its passage's rank: by 0 for the first passage, by nearly this for the last.
+#: Subtracted from a sentence's score according to its passage's rank: 0 for the first passage, nearly this for the
+#: last.
 RANK = 0.1
-#: The weight of the question's own words, compared to words of earlier questions.
+#: The weight of the question's own words, compared to words that were added from earlier questions.
 OWN = 2.0
 #: Words with the same stem begin with this many equal characters, except for irregular forms.
 BEGINNING = 3
@@ -114,7 +115,7 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
             text = quote_of(passage, span)
             words = text.lower().split()
             spelled = words_of(text)
-            # A name such as `max_file_size` also counts as its parts, as in the index.
+            # Count the parts of a name such as `max_file_size` as words too, because the index does.
             named = [part for name in names if name in spelled for part in name.split("_")]
             # Compute stems only for words that can have the same stem as a word of the question.
             candidates = [*spelled, *named]

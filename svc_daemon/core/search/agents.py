@@ -7,7 +7,8 @@
 
 A policy only restricts what the caller may see. An invalid stored policy retrieves nothing.
 
-An update keeps the policy fields that are not sent. Buckets or sources sent without a scope determine it.
+An update keeps the policy fields that are not sent. If `bucket_ids` or `source_ids` is sent without a scope, the scope
+becomes `buckets` or `sources`.
 """
 
 import json
@@ -164,7 +165,7 @@ def invalid_profile(faults: list[Fault]) -> ServiceError:
 
 
 def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
-    """Yield the errors in the values of these fields; the caller has checked their types.
+    """Yield the errors in the values of the sent fields; the caller has checked their types.
 
     `most_results` is the maximum number of passages of a search.
     """

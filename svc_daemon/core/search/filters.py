@@ -3,8 +3,8 @@
     {"type": "eq", "key": "year", "value": 2024}
     {"type": "and", "filters": [ … ]}
 
-An attribute is a metadata key, or `type`, `filename`, `title`, `content_type` or `source_url`. A comparison with a
-missing attribute or another type is false (true for `ne` and `nin`).
+An attribute is a metadata key, or `type`, `filename`, `title`, `content_type` or `source_url`. If the source lacks the
+attribute, or its value has another type, a comparison is false (`ne` and `nin` are true).
 """
 
 from collections.abc import Callable, Mapping

@@ -60,13 +60,13 @@ def hybrid_score(covered: float, cosine: float | None) -> float:
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: Pseudo-relevance feedback reorders this many of the best passages, if there are at least as many.
+#: Pseudo-relevance feedback reorders this many of the best passages. With fewer passages, it is not used.
 POOL = 50
 #: Feedback takes words from this many of the best passages.
 BEST = 5
 #: Maximum number of words that feedback uses.
 MOST_WORDS = 100
-#: The most that feedback adds to a score, as a fraction of the best BM25.
+#: The most that feedback adds to a passage's BM25 score, as a fraction of the best score.
 WEIGHT = 0.5
 
 #: Replaces ASCII separators by spaces, three times as fast as a regular expression.
@@ -81,7 +81,7 @@ class Candidate:
     bm25: float
     #: Whether the passage contains every word of the query.
     is_whole: bool
-    #: How much of the feedback words' weight the passage has, 0 to 1.
+    #: How many words the passage shares with the best passages, weighted, 0 to 1.
     feedback: float = 0.0
 
 
@@ -100,7 +100,7 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
                 weights[word] += score
     for word in weights:
         weights[word] *= idf(len(word_sets), having[word])
-    # The order of a set differs between processes, so order equal weights by word.
+    # Order words of equal weight alphabetically, since the order of a set differs from process to process.
     heaviest = dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS])
     sums = [math.fsum(heaviest[word] for word in words & heaviest.keys()) for words in word_sets]
     most = max(sums, default=0.0)

@@ -134,9 +134,10 @@ def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk,
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Yield the blocks that may share a chunk, section by section.
+    """Yield the blocks of each section, which may share a chunk.
 
-    A heading is a section of its own, or left out if text follows below it.
+    A heading with text below it is left out, since the chunks of that text have it in `headings`. Any other heading is
+    a section of its own.
     """
     numbered = groupby(
         enumerate(blocks), key=lambda pair: pair[:1] if pair[1].kind == "heading" else (pair[1].headings, pair[1].page)
@@ -189,7 +190,7 @@ class _Cutter:
         rest = self._end - start
         if rest <= self._options.max:
             return self._end
-        # Near the end, aim for the minimum size, so that the last chunk is not too small.
+        # Near the section's end, aim for the minimum size, so that enough text is left for the last chunk.
         aim = start + (self._options.target if rest >= self._options.max + self._options.min else self._options.min)
         low, high = start + self._options.min, start + self._options.max
         while self._section[self._ahead].char_end < low:
@@ -214,7 +215,7 @@ class _Cutter:
 
 
 class _LineCursor:
-    """Finds the line of an offset, counting from the last offset asked for."""
+    """Finds the line of an offset by counting the line breaks since the previous offset."""
 
     def __init__(self, text: str, section: Sequence[Block]) -> None:
         self._text = text

@@ -213,7 +213,8 @@ _OLE_STREAMS = (
 #: Names in a zip archive, or their beginnings, that show the kind of document.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
-#: Binary media types. Text is never detected as one of these, or as one of `_MEDIA`.
+#: Media types of binary files. A file that contains text never gets one of these types, or one that begins as in
+#: `_MEDIA`.
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
@@ -229,7 +230,7 @@ _MARKS = (
 
 _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
-#: How many leading bytes show whether data is text.
+#: Only this many leading bytes are checked to decide whether data is text.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 # Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent slow backtracking.
@@ -303,7 +304,7 @@ def _signed_type(data: bytes, *, is_text: bool) -> str | None:
     if data.startswith(_OLE_MAGIC):
         streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
         return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
-    # PDF and RTF files may be pure ASCII, so check them first.
+    # Check for PDF and RTF before text, because these files may consist of ASCII characters only.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
         if start.startswith(magic):
@@ -353,7 +354,7 @@ def text_encoding(data: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
-        # An invalid byte after valid multi-byte UTF-8 is an error in the file.
+        # If several multi-byte characters were decoded before the invalid byte, the file is UTF-8 with an error.
         beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
         if beyond_ascii < 4:
             # Compressed or encrypted data has many control characters, and text has none.

@@ -1,15 +1,15 @@
 """Porter's stemmer for English, as in SQLite's FTS5, so that all engines match the same forms of a word.
 
 M. F. Porter, An algorithm for suffix stripping, 1980. The measure of a stem is how often a vowel is followed by a
-consonant in it. Each step replaces the longest of its endings that the word has, if the stem before the ending has the
-required measure.
+consonant in it. Each step has a list of endings. It replaces the longest one that the word ends with, if the measure of
+the stem before it is large enough.
 """
 
 import re
 
 #: Words that are shorter or longer than this are not changed.
 SHORTEST, LONGEST = 3, 64
-#: Endings that the second step replaces, if the measure is above 0.
+#: Endings that the second step replaces, if the measure of the stem before them is above 0.
 _SECOND = {
     "ational": "ate",
     "tional": "tion",
@@ -33,16 +33,17 @@ _SECOND = {
     "iviti": "ive",
     "biliti": "ble",
 }
-#: Endings that the third step replaces, if the measure is above 0.
+#: Endings that the third step replaces, if the measure of the stem before them is above 0.
 _THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-#: Endings that the fourth step removes, if the measure is above 1.
+#: Endings that the fourth step removes, if the measure of the stem before them is above 1.
 _FOURTH = {
     **dict.fromkeys(("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou"), ""),
     **dict.fromkeys(("ism", "ate", "iti", "ous", "ive", "ize"), ""),
 }
 
 
-#: For each step: a pattern that finds the longest ending, what replaces each ending, and the measure to exceed.
+#: For each step: a pattern that finds the longest ending, what replaces each ending, and the measure that the stem
+#: before it must exceed.
 _STEPS = tuple(
     (re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL), endings, least)
     for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1))

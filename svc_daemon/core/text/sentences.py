@@ -60,7 +60,7 @@ def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
 
 
 def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
-    """Yield groups of lines; a sentence stays within its group."""
+    """Split a paragraph into groups of lines, so that no sentence continues from one group to the next."""
     breaks = [at.start() for at in _LINE_END.finditer(text, paragraph.start, paragraph.end)]
     lines = list(map(Span, [paragraph.start, *(at + 1 for at in breaks)], [*breaks, paragraph.end]))
     longest = max(line.end - line.start for line in lines)
@@ -116,7 +116,8 @@ def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
     return match.end() if match else span.start
 
 
-#: Penalties for sentences that are not prose; scores are at most about 1. A table row may well contain the answer.
+#: Subtracted from the score (at most about 1) of a sentence that is not prose. A table row loses least, because it may
+#: well contain the answer.
 ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -127,7 +128,7 @@ _FURNITURE = re.compile(
     r"(?:\.[ \t]?){4,}|^(?:copyright|©|\(c\))|all rights reserved|^page \d+(?: of \d+)?\b|\bcookies?\b.*\baccept\b",
     re.IGNORECASE,
 )
-#: Symbols typical of code, which has more than one per `_SYMBOLS_EVERY` characters.
+#: Symbols typical of code. Text with more than one of them per `_SYMBOLS_EVERY` characters counts as code.
 _SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
 _SYMBOLS_EVERY = 12
 #: Text in backquotes counts as a name, not as code.

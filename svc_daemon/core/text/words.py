@@ -3,8 +3,8 @@
 Chinese, Japanese and Korean text is split into overlapping pairs of characters, in the index and in queries, because
 no spaces separate its words.
 
-The index has its own stems. Those computed here are coarser and English only; they choose among sentences that a
-search has found.
+The stems computed here are not those of the search index. They are coarser, for English only, and serve to compare a
+question with the sentences of the passages that a search has found.
 """
 
 import re
@@ -19,7 +19,7 @@ _SCRIPTS = (
     "\uac00-\ud7a3"  # Hangul
 )
 _CHARACTER = re.compile(rf"[{_SCRIPTS}]")
-# Words are found first, then these characters in them; one pattern would take quadratic time.
+# Find words first, then the characters of these scripts in each word; one pattern for both would take quadratic time.
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 

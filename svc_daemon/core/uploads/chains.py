@@ -45,11 +45,11 @@ class Chain:
 
     @property
     def sha256(self) -> str | None:
-        """Return the hash of all bytes, if it is known without reading them."""
+        """Return the SHA-256 of all bytes, if it is known without reading them."""
         return self.links[0].part.sha256 if len(self.links) == 1 else None
 
     def followed_by(self, part: PartObject) -> "Chain":
-        """Return the chain with one more object, which begins at its end or earlier."""
+        """Return the chain with `part` added, which begins at the chain's end or earlier."""
         return Chain((*self.links, Link(part, self.size_bytes - part.first)))
 
 

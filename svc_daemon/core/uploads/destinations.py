@@ -11,7 +11,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
 
-#: Whether a bucket is named by its id, its slug, or either.
+#: What a name in a request can be: only a bucket's id, only its slug, or either of them.
 ID, SLUG, EITHER = "id", "slug", "either"
 
 _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
@@ -36,9 +36,9 @@ class Naming:
     """The buckets, at least one, that a request names for a new source."""
 
     names: tuple[BucketName, ...]
-    #: Whether buckets are created for new slugs.
+    #: Whether to create a bucket for each slug that no bucket has yet.
     creates_missing: bool = False
-    #: Whether the body names the buckets; the error for a missing bucket then differs.
+    #: Whether the buckets are named in the body, not in the path. One error then reports all that can't be used.
     in_body: bool = False
 
 
@@ -47,7 +47,7 @@ class ManifestNaming:
     """The buckets that a batch names: at the top, for each item, or both."""
 
     root: Naming | None
-    #: The buckets of each item, or None.
+    #: For each item, the buckets that it names, or None if it names none.
     items: tuple[Naming | None, ...]
 
 

@@ -51,5 +51,5 @@ def page_title(head: bytes, max_characters: int) -> str | None:
 
 
 def page_file_name(name: str) -> str:
-    """Return the file name of a stored page: with `.html`, since `index.php` would mean source code."""
+    """Return the file name of a stored page: it ends in `.html`, since `index.php` would be read as source code."""
     return name if name.lower().endswith(_PAGE_NAMES) else f"{name[:240]}.html"

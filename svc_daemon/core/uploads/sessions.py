@@ -35,7 +35,10 @@ _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class ContentRange:
-    """A parsed `Content-Range`, ends inclusive. Without `first`, it asks for the status."""
+    """The byte range in a `Content-Range` header, both ends inclusive.
+
+    Without `first` and `last`, the request sends no bytes, and only asks how many are stored.
+    """
 
     first: int | None
     last: int | None

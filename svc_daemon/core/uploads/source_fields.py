@@ -103,7 +103,7 @@ def clean_file_name(text: str, path: str = "filename") -> str:
     return clean_name(text)
 
 
-#: A Q&A source is Markdown with the question as heading, so that each chunk contains it.
+#: A Q&A source is a Markdown file with the question as its heading, so that each chunk has the question.
 FILE_NAME, CONTENT_TYPE = "question.md", "text/markdown"
 
 

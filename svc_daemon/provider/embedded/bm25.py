@@ -18,7 +18,8 @@ from svc_daemon.provider.embedded.scopes import Scope
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
 #: A word's score is at most this multiple of its idf, because FTS5's k1 is 1.2.
 MOST_OF_IDF = 2.2
-#: Search rare words first only if common words occur in at least this many times as many chunks as rare words.
+#: Search rare words first only if the number of chunks with common words is at least this many times that with rare
+#: words.
 SHARE = 4
 #: Search rare words first only if the highest scores of the common words add up to at most this fraction of the rarest
 #: word's highest score.
@@ -37,7 +38,7 @@ def rank(
     words = sorted(having, key=lambda word: (having[word], word))
     if scope.is_narrow:
         return _score(connection, any_of(words), scope, limit)
-    # FTS5 counts the chunks of hidden documents too.
+    # Add the chunks of hidden documents, because FTS5 counts them too when it computes BM25.
     (hidden,) = connection.execute("SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 1").fetchone()
     total = chunks + hidden
     counts = [having[word] for word in words]
@@ -49,7 +50,7 @@ def rank(
         # These scores count rare words only. Replace them for the best chunks that have common words too.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
-        # No chunk without a rare word can have a higher score than this sum.
+        # A chunk without rare words can't have a higher score than the sum of its common words' highest scores.
         if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):
             return ranked
     return _score(connection, any_of(words), scope, limit)

@@ -10,7 +10,7 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.texts import distinct, storable
 
-#: The lowest level; higher ones save little more.
+#: The fastest level of zlib's compression; higher levels save little more space.
 ZLIB_LEVEL = 1
 #: Maximum number of characters in one stored piece of a text.
 PIECE_CHARACTERS = 1_000_000

@@ -9,9 +9,9 @@ import sqlite3
 
 from svc_daemon.provider.embedded.schema import KeyRange
 
-#: With fewer removed chunks, a rebuild is not worth its time.
+#: If fewer chunks were removed, rebuilding the postings is not worth its time.
 LEAST_REMOVED = 500
-#: With more chunks, a rebuild would block writes for over a second.
+#: In an index with more chunks, rebuilding the postings would block writes for over a second.
 REBUILD_MOST = 50_000
 
 #: Selects the text to index for a range of chunks.
@@ -23,7 +23,7 @@ _CHUNKS = """
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     """Add the words of these chunks to the index."""
-    # FTS5 writes a segment for each statement, so a batch is one statement.
+    # Add all chunks with one statement, because FTS5 writes a segment for each statement.
     connection.execute(
         f"INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets) {_CHUNKS} ORDER BY chunk_key",
         keys.parameters(),

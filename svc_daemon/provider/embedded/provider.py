@@ -28,7 +28,7 @@ from svc_daemon.provider.texts import storable
 LIST_PAGE = 500
 #: A search's deadline is checked after this many instructions of SQLite's virtual machine, about every millisecond.
 STEPS_PER_LOOK = 10_000
-#: Default size of the cache of vector signs, for about two million vectors.
+#: Default size in bytes of the cache of vector signs, enough for about two million vectors.
 SIGNS_BYTES = 128 * 1024**2
 
 

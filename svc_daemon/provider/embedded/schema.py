@@ -60,7 +60,7 @@ STATEMENTS = (
         unspaced TEXT NOT NULL
     ) STRICT
     """,
-    # Keys are never reused, so a deleted model's vectors can't be taken for a later one's.
+    # AUTOINCREMENT never reuses a key, so vectors of a deleted model can't be taken for those of a later model.
     """
     CREATE TABLE models (
         model_key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -68,7 +68,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Until a document is embedded again, these may be vectors of an earlier model.
+    # After a change of the model, vectors of the earlier model stay here until the document is embedded again.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -76,7 +76,7 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # A table of their own, so that reading signs doesn't read full vectors.
+    # The signs of vectors have a table of their own, so that reading them doesn't read the full vectors.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,
@@ -92,7 +92,7 @@ STATEMENTS = (
         PRIMARY KEY (document_key, bucket_id)
     ) STRICT, WITHOUT ROWID
     """,
-    # Contains `chunks` too, so that a bucket's chunks can be added up without reading the table.
+    # The index contains `chunks` too, so that a bucket's chunks can be counted without reading the table.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
     # `revision` changes with the documents, `vector_revision` only with the vectors.
     """
@@ -128,8 +128,8 @@ class WrongVersion(Exception):
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a new file. Raises WrongVersion if another release has made it."""
-    # ON would also write zeros over the pages that FTS5 frees, tens of megabytes when it merges segments. Deleted texts
-    # are overwritten separately (`overwriting`).
+    # The setting ON would also write zeros over the pages that FTS5 frees, tens of megabytes when it merges segments.
+    # So only deleted texts are overwritten (see `overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:

@@ -12,7 +12,8 @@ from svc_daemon.provider.embedded.vector_signs import SignsCache, SignsKey
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.texts import distinct
 
-#: Number of candidates chosen by signs. Measured: they include 99.8 % of the 10 nearest chunks.
+#: Minimum number of chunks that are chosen by the signs of their vectors, and whose exact cosine is then computed. In a
+#: measurement, 250 chunks included 99.8 % of the 10 nearest ones.
 MEASURED = 250
 
 

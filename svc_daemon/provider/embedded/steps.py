@@ -7,7 +7,7 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, pos
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
-#: Returns whether a new document may replace the visible one. Its argument is that one's row, or None.
+#: Returns whether a new document may replace the visible one. The argument is the visible document's row, or None.
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
@@ -71,8 +71,8 @@ def show(
 ) -> int | None:
     """Make the document visible and hide the one it replaces, if `may_replace` allows it.
 
-    Returns the key of the document to remove now: the replaced one, or this one if it was not allowed. None if there
-    is none.
+    Returns the key of the document that the caller must now remove: the replaced one, or `document_key` if it may not
+    replace it. None if no document was visible before.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):

@@ -19,9 +19,10 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
-#: Number of documents whose signs one statement reads. If a search is interrupted, the cache keeps finished batches.
+#: Number of documents whose vector signs one SQL statement reads. If a search is interrupted, the cache keeps the signs
+#: read by the statements before.
 BATCH_DOCUMENTS = 5000
-#: Approximate size of a document's entry in a dict.
+#: Approximate size in bytes of a document's entry in `Held.documents`.
 DOCUMENT_BYTES = 150
 
 
@@ -38,7 +39,7 @@ class SignsKey:
 class Held:
     """A cache entry: the signs of the vectors in a bucket or the whole index."""
 
-    #: The revisions of the index and its vectors; None if the entry is incomplete.
+    #: The revisions of the index and of its vectors when the signs were read; None if not all signs were read.
     revisions: tuple[int, int] | None = None
     #: Maps each document's key to its `embedded_at`, which shows whether its vectors have changed.
     documents: dict[int, int] = field(default_factory=dict)

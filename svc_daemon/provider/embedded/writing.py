@@ -170,7 +170,7 @@ def _replace(
 ) -> bool:
     """Write the document, then show it in place of the visible one. Returns False if `may_replace` forbids that.
 
-    If the document is a copy of the document `origin_key`, that one's vectors are copied too.
+    If the document is a copy of the document with the key `origin_key`, the vectors of the original are copied too.
     """
     key = run(steps.create, document, is_hidden=True)
     for piece, text_zlib in enumerate(document.pieces):

@@ -98,7 +98,7 @@ def list_teams(server: MilvusServer) -> list[str]:
 def announce(
     server: MilvusServer, team_id: str, drafts: Sequence[Edition], pieces: Mapping[str, Sequence[str]]
 ) -> None:
-    """Write the rows of new, hidden editions; their chunks follow.
+    """Write the rows of new, hidden editions. The caller then writes their chunks.
 
     `pieces` maps an edition's name to the pieces of its `body` after the first.
     """

@@ -33,7 +33,7 @@ class Settled:
 def settle(
     server: MilvusServer, team_id: str, ask: Ask, limit: int, now_ms: Callable[[], int], deadline_s: float | None
 ) -> Settled:
-    """Repeat the search `ask` for `limit` rows, until all documents found are complete."""
+    """Run the search `ask` for up to `limit` rows, again and again until no document found is being changed."""
     passed_over: set[str] = set()
     seen: dict[str, Edition] = {}
     for attempt in range(ROUNDS):

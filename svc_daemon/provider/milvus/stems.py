@@ -13,10 +13,10 @@ from svc_daemon.provider.milvus.schema import TEXT_BYTES
 
 #: How many times a word in the title counts, as in the embedded index.
 TITLE_WEIGHT = 2
-#: Beginning of an encoded word; no English word begins like this.
+#: Begins each word that is encoded in hexadecimal; no English word begins like this.
 _ENCODED = "0q"
 _ACCENTS = range(0x300, 0x370)
-#: Number of cached stems. Most words of a document are common ones.
+#: Maximum number of cached stems. These are enough for the common words, which most words of a document are.
 MOST_CACHED = 50_000
 
 
