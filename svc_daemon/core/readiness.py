@@ -15,7 +15,7 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
-#: Statuses of buckets that are archived or being deleted; others are ACTIVE.
+#: Statuses of buckets that are archived or being deleted. All other buckets have the status ACTIVE.
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 

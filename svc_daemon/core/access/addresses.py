@@ -92,7 +92,7 @@ class AddressPolicy:
         return port in WEB_PORTS and is_public(address)
 
     def may_permit_port(self, port: int) -> bool:
-        """Return whether any address is permitted on this port; if not, no name need be looked up."""
+        """Return whether any address is permitted on this port; if not, the host's name need not be looked up."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
 
 

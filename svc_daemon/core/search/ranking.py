@@ -56,7 +56,7 @@ def semantic_score(cosine: float) -> float:
 
 
 def hybrid_score(covered: float, cosine: float | None) -> float:
-    """Return the mean of both scores; without a vector, the keyword score."""
+    """Return the mean of the keyword score `covered` and the semantic score; without a vector, only the first."""
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
@@ -86,7 +86,7 @@ class Candidate:
 
 
 def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]:
-    """Score each text, 0 to 1, by the words that it shares with the first few.
+    """Score each text, 0 to 1, by the words that it shares with the first few texts.
 
     `scores` are the BM25 scores of the texts, best first.
     """

@@ -166,7 +166,7 @@ _SPELLINGS = {
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
 }
-#: Formats whose content is text; only the file's name or declared type distinguishes these formats.
+#: Formats whose content is text. Only a file's name or declared type shows which of these formats it has.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
 #: Formats whose files may begin with an HTML tag.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
@@ -201,7 +201,8 @@ _MAGIC = (
     (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: Stream names that distinguish old Office files. Encryption is first, since encrypted files contain the others.
+#: Stream names that distinguish old Office files. Encryption is first, since encrypted files may have the other streams
+#: too.
 _OLE_STREAMS = (
     ("EncryptedPackage", ENCRYPTED_OFFICE),
     ("WordDocument", "application/msword"),

@@ -97,7 +97,7 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 
 
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
-    """Yield the sentence without markers around it, in pieces if it is too long."""
+    """Yield the sentence without list markers and table bars around it, in pieces if it is too long."""
     start = _skip(text, sentence, _LEADING)
     # Also remove the bar after the last cell of a table row.
     end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))

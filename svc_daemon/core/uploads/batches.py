@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: States of a file: those of its upload session, then those of its source.
+#: States of a file: `pending` until its upload session is finalized, then those of its source.
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
 #: States of a file without a source: its session ended without success, or the source was deleted.
 GIVEN_UP, DELETED = "given_up", "deleted"
@@ -44,7 +44,7 @@ def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
     listed = list(items)
     states = Counter(state for state, _ in listed)
     ready = sum(is_ready for _, is_ready in listed)
-    # An active file is unfinished until it is ready.
+    # A file whose source is active counts as outstanding until the source is ready.
     outstanding = states[PENDING] + states[QUEUED] + states[INDEXING] + listed.count((ACTIVE, False))
     counters = {state: states[state] for state in COUNTED}
     counters[FAILED] += states[GIVEN_UP] + states[DELETED] + states[DETACHED]

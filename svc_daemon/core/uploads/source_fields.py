@@ -13,7 +13,7 @@ from svc_daemon.wire.file_names import MAX_NAME_BYTES, NameFlaw, clean_name, fin
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-#: One encoder for all: `json.dumps` with options would create one each time.
+#: One JSON encoder for all calls, since `json.dumps` with these options would create one in each call.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 

@@ -16,7 +16,7 @@ from svc_daemon.provider.embedded.scopes import Scope
 
 #: The weight of each column for BM25. `buckets` is only used to filter, so it adds nothing to a score.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
-#: A word's score is at most this multiple of its idf, because FTS5's k1 is 1.2.
+#: In FTS5, a word's BM25 score is at most this multiple of its idf (k1 + 1, and k1 is 1.2).
 MOST_OF_IDF = 2.2
 #: Search rare words first only if the number of chunks with common words is at least this many times that with rare
 #: words.
@@ -77,7 +77,7 @@ def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> i
 
 
 def _score(connection: sqlite3.Connection, expression: str, scope: Scope, limit: int) -> list[Ranked]:
-    # The conditions are evaluated before BM25, which is slower.
+    # SQLite checks the conditions first, and computes BM25, which is slower, only for chunks that meet them.
     rows = connection.execute(
         """
         SELECT rowid, bm25(chunk_index, :title, :headings, :text, :unspaced, :buckets) AS badness FROM chunk_index

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: The cache is cleared at this size, so that rare words don't use up the memory.
+#: When this many counts are cached, all of them are dropped, so that those of rare words don't use up the memory.
 MAX_COUNTS = 20_000
 
 

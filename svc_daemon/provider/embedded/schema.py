@@ -16,7 +16,7 @@ from dataclasses import dataclass
 #: Schema version. There are no migrations: an index of another version is rebuilt.
 VERSION = 3
 
-#: The low bits of a chunk's key that are its ordinal, as in the view `indexed_chunks`.
+#: How many low bits of a chunk's key contain its ordinal, as in the view `indexed_chunks`.
 ORDINAL_BITS = 20
 MAX_ORDINAL = (1 << ORDINAL_BITS) - 1
 

@@ -55,7 +55,7 @@ def _count_vectors(connection: sqlite3.Connection, counts: Counts, query: Search
     model = query.vector.model if query.vector else ""
     if query.source_ids is not None:
         return count_missing(connection, model, query.bucket_ids, query.source_ids)
-    # Cached until the index or its vectors change.
+    # Take these counts from the cache, unless the index or its vectors have changed.
     (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
     place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
     return VectorCount(

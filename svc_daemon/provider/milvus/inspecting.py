@@ -47,7 +47,7 @@ class MilvusInspector:
         """Return the edition that searches see, by source id, and the names of all editions."""
         shown: dict[str, Edition] = {}
         names = set()
-        # Editions come in order, so the last one shown stays in the map.
+        # A source's editions are listed oldest first, so `shown` gets its last shown edition.
         for each in editions.list_all(self._server, team_id):
             names.add(each.edition)
             if each.is_shown:

@@ -15,7 +15,7 @@ from svc_daemon.provider.milvus.server import MilvusServer
 
 #: Maximum number of attempts at a change, if other nodes change the same document at the same time.
 ATTEMPTS = 8
-#: After a conflict, wait a random time up to this many seconds, times the number of tries.
+#: After a conflict, wait a random time: up to this many seconds, times the number of failed attempts.
 PAUSE_S = 0.1
 _VECTOR_FIELDS = ("ordinal", "model", "vector")
 
