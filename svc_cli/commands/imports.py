@@ -97,7 +97,8 @@ class ImportFlags:
             raise UsageError("--webhook-meta goes with --webhook.")
         if self.title is not None and len(urls) > 1:
             raise UsageError("--title is for a single URL, but several were given.", hint="leave --title out.")
-        webhook = {"url": self.webhook, "metadata": parse_metadata(self.webhook_meta or [])} if self.webhook else None
+        metadata = parse_metadata(self.webhook_meta or [], "--webhook-meta")
+        webhook = {"url": self.webhook, "metadata": metadata} if self.webhook else None
         return ImportPlan(
             urls=urls,
             bucket=call.bucket(self.bucket),

@@ -261,12 +261,12 @@ def model_id(agent: str) -> str:
     return agent if agent.partition(":")[0] in {"svc-agent", "svc-rag-agent"} else f"svc-agent:{agent}"
 
 
-def parse_metadata(pairs: list[str]) -> dict[str, str]:
-    """Convert `KEY=VALUE` strings to a dictionary. Raises UsageError."""
+def parse_metadata(pairs: list[str], option: str = "--meta") -> dict[str, str]:
+    """Convert the `K=V` strings of an option to a dictionary. Raises UsageError."""
     metadata = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
-            raise UsageError(f"--meta takes KEY=VALUE, not {pair!r}.")
+            raise UsageError(f"{option} takes K=V, not {pair!r}.")
         metadata[key] = value
     return metadata
