@@ -2,7 +2,7 @@
 
 1. make the daemon keep the files that it would delete, until step 4 is done (`store.removals`)
 2. copy the state database in one snapshot
-3. copy the search indexes; they may be newer than the state, so a restore compares them
+3. copy the search indexes; they may be newer than the copied state, so a restore checks them against it
 4. copy the files that the copied state names, or link them to the previous backup
 5. check the copy, make it durable, and rename it to its final name
 6. remove the oldest backups
@@ -130,26 +130,26 @@ def _copy_files(folder: BackupFolder, copy: DirectoryCopy, previous: Backup | No
 def _copy_databases(
     files: DataFiles, partial: DataFiles, copy: DirectoryCopy, previous: Backup | None
 ) -> dict[str, Sequence[int]]:
-    """Copy the state and the indexes. Returns the result of `_look_at` for each index."""
+    """Copy the state and the indexes. Returns the stamp of each index, by which the next backup detects changes."""
     copy_database(files.state, partial.state)
     partial.index.mkdir(mode=0o700, exist_ok=True)
     known = previous.record.indexes if previous else {}
-    looks: dict[str, Sequence[int]] = {}
+    stamps: dict[str, Sequence[int]] = {}
     for team_id in list_teams(files.index):
         name = f"{team_id}.db"
         try:
-            look = _look_at(files.index / name)
-            if known.get(name) != look or not copy.link_same(f"index/{name}"):
+            stamp = _stamp_of(files.index / name)
+            if known.get(name) != stamp or not copy.link_same(f"index/{name}"):
                 copy_database(files.index / name, partial.index / name)
-            looks[name] = look
+            stamps[name] = stamp
         except (StorageError, FileNotFoundError):
-            # The index is damaged or being rebuilt. A restore rebuilds it.
+            # The index is damaged or being rebuilt. Leave it out: a restore rebuilds it.
             (partial.index / name).unlink(missing_ok=True)
-    return looks
+    return stamps
 
 
-def _look_at(path: Path) -> list[int]:
-    """Return inode, sizes and times of an index and its write-ahead log. Each change of the index changes one."""
+def _stamp_of(path: Path) -> list[int]:
+    """Return inode, sizes and times of an index and its log. Each change of the index changes one of them."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
     # Reading a database can create an empty write-ahead log, which is no change.

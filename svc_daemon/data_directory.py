@@ -90,9 +90,9 @@ def make_folders(files: DataFiles) -> None:
 def lock_directory(files: DataFiles) -> Iterator[None]:
     """Lock the data directory. The lock ends with the process, even if it is killed.
 
-    The directory itself is locked, since it can't be deleted while it has data. Raises DirectoryLocked or StorageError.
+    The directory itself is locked, since a lock file in it could be deleted. Raises DirectoryLocked or StorageError.
     """
-    # The daemon of an earlier release locks this file instead.
+    # A daemon of an earlier release locks the file `lock` instead of the directory.
     earlier = [path for path in [files.root / "lock"] if path.exists()]
     with ExitStack() as stack:
         for path in (files.root, *earlier):

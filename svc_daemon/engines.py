@@ -131,7 +131,7 @@ def _find_authorities(environ: Mapping[str, str]) -> str:
 def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
     """Return the URL with `sslmode=verify-full`, unless the URL or `PGSSLMODE` sets a mode.
 
-    By default, libpq doesn't check which server answers. URLs of this machine are not changed.
+    By default, libpq doesn't check which server answers. URLs that name this machine get no mode.
     """
     parts = urlsplit(state_url)
     given = parse_qs(parts.query)
@@ -177,7 +177,8 @@ def open_cluster(
 ) -> Iterator[OpenCluster]:
     """Open the engines for a command that may run beside the nodes. Raises StorageError.
 
-    `staging` is a folder for bytes in transfer. By default, the schema is only checked.
+    `staging` is a folder for bytes in transfer. `prepare` is called with a connection; by default, it only checks the
+    schema.
     """
     with _needing_extra():
         from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
@@ -213,7 +214,8 @@ def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) ->
 
 
 def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
-    # A failed commit does not damage PostgreSQL. `on_broken` is called only if a newer release changes the schema.
+    # Unlike with SQLite, a failed commit doesn't make the daemon exit: `on_broken` is called only if a newer release
+    # changes the schema.
     with _needing_extra():
         from svc_daemon.databases.postgres.database import PostgresDatabase  # noqa: PLC0415
 

@@ -107,7 +107,7 @@ def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: 
 class ServiceError(Exception):
     """An error response: a code, a message for people, and details for programs.
 
-    Long values of the request are shortened.
+    A long message and long details are shortened, since they may quote the request.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None, **details: Any) -> None:

@@ -77,5 +77,5 @@ def print_note(line: str) -> None:
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
-        # Otherwise Python would try again at exit, and exit with code 120.
+        # Discard what could not be written. Otherwise Python would try to write it again at exit, and exit with 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -15,7 +15,7 @@ from svc_daemon.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of waiting connections in the kernel.
+#: Maximum number of connections that wait in the kernel until they are accepted.
 BACKLOG = 1024
 #: Maximum number of connections accepted at once.
 ACCEPTED_AT_ONCE = 16
@@ -42,7 +42,7 @@ class Listener(socket.socket):
         self._episodes = Episodes()
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection. BlockingIOError makes the event loop wait for its next iteration."""
+        """Accept a connection. Raises BlockingIOError after ACCEPTED_AT_ONCE; the event loop handles these first."""
         if self._accepted == ACCEPTED_AT_ONCE:
             raise BlockingIOError
         if not self._accepted:
@@ -53,7 +53,7 @@ class Listener(socket.socket):
         except OSError as error:
             if error.errno not in _SHORTAGES:
                 raise
-            # Accept and close the oldest connection. If it stayed in the queue, it would wake the event loop forever.
+            # Accept and close the oldest connection. If it stayed in the queue, it would keep waking the event loop.
             self._spare.close()
             with suppress(OSError):
                 super().accept()[0].close()

@@ -49,7 +49,7 @@ _SECRETS = re.compile(
 
 def redact(text: str) -> str:
     """Replace API keys, webhook secrets, credentials and tokens in the text with `***`."""
-    # Most texts are short and have no secret. These checks are ten times faster than the search.
+    # Most texts are short and contain no secret. This test takes a tenth of the time that the regular expression takes.
     if len(text) <= 40 and not ("sk-" in text or "sec_" in text or " " in text or ":" in text or "=" in text):
         return text
     return _SECRETS.sub(lambda found: f"{found[found.lastindex or 0]}***", text)
@@ -113,7 +113,8 @@ class RotatingFile(logging.Handler):
     """Appends lines to a file with mode 0600; a full file is renamed to `.1`, `.1` to `.2`, and the oldest is deleted.
 
     A line that can't be written is dropped; the next one reports how many were lost. If no new file can be created, the
-    full one stays in use. The standard library's handler is too slow: it would add a tenth to every request.
+    full one stays in use. The standard library's handler is too slow: with it, every request would take a tenth
+    longer.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES, max_files: int = MAX_FILES) -> None:
@@ -210,7 +211,7 @@ def start_logging(path: Path, level: str) -> RotatingFile:
     handler = RotatingFile(path)
     prepare_handler(handler)
     root = logging.getLogger()
-    # The log lines contain neither thread nor process, so logging need not look them up.
+    # The log lines contain neither thread nor process, so `logging` doesn't have to look them up.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root.addHandler(handler)
     root.setLevel(level.upper())

@@ -1,7 +1,7 @@
 """`svc-daemon move`: opens both sides of a move and runs it (see `operations.moving`). No service may use them.
 
-The lock of the data directory is held throughout. A cluster has no lock: it is marked first, so that no other node
-starts. Then the move checks that no node is connected, and again at the end.
+The lock of the data directory is held throughout. A cluster has no lock: its database is first marked as
+being moved, so that no other node starts. Then, and again at the end, the move checks that no node is connected.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ def run_move(route: Route, note: Callable[[str], None]) -> tuple[MoveReport, str
 
 
 def run_cancel(route: Route) -> tuple[Departure, str]:
-    """Cancel a move, so that its source can be served again. Returns the removed Departure, and the source's name.
+    """Cancel a move, so that its source can be served again. Returns the record of the move, and the source's name.
 
     Raises the errors of `run_move`.
     """

@@ -42,7 +42,7 @@ PATIENCE_S = 10.0
 PAUSE_S = 0.1
 #: Seconds to wait for the daemon's response.
 ANSWER_TIMEOUT_S = 10.0
-#: Maximum size of a response, far more than any needs.
+#: Maximum size of a response; no actual response is nearly as large.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 RESTART = "Restart the daemon, which creates that file again."
@@ -137,7 +137,7 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
 
 
 def _find_daemon(files: DataFiles) -> _DaemonAddress | None:
-    """Return where this directory's daemon listens, after it has proved its identity, or None."""
+    """Return where this directory's daemon listens; None if none answers and proves that it has the secret."""
     try:
         record = json.loads(files.daemon.read_text("utf-8"))
         secret = parse_secret(files.secret.read_text("utf-8"))

@@ -5,11 +5,11 @@ The daemon refuses to start if they are too low, since it would fail its clients
 
 import resource
 
-#: The daemon never needs more, and macOS does not allow more.
+#: Number of file descriptors to allow. The daemon never needs more, and macOS does not allow more.
 MOST_DESCRIPTORS = 8192
-#: The least number with which the daemon starts.
+#: Minimum number of file descriptors; with fewer, the daemon refuses to start.
 LEAST_DESCRIPTORS = 128
-#: Minimum address space. Most of it is reserved but never used.
+#: Minimum size of the address space. The daemon reserves most of it without ever using it.
 LEAST_MEMORY_BYTES = 2 * 1024**3
 
 

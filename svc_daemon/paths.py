@@ -83,7 +83,7 @@ class DataFiles:
 
     @property
     def aside(self) -> Path:
-        """Stored files without a row, in one folder per day."""
+        """Stored files that no row of the state names, in one folder per day."""
         return self.root / "aside"
 
     @property

@@ -1,6 +1,6 @@
 """`svc-daemon restore`: makes a data directory from a backup, in its folder `restoring`.
 
-1. copy the files, and compare their SHA-256 with the state
+1. copy the files, and compare their SHA-256 with those in the state
 2. copy the databases, migrate the state, and give its buckets new revisions
 3. check and repair the copy, since the indexes may be newer than the state
 4. write the file `ready`
@@ -40,7 +40,7 @@ from svc_daemon.store.uploads import list_open_ids
 
 #: The file that names the backup, and the empty file that is written when the copy is complete.
 ORIGIN, READY = "restoring.json", "ready"
-#: The folder's name after the moves; now a daemon may start.
+#: The new name of the folder `restoring` when everything was moved out of it. From then on, a daemon may start.
 DONE = "restored"
 
 
@@ -118,7 +118,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
             copy.copy_parts(open_ids)
             copy.copy_rest()
             if secret_problems:
-                # With a damaged secret, the daemon would refuse to start. Without one, it creates another.
+                # With a damaged secret, the daemon would refuse to start. Without a secret, it creates a new one.
                 made.secret.unlink(missing_ok=True)
             _copy_databases(backup, made)
             _renew_state(made, options.now)
@@ -157,7 +157,7 @@ def _copy_databases(backup: Backup, made: DataFiles) -> None:
 
 
 def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
-    """Migrate the state, renew its revisions, and queue the rebuild of missing indexes."""
+    """Migrate the state, give its buckets new revisions, and queue the rebuild of missing indexes."""
     make_ids, known = Ids(now=now, random=os.urandom), set(list_teams(made.index))
 
     def work(connection: Connection) -> None:
@@ -172,7 +172,7 @@ def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
 
 
 def _move_in(made: DataFiles, files: DataFiles) -> None:
-    """Move everything to its place, the state last, so that no daemon starts in between."""
+    """Move everything from `restoring` to its place, the state last, so that no daemon starts before all is there."""
     stays = (made.root / ORIGIN, made.root / READY)
     for path in sorted(made.root.iterdir(), key=lambda path: path == made.state):
         # Skip empty folders, which the data directory already has.

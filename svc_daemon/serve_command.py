@@ -30,7 +30,7 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
     except TooLittle as error:
         fail(str(error), EXIT_FAILED)
 
-    # These objects live as long as the process, so the garbage collector skips them.
+    # The objects that these imports create live as long as the process, so exclude them from garbage collection.
     gc.disable()
     from svc_daemon.listening_socket import AddressTaken
     from svc_daemon.server import serve as run

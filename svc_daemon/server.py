@@ -84,8 +84,8 @@ log = logging.getLogger(__name__)
 BLOB_THREADS = 8
 #: Maximum size of request line and headers.
 MAX_HEAD_BYTES = 16 * 1024
-#: Seconds that a thread may keep the interpreter's lock. With Python's 5 ms, searches take more than twice as long
-#: during indexing, and with 1 ms a third longer.
+#: Seconds that a thread may keep the interpreter's lock. With Python's 5 ms, searches during indexing take
+#: more than twice as long as with this value, and with 1 ms a third longer.
 SWITCH_INTERVAL_S = 0.0005
 SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
 #: Seconds of the shutdown reserved for queueing unfinished tasks again (parking) and closing files.
@@ -133,7 +133,7 @@ def serve(settings: Settings) -> None:
             post_s=settings.limits.webhook_seconds,
             redirects=settings.limits.redirects,
         )
-        # Even the operator's exceptions never allow requests to this daemon.
+        # The operator may allow private addresses, but no request may go to this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher, certificate))
 
@@ -265,7 +265,7 @@ def open_context(
 
 
 def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Limits, clock: Clock) -> Llm:
-    # Importing httpx takes 100 ms.
+    # Imported only if a model server is set, because its import of httpx takes 100 ms.
     from svc_daemon.llm.clients import LlmClient, limits_of  # noqa: PLC0415
 
     llm = LlmClient(server, limits_of(limits), clock.monotonic)
@@ -287,7 +287,7 @@ async def _repair(context: Context) -> None:
 
 @contextlib.asynccontextmanager
 async def _lifespan(process: Process, on_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
-    """Set the application's state, and run the workers, which park their work at the end."""
+    """Set the application's state, and run the workers. At the end, they queue their unfinished tasks again."""
     app.state.context = process.context
     app.state.installation_id = process.installation_id
     app.state.operator_token = process.operator_token
@@ -295,7 +295,7 @@ async def _lifespan(process: Process, on_broken: Callable[[Exception], None], ap
     app.state.started_s = process.context.clock.monotonic()
     running = [asyncio.create_task(worker.run()) for worker in _workers(process)]
     for worker in running:
-        # Exit if a worker fails, since nobody else would do its work.
+        # Exit if a worker fails, since nothing else would do its work.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else on_broken(_end_of(ended)))
     try:
         yield
@@ -331,7 +331,7 @@ def _end_of(worker: asyncio.Task[None]) -> Exception:
 
 
 def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
-    """Wake waiting requests, and stop model answers early enough to report the shutdown."""
+    """Wake waiting requests, and stop model answers early enough to report the shutdown to their clients."""
     stopping.set()
     context.followers.wake()
     if context.llm is not None:

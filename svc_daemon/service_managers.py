@@ -15,7 +15,7 @@ READY, ALIVE, STOPPING = b"READY=1", b"WATCHDOG=1", b"STOPPING=1"
 
 @asynccontextmanager
 async def notifying_service_manager(environ: Mapping[str, str]) -> AsyncIterator[None]:
-    """Report that the daemon is ready, and alive until the block ends, then that it is stopping."""
+    """Report that the daemon is ready, then repeatedly that it is alive, and after the block that it is stopping."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         yield

@@ -23,9 +23,9 @@ class UpgradeReport:
     name: str
     pending: Sequence[PendingMigration]
     is_done: bool
-    #: The newest copy of the state from before an upgrade, if any.
+    #: The copy of the state that the upgrade makes first; if nothing is pending, the last upgrade's, if any.
     copy: Path | None = None
-    #: The size of the state and its copy, and the free space on the disk.
+    #: The size of the state database, which its copy will have too, and the free space on the disk.
     state_bytes: int | None = None
     free_bytes: int | None = None
     #: Number of connected nodes; all must be stopped first.

@@ -1,4 +1,4 @@
-"""The uvicorn server, changed to shut down at once on a signal."""
+"""The uvicorn server, changed to begin its shutdown at once on a signal."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ import uvicorn
 
 
 class Server(uvicorn.Server):
-    """Exits with code 0 on a signal. uvicorn would raise the signal again."""
+    """Exits with code 0 after a signal. uvicorn's own server would raise the signal again at the end."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
         """`on_stop` is called when shutdown begins, with the seconds that running requests have left."""

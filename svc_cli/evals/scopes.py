@@ -18,7 +18,7 @@ class EvalScope:
 
     #: Slugs or ids of the buckets to search; empty means all.
     buckets: tuple[str, ...] = ()
-    #: The agent's model id. If None, the default agent is used, unless `buckets` are named.
+    #: The model id of the agent to search with. If None, the default agent is used, unless `buckets` are named.
     agent: str | None = None
     mode: str = "hybrid"
     k: int = 10
@@ -38,7 +38,7 @@ class QueryHits:
 
 
 def ask(client: Client, scope: EvalScope, golden: GoldenQuery, count: int, **changes: Any) -> QueryHits:
-    """Search, and return the first `count` hits. `changes` override options; None omits one."""
+    """Search, and return the first `count` hits. `changes` override options; an option that is None is omitted."""
     options: dict[str, Any] = {
         "buckets": list(scope.buckets) or None,
         "agent": scope.agent,

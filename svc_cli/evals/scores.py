@@ -56,7 +56,7 @@ def score_ranks(ranks: Sequence[int | None], k: int) -> Scores:
     """
     at = Counter(rank for rank in ranks if rank is not None and rank <= k)
     order = [at[rank] for rank in range(1, k + 1)]
-    # The ideal: these hits, plus one for each expectation that was not found.
+    # The ideal ranking: the hits that meet expectations, plus one hit for each expectation that was not found.
     ideal = [*at.values(), *[1] * (len(ranks) - sum(at.values()))]
     return Scores(
         recall=recall(order, ideal, k),

@@ -182,7 +182,8 @@ def wait_embedded(
 ) -> None:
     """Wait until each passage of the bucket has a vector, but no longer than `timeout_s`.
 
-    Also returns if the service computes none. The export leaves missing vectors out.
+    Also returns if the service computes no vectors, or no new one for STALLED_S seconds. Missing vectors are left out
+    of the export.
     """
     began_s = changed_s = clock()
     least: int | None = None

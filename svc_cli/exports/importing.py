@@ -148,7 +148,7 @@ class Adding:
     is_dry: bool
 
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
-        """Yield a transfer for each source to send, after its vectors were offered, and an item for the rest."""
+        """Yield a transfer for each source to send, after its vectors were offered, and an item for each other."""
         return self.vectors.offer_before(self._files(plan))
 
     def _files(self, plan: Sequence[PlannedEntry]) -> Iterator[tuple[ReportItem | Transfer, FileContent | None]]:

@@ -81,7 +81,8 @@ class VectorSender:
         try:
             answer = self._client.offer_vectors(self._bucket_id, self._model.name, rows)
         except SvcError as error:
-            # An error such as a revoked key ends the import when its files are sent.
+            # Go on without vectors. An error such as a revoked key occurs again when the files are sent, and then
+            # ends the import.
             self.is_refused = not error.retryable
             return
         self.kept += answer["kept"]

@@ -86,7 +86,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             run.on_item(item)
             row = rows.get(item.path)
             if row is not None and source["status"] != "gone":
-                # A source that was read from a batch contains no hash, so use that of the row.
+                # The service lists the sources of a batch without their hashes, so use the hash in the row.
                 changed.append(row_of({"sha256": row.sha256, **source, "title": row.path}, row, row.place_id))
         run.index.save(changed)
 

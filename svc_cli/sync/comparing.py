@@ -1,6 +1,6 @@
 """Compares the folder with the index, and yields what to do about each file.
 
-New files with a known hash come last, because only a full walk shows whether they were moved.
+New files with a known hash come last: they may have been moved, and only the complete walk shows which files are gone.
 """
 
 import stat
@@ -43,7 +43,7 @@ class Comparison:
     rows: Mapping[str, FileRow]
     #: Called with the path of each file that is ready and unchanged. Such files are not yielded.
     on_kept: Callable[[str], None]
-    #: Whether to read files even if their metadata is unchanged.
+    #: Whether to read and hash files even if their metadata is unchanged.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
     gone: list[FileRow] = field(default_factory=list)

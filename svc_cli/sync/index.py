@@ -1,8 +1,8 @@
-"""The sync index: an SQLite file that records which files the last sync of a folder stored in the bucket.
+"""The sync index: an SQLite file with a row for each file that the last sync of a folder found.
 
-It is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch is recorded before it is sent, and
-removed when the rows of its files are written. If a run is killed, the next run repeats the requests of its batches, so
-that nothing is stored twice.
+It is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch of files is recorded in the index before
+it is sent, and removed when the rows of its files are written. If a run is killed, the next run sends the recorded
+batches again with the same idempotency keys, so the service creates no source twice.
 """
 
 import contextlib

@@ -33,7 +33,7 @@ FIELDS: dict[str, type] = {
 class Mapping:
     """A folder that is synced into a bucket."""
 
-    #: Stored with every source, so that a sync from another machine finds them.
+    #: Stored with every source, so that a sync from another machine finds the mapping's sources.
     name: str
     #: The absolute path of the folder.
     folder: Path
@@ -44,7 +44,7 @@ class Mapping:
     tags: tuple[str, ...] = ()
     #: What to do with the sources of deleted files; None if settings decide.
     prune: Prune | None = None
-    #: Whether the user chose the name; others may not be unique.
+    #: Whether the user chose the name; a default name may not be unique.
     is_named: bool = True
 
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
@@ -119,7 +119,10 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
 
 
 def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None, bucket: str | None) -> Mapping | None:
-    """Find the mapping that matches everything given. Raises UsageError if several match."""
+    """Return the mapping with this folder, name and bucket, or None. Raises UsageError if several match.
+
+    An argument that is None matches every mapping.
+    """
     found = [
         each
         for each in known

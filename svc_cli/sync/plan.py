@@ -108,7 +108,7 @@ def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdin
     for title, known in by_title.items():
         ids = {source["id"] for source in known}
         settled = [source for source in known if source.get("replaces") not in ids]
-        # A newer source may be waiting to replace it.
+        # Newer sources may be waiting to replace `place`.
         place = (settled or known)[-1]
         waiting = [source for source in known if source.get("replaces") == place["id"]]
         merged[title] = row_of((waiting or [place])[-1], rows.get(title), place["id"])

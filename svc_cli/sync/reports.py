@@ -25,7 +25,7 @@ class Report:
     #: The outcomes by path, without files that are unchanged and ready.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
-    #: Bytes sent to finish the batches of a killed run, for files that did not become sources.
+    #: Bytes sent to finish the batches of a killed run, for files that failed and so are sent again.
     recovered_bytes: int = 0
     #: Remarks for the user, each a sentence.
     remarks: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Report:
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Record the outcome of a file from a killed run. If it failed, count only its bytes: it is sent again."""
+        """Record the outcome of a file in a killed run's batch. A failed file is sent again: only count its bytes."""
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:

@@ -89,11 +89,11 @@ class SyncRun:
         sources: list[JsonMapping] = []
         for page in self.client.source_pages(bucket_id, {"status": "all", "mapping": self.mapping.name}):
             revisions.add(page["revision"])
-            # All fields of a large bucket's sources would take hundreds of megabytes.
+            # Keep only the fields needed: all fields of a large bucket's sources would take hundreds of megabytes.
             sources += ({name: source.get(name) for name in MERGED} for source in page["sources"])
         holdings = merge(rows, sources)
         if not self.options.is_dry:
-            # If the bucket changed between two pages, the next run must list it again.
+            # If the bucket changed between two pages of the list, the next run must list it again.
             is_settled = len(revisions) == 1 and not holdings.surplus
             self.index.replace_all(holdings.rows.values())
             self.index.set_fact(REVISION, str(revisions.pop()) if is_settled else "")

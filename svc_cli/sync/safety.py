@@ -2,7 +2,7 @@
 
 If a disk is not mounted, or a folder was moved away, all files seem to be deleted. A removal can't be undone, so in
 case of doubt the sources stay:
-- all of them, if a folder could not be read, a file did not reach the service, or new content may be unreadable
+- all of them, if a folder could not be read, a file did not reach the service, or new content was not indexed
 - those that a file in the folder may replace, if that file can't be read or has failed before
 """
 
@@ -107,7 +107,7 @@ class Leaving(NamedTuple):
     sha256: str
     #: The size of the file; 0 if it is unknown.
     size_bytes: int = 0
-    #: Whether no search finds it: it has failed, and has no older version.
+    #: Whether no search finds the source: it has failed, and there is no older version.
     is_silent: bool = False
 
 
@@ -132,7 +132,7 @@ class Findings:
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """Return the causes that prevent every removal, each with the paths of the files that are the reason."""
+    """Return the causes that forbid any removal, each with the paths of the files that are the reason."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
@@ -149,7 +149,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Return why this file prevents all removals; None if it doesn't."""
+    """Return why this file forbids any removal; None if it doesn't."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None

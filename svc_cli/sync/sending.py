@@ -1,6 +1,6 @@
 """Sends files to the bucket in batches, each of which is first recorded in the sync index.
 
-The batches of a killed run are sent again with the same idempotency keys, so nothing is created twice.
+The next run sends the batches of a killed run again with the same idempotency keys, so nothing is created twice.
 """
 
 import json
@@ -19,7 +19,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
 from svc_cli.uploads.transfers import Transfer, TransferGroup
 
-#: Maximum number of replacements to follow.
+#: Maximum number of sources to look up: one that was replaced, the source that replaced it, and so on.
 MOST_SUCCESSORS = 20
 
 
@@ -45,11 +45,14 @@ class SyncQueue(TransferQueue):
         self._on_item = on_item
         #: The index row to write after a file was sent, by path.
         self._rows: dict[str, FileRow] = {}
-        #: Files to send again, because the sources to replace are gone. None during that second attempt.
+        #: Files to send once more, because the sources they should replace are gone. None during the second attempt.
         self._displaced: list[tuple[FileRow, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: FileRow, content: FileContent, place_id: str | None) -> None:
-        """Send a file, which replaces the source `place_id` if given. Raises SvcError if every file is affected."""
+        """Send a file, which replaces the source `place_id` if given.
+
+        Raises SvcError for errors that every file would get, such as a revoked key.
+        """
         description = Description(
             filename=PurePosixPath(row.path).name,
             title=row.path,
@@ -62,7 +65,10 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the remaining files, and once more those whose source to replace was gone. Raises like `add_file`."""
+        """Send the remaining files. Files that should replace a source that no longer exists are sent once more.
+
+        Raises SvcError like `add_file`.
+        """
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
@@ -74,11 +80,11 @@ class SyncQueue(TransferQueue):
         super().finish()
 
     def recover(self, root: Path) -> None:
-        """Finish the batches of an earlier run. Raises like `add_file`."""
+        """Finish the batches of an earlier run. Raises SvcError like `add_file`."""
         for batch in self._index.list_batches():
             transfers = []
             for name, row in batch.rows.items():
-                # With the stamp of the killed run, reading fails if the file has changed since then.
+                # Use the size and time that the killed run recorded: reading fails if the file has changed since then.
                 stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
                 content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
                 transfers.append(_transfer(row, content, Description(**batch.body[name])))
@@ -119,7 +125,7 @@ class SyncQueue(TransferQueue):
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
-    """Return the id of the source, or of the one that has replaced it; None if there is neither."""
+    """Return `source_id` if that source exists, otherwise the id of the source that has replaced it, or None."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None

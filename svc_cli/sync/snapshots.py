@@ -166,8 +166,8 @@ class Snapshot:
     def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
         """Return why a link is not followed; None if it is.
 
-        Links are followed only below the root, and never in a cycle. `around` are the real paths on the way to the
-        link.
+        Links are followed only below the root, and never in a cycle. `around` are the real paths of the folders
+        and link targets on the way to the link.
         """
         if not self.filters.follow_links:
             return "link"

@@ -33,7 +33,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import JsonMapping
 
-#: Expected reasons of skips, which are not reported one by one.
+#: Reasons why files are expected to be skipped. Such files are only counted, not reported one by one.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
@@ -65,7 +65,7 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # Replaced when the deleted files are counted.
+        # Reported if the run ends before it counts the deleted files. Otherwise the actual causes replace it.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
@@ -134,7 +134,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Ho
     try:
         bucket = run.client.bucket(name, members=False)
     except ApiError as error:
-        # A name with an underscore is the id of a bucket, and the service chooses the ids of new buckets.
+        # A name with an underscore is an id. A bucket with a given id can't be created: the service chooses the ids.
         may_make = run.options.may_create and "_" not in name
         if error.code != "bucket_not_found" or not may_make:
             raise
@@ -220,7 +220,8 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         return False
     for row in owned:
         run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
-    # If a source has failed, its file's row contains the error. Files that failed otherwise need a full sync.
+    # If a file was sent but can't be indexed, its row contains the error. Any other file with an error was not sent:
+    # return False, so that a full sync sends it.
     troubled = [item.path for item in run.report.items.values() if item.error]
     rows = index.load_within(troubled)
     return all(path in rows and rows[path].error is not None for path in troubled)

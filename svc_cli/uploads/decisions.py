@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from svc_daemon.wire import Json, JsonMapping
 
-#: What to do in a conflict.
+#: What to do if the bucket has other content under a file's title.
 OnConflict = Literal["ask", "replace", "as_new"]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
-#: The last pattern that matches decides, so `.svcignore` takes precedence.
+#: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
 #: POSIX character classes, and what they are in a Python regex.
 _KINDS = {
@@ -197,7 +197,7 @@ def rules_above(folder: Path) -> IgnoreRules:
 
 
 def find_repository(folder: Path) -> Path | None:
-    """Return the root of the folder's Git repository: the nearest folder upwards with a `.git`."""
+    """Return the root of the folder's Git repository: the nearest folder upwards with a `.git`, or None."""
     for parent in (folder, *folder.parents):
         # Denied access is reported later, when the folder is listed.
         with suppress(OSError):

@@ -73,7 +73,7 @@ def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options:
 
 
 def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
-    """Import a new URL as a file or a web page; with `auto`, the service decides."""
+    """Import a new URL as a file or a web page; if the kind is `auto`, the service decides."""
     try:
         source = _create(client, wanted, "page" if options.kind == "page" else "file", options)
     except ApiError as error:

@@ -35,7 +35,7 @@ class ReportItem:
     sha256: str | None = None
     #: Why the file was skipped.
     reason: str | None = None
-    #: The error of a failure or a conflict, perhaps without optional fields.
+    #: The error of a failure or a conflict; optional fields such as `hint` may be missing.
     error: Json | None = None
     warnings: list[str] = field(default_factory=list)
     #: The exit code if this were the only item.

@@ -93,7 +93,7 @@ class Grouper:
             yield from self.rest()
 
     def rest(self) -> Iterator[TransferGroup]:
-        """Yield a group of the remaining transfers."""
+        """Yield the remaining transfers as one group, if there are any."""
         group, self._waiting, self._waiting_bytes = sorted(self._waiting, key=lambda each: each.size_bytes), [], 0
         if group:
             yield TransferGroup("one" if len(group) == 1 and self._mode == "auto" else "batch", tuple(group))
@@ -133,7 +133,7 @@ class TransferQueue:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for running transfers and report them; after an interrupt, wait at most GRACE_S."""
+        """Wait until the running transfers have ended, and report them. After Ctrl-C, wait at most GRACE_S seconds."""
         if error is not None:
             self._client.stop()
         self._shippers.end()

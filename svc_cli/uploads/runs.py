@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 #: Maximum number of titles to look up one by one. For more, the whole bucket is listed.
 FEW_TITLES = 4
-#: Files that a thread reads in one task, since switching threads is expensive.
+#: Number of files that a thread reads in one task, since switching between threads is expensive.
 READ_AT_ONCE = 25
 
 
@@ -41,7 +41,7 @@ class UploadOptions:
     """The checked options, from flags and settings."""
 
     paths: tuple[str, ...]
-    #: Slug or id.
+    #: The slug or id of the bucket.
     bucket: str
     title: str | None = None
     tags: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class UploadRun:
             )
 
     def send_entries(self, entries: "Iterable[ReportItem | Transfer]", total: int, bucket_id: str, jobs: int) -> None:
-        """Send the transfers in batches, and report the items. Handles errors like `send_all`."""
+        """Send the transfers among the entries in batches, and report the items. Handles errors like `send_all`."""
         self.progress.begin("sending", total)
         with self._ended():
             self._send(entries, bucket_id, jobs, "batch")
@@ -166,7 +166,7 @@ class UploadRun:
     def _read_ahead(
         self, readers: Crew, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
     ) -> "Iterator[ReportItem | Transfer]":
-        """Yield the results of the tasks in order. At most `jobs` + 1 tasks run ahead."""
+        """Yield the results of the tasks in order. At most `jobs` + 1 tasks are started in advance."""
         rest = iter(tasks)
         ahead: deque[SimpleQueue[Future[list[ReportItem | Transfer]]]] = deque()
         while True:
@@ -183,7 +183,7 @@ class UploadRun:
             yield from examined
 
     def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
-        """Add the result of the next task, if one ends soon. Raises errors that affect every task."""
+        """Record the result of the task that ends next, if one ends soon. Raises errors that affect every task."""
         future = take(done)
         if future is None:
             return
@@ -193,7 +193,7 @@ class UploadRun:
 
     @contextmanager
     def _ended(self, *crews: Crew) -> Iterator[None]:
-        """End the thread pools after the block. An error in it is stored in `stopped_by`."""
+        """End the thread pools after the block. An error in the block is stored in `stopped_by`."""
         try:
             yield
         except KeyboardInterrupt:

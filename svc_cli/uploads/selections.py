@@ -118,7 +118,7 @@ class Selection:
                 self._take(entry, path)
 
     def _list(self, folder: Path, above: IgnoreRules) -> _Level:
-        # `docs`, `./docs` and `.` may be the same folder.
+        # Ignore rules are matched against absolute paths, since `docs`, `./docs` and `.` may mean the same folder.
         absolute = folder.absolute()
         entries: list[os.DirEntry[str]] = []
         try:

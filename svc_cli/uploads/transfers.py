@@ -1,7 +1,7 @@
 """Sends files into one bucket: in a single request, through a session, or up to 100 together as a batch.
 
-Idempotency keys are derived from the content, so a repeated run continues a killed one. If the source was deleted since
-then, the file is sent with a new key. Each key contains a counter, the epoch.
+Idempotency keys are derived from the content, so a repeated run uses the same keys and continues a killed one. Each key
+contains a counter, the epoch. If the source that was created with a key has been deleted, the next epoch is used.
 
 A batch goes through these steps:
 1. One request opens the batch.
@@ -92,7 +92,7 @@ class Pack:
                 left_bytes -= min(BLOCK_BYTES, left_bytes)
 
     def count(self, sent_bytes: int) -> None:
-        """Count the last `sent_bytes` bytes of the pack as sent, each for its file."""
+        """Add the last `sent_bytes` bytes of the pack to the counts of the files that they belong to."""
         first = self.size_bytes - sent_bytes
         for begin, transfer in self._places:
             if transfer.item.error is None:
@@ -214,7 +214,7 @@ class Sender:
         return dead
 
     def _send_pack(self, pack: Pack, *, resume: bool) -> bool:
-        """Send the bytes of all files together. Returns False if the service refuses that."""
+        """Send the bytes of all files in one request. Returns False if the service refuses it."""
         try:
             pack.count(self.client.send_bytes(pack.upload_url, pack, resume=resume, on_sent=self._on_sent))
         except ApiError as error:
@@ -240,7 +240,7 @@ class Sender:
         return open_ids, dead
 
     def _send_all(self, targets: Mapping[str, Transfer], *, resume: bool) -> None:
-        """Send the bytes in parallel. A file's own error is stored in its item."""
+        """Send the bytes of several files in parallel. An error that affects only one file is stored in its item."""
         sending = [
             (transfer, self._pool.submit(self._send_bytes, url, transfer, resume=resume))
             for url, transfer in targets.items()
@@ -259,7 +259,7 @@ class Sender:
         """Finalize the batch and record the results.
 
         Returns two lists of `client_file_id`s: files that are not finalized yet, and those of them whose bytes must be
-        sent again. If sending one of `open_ids` failed, the service abandons incomplete files.
+        sent again. If sending one of `open_ids` failed, the service is asked to abandon all files with missing bytes.
         """
         is_given_up = any(transfers[each].item.error for each in open_ids)
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
@@ -314,7 +314,7 @@ def too_many_epochs() -> FileRefused:
 
 
 def _refuse(transfer: Transfer, error: SvcError) -> None:
-    # The next file would fail too. The service keeps the uploaded bytes for the next run.
+    # After such an error, the next file would fail too. The service keeps the uploaded bytes for the next run.
     if stops_everything(error) or isinstance(error, NetworkFailed):
         raise error
     transfer.item.refuse(error)

@@ -224,7 +224,7 @@ def _parse(answer: bytes, count: int) -> list[Vector]:
                 raise ValueError("one has no direction")  # noqa: TRY301 - one sentence for all that may be wrong with it
             vectors.append([number / length for number in vector])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        # The exception could quote the response.
+        # Clients see this message, so it must not contain that of `error`, which could quote the response.
         raise EmbedFailed(
             f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False
         ) from error

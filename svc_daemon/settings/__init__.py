@@ -124,7 +124,8 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, with its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of processes that extract large documents, or small ones; in total, at most one more than this.
+    #: Maximum number of processes that extract large documents at a time, and of those that extract small ones. The
+    #: total of both is at most one more than this.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})

@@ -20,7 +20,7 @@ class Kind(StrEnum):
     CLOSED = "closed"
     #: Deleted or moved away.
     GONE = "gone"
-    #: An existing file was moved here. It settles as late as its old path, so that one sync sees both.
+    #: An existing file was moved here. It settles as late as a deleted path, so that one sync sees its old path, too.
     MOVED = "moved"
 
 

@@ -16,7 +16,7 @@ _ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
 def find_silence(folder: Path) -> str | None:
-    """Return the folder's type of file system if it reports no changes, otherwise None."""
+    """Return the type of the folder's file system if it does not report all changes, otherwise None."""
     try:
         lines = MOUNTS.read_text("utf-8", errors="surrogateescape").splitlines()
     except OSError:

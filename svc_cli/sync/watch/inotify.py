@@ -9,7 +9,7 @@ from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Ma
 
 
 class KernelQueue(InotifyFD):
-    """An inotify instance. Calls `on_loss` with `overflow` (of the queue) or `limit` (of watches)."""
+    """An inotify instance. Calls `on_loss` with `overflow` if its queue was full, or `limit` if a watch was refused."""
 
     def __init__(self, on_loss: Callable[[str], None]) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class KernelQueue(InotifyFD):
             self._on_loss("overflow")
 
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
-        """Watch a folder, and report if the limit of watches is reached, which watchdog does not."""
+        """Watch a folder. If the system allows no more watches, report that, which watchdog does not."""
         try:
             return super().add_callback(path, mask, callback, id_)
         except OSError as error:

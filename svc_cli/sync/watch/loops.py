@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from svc_cli.sync.watch.schedules import Naps
 from svc_cli.sync.watch.watchers import Watcher
 
-#: Maximum seconds between two checks of folders, requests and clocks.
+#: Maximum seconds until folders, requests for a full sync, and clocks are checked again.
 PULSE_S = 1.0
 
 

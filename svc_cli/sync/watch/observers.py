@@ -22,7 +22,7 @@ from watchdog.observers.polling import PollingObserver
 
 from svc_cli.sync.watch.file_events import Event
 
-#: The events to observe. Events for reading are left out: a sync would trigger itself.
+#: The events to observe. They don't include reads: a sync reads the files, and so would trigger itself.
 WATCHED: list[type[FileSystemEvent]] = [
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *(FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent),

@@ -32,7 +32,7 @@ class Restless:
 
 @dataclass(slots=True)
 class Burst:
-    """A time in which too many paths change to sync each alone."""
+    """A period in which so many paths change that the whole folder is synced afterwards, not each path alone."""
 
     first_s: float
     last_s: float

@@ -33,9 +33,10 @@ BUSY_PAUSE_S = 1.0
 LATE_PAUSE_S = 3 * WAIT_S
 #: Seconds in which a deleted file may reappear.
 CALM_S = REST_S[Kind.GONE]
-#: If the last sync withheld removals, seconds from a change to a full sync.
+#: If the last full sync left sources of deleted files in the bucket, seconds from a change to the next full sync.
 WITHHELD_PAUSE_S = 15.0
-#: Causes of withheld removals that are not reported, because they end soon or are also reported as errors.
+#: Causes of withheld removals that only the watcher's state shows. They are not logged or passed to the callback,
+#: because they end soon or are also reported as errors.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
@@ -238,7 +239,7 @@ class Watcher:
     def _sync(self, reason: str, now_s: float) -> bool:
         """Sync the whole folder; returns False if another process is syncing it.
 
-        The source of a file that may reappear is removed by a later sync.
+        If a file was deleted a moment ago and may reappear, its source is removed only by a later sync.
         """
         self._change_state("syncing")
 
@@ -295,7 +296,8 @@ class Watcher:
             self.callbacks.note(self.mapping, "works again.", False)
         self.error = None
         items = report.items.values() if report is not None else ()
-        # Retry files that were refused temporarily. A failed source waits for the periodic full sync.
+        # Retry files that were refused temporarily. If a source failed to be indexed, only the periodic full sync
+        # retries it.
         if any(item.error and item.error.get("retryable") and item.status != "failed" for item in items):
             self.agenda.end_in_trouble(time.monotonic())
         else:
