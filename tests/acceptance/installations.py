@@ -289,9 +289,10 @@ class Installation:
         return self.operate("verify", *options)
 
     def operate(self, *arguments: str) -> Finished:
-        """Run `svc-daemon` to its end."""
-        pipe = subprocess.PIPE
-        with self.spawn("svc_daemon", *arguments, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
+        """Run `svc-daemon` to its end: of several nodes, on the folder of one that announces itself there."""
+        running = [node for node in self._others if node._process and node._process.poll() is None]
+        words, pipe = ("svc_daemon", *arguments), subprocess.PIPE
+        with (running or [self])[0].spawn(*words, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
             out, err = process.communicate(timeout=COMMAND_TIMEOUT_S)
         return Finished(process.returncode, out, err)
 

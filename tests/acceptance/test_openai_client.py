@@ -173,6 +173,7 @@ def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writing]:
             yield Writing(installation, scripts)
 
 
+@pytest.mark.one_daemon  # several may exceed the limit by the answers of a second
 def test_a_quota_that_is_used_up_is_not_tried_again(tmp_path: Any) -> None:
     small = taught(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1")
     with small as installation, client_of(installation, retries=5) as (client, sent):
