@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -212,16 +213,25 @@ def test_a_server_that_restarts_or_is_away_is_back_by_itself(
     assert PASSWORD not in caplog.text and quote(PASSWORD, safe="") not in caplog.text
 
 
-def test_a_transaction_of_a_node_that_hangs_holds_nobody_up_for_ever(open_node: OpenNode, url: str) -> None:
+@pytest.mark.parametrize("setting", ["idle_in_transaction_session_timeout", "transaction_timeout"])
+def test_a_transaction_of_a_node_that_hangs_holds_nobody_up_for_ever(open_node: OpenNode, setting: str) -> None:
+    """It hangs between two statements, or in the middle of those that it sends together, as `executemany` does."""
     hanging, database = open_node(), open_node()
     hanging.write(insert(1, "0"))
+    (limit,) = hanging.write(lambda connection: connection.execute(f"SHOW {setting}").fetchone())
+    assert limit != "0"
+    hanging.write(lambda connection: connection.execute(f"SET {setting} = '300ms'"))
     begun, let_go = threading.Event(), threading.Event()
 
-    def hang(connection: Connection) -> None:
-        connection.execute("SET LOCAL idle_in_transaction_session_timeout = '300ms'")
-        count_up(connection)
-        begun.set()
-        let_go.wait(PATIENCE_S)
+    def hang(connection: Any) -> None:
+        is_again = begun.is_set()
+        with connection._opened.pipeline() if setting == "transaction_timeout" else nullcontext():
+            try:
+                count_up(connection)
+            finally:
+                begun.set()
+            if not is_again:
+                let_go.wait(PATIENCE_S)
 
     future = hanging.submit(hang)
     assert begun.wait(PATIENCE_S)

@@ -19,8 +19,9 @@ A group ends in one of these ways:
     unknown               the connection was lost during COMMIT, so the group may be stored: CommitUnknown
 
 If the connection is lost earlier, nothing was stored. If it had been used before, the group runs again on a new one,
-because the server may have restarted. The server rolls back the transaction of a dead node, within
-`idle_in_transaction_session_timeout`.
+because the server may have restarted. The server rolls back the transaction of a dead or suspended node, within
+`idle_in_transaction_session_timeout`. If the node was suspended while it sent several rows, the server waits for the
+rest of them, and does not count the connection as idle: it rolls back within `transaction_timeout`.
 """
 
 import random
@@ -72,6 +73,9 @@ _SETTINGS = (
     # A transaction that reads a whole table conflicts with every transaction that writes to it.
     "enable_seqscan = off",
 )
+
+#: PostgreSQL has this setting since release 17.
+_LIMIT_TRANSACTIONS = "SELECT set_config(name, '60s', false) FROM pg_settings WHERE name = 'transaction_timeout'"
 
 
 class _Conflict(Exception):
@@ -247,6 +251,7 @@ class PostgresDatabase:
                 " WHERE pg_try_advisory_lock(:writer, number) LIMIT 1",
                 {"writer": WRITER},
             )
+            connection.run(_LIMIT_TRANSACTIONS)
             self._join(connection)
         except (psycopg.Error, StorageError) as error:
             connection.close()
