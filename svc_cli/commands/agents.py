@@ -29,7 +29,7 @@ AgentArgument = Annotated[
     str,
     typer.Argument(
         metavar="AGENT",
-        help="The id of the agent; `default` is the one that is used if none is given.",
+        help="The id of the agent. Searches that name no agent use `default`.",
     ),
 ]
 
@@ -222,7 +222,7 @@ def rm(
     agent: AgentArgument,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Delete without asking, even if the agent is recorded as in use."),
+        typer.Option("--force", help="Delete without asking, even if --surface has recorded that the agent is used."),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

@@ -238,7 +238,7 @@ class BucketImportFlags:
     ] = None
     as_new: Annotated[
         bool,
-        typer.Option("--as-new", help="Also add sources whose titles exist in the bucket with other content."),
+        typer.Option("--as-new", help="Add a source even if the bucket has a different one with its title."),
     ] = False
     keep_mapping: Annotated[
         bool,

@@ -71,7 +71,7 @@ def verify(
 ) -> Exit:
     """Check that each quote is in the stored file, at the location that the answer gives.
 
-    Exits with code 3 if any quote is not.
+    Exits with code 3 if a quote is not there.
     """
     try:
         document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))

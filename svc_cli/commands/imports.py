@@ -46,15 +46,15 @@ class ImportFlags:
         Literal["auto", "file", "page"] | None,
         typer.Option(
             "--as",
-            help="Import the content unchanged (file), or only the article of a web page (page). Auto chooses."
-            "  [default: auto]",
+            help="Import the content unchanged (file), or only the article of a web page (page). "
+            "With auto, the content decides.  [default: auto]",
         ),
     ] = None
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="With --as, import a web page as a file, or a file as a web page.",
+            help="Import as --as says, even if the content is of the other kind.",
         ),
     ] = False
     refresh: Annotated[

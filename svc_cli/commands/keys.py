@@ -51,7 +51,7 @@ class KeyOptions:
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="Limit the key to this agent, given by its model id, svc-agent:ID; repeatable.",
+            help="Limit the key to this agent, given as svc-agent:ID; repeatable.",
         ),
     ] = None
     expires: Annotated[

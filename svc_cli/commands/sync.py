@@ -73,7 +73,9 @@ ChecksumOption = Annotated[
 ]
 RemoteOption = Annotated[
     bool,
-    typer.Option("--verify-remote", help="List the sources in the bucket, instead of using the list of the last run."),
+    typer.Option(
+        "--verify-remote", help="Ask the service what the bucket contains, instead of using what the last sync stored."
+    ),
 ]
 PruneOption = Annotated[
     Prune | None,
@@ -114,8 +116,8 @@ class SyncFlags(DiffFlags):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Remove nothing if more than N files are gone, or more than P percent and more than 10.  "
-            "[default: 25%]",
+            help="Remove nothing if more files than this are gone: a number, such as 50, or a share of all files, such "
+            "as 5%. A share always allows 10 files.  [default: 25%]",
         ),
     ] = None
     wait: WaitOption = None

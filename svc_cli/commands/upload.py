@@ -70,7 +70,7 @@ class UploadFlags:
         Literal["auto", "one", "session", "batch"] | None,
         typer.Option(
             help="Send each file in one request (one) or a resumable session (session), or many together "
-            "(batch). Auto chooses.  [default: auto]"
+            "(batch). With auto, the number and sizes of the files decide.  [default: auto]"
         ),
     ] = None
     jobs: JobsOption = None

@@ -155,7 +155,7 @@ class VerifyFlags:
     ] = None
     secret_file: SecretFileOption = None
     any_age: Annotated[
-        bool, typer.Option("--any-age", help="Accept a call that was signed more than five minutes ago.")
+        bool, typer.Option("--any-age", help="Also accept a call that was signed more than five minutes ago.")
     ] = False
 
 

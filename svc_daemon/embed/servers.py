@@ -1,10 +1,10 @@
 """A client for an embedding server that the operator chose (OpenAI's `/v1/embeddings`).
 
 - The fetch policy doesn't apply, because the operator chose the address.
-- The server may switch models under one name. So each call includes a probe sentence. If its vector has changed, the
-  response is discarded, and a new embedder is needed (`generations`).
-- The server's error messages may quote texts, and all users see failures. So they are shown only for the probe
-  sentence.
+- The server may switch models under one name. So each call also asks for the vector of a fixed probe sentence. If this
+  vector has changed, the response is discarded, and a new embedder is needed.
+- All users see failures, and the server's error message may quote a user's text. So it is shown only for the call that
+  sends nothing but the probe sentence.
 """
 
 import asyncio

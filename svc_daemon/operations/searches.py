@@ -108,7 +108,7 @@ class Judged:
     """The hits of one index query, checked against the state database."""
 
     results: Results
-    #: Whether too few hits are valid, and a query for more hits would find others.
+    #: Whether a search for more hits is needed, because some of these are outdated and too few are left.
     is_short: bool
     #: Whether hits were dropped because buckets or the index have changed meanwhile.
     is_overtaken: bool

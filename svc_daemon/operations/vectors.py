@@ -123,9 +123,9 @@ class OfferedBatch:
         return [each for each, mine, theirs in pairs if sum(map(mul, mine, theirs)) < LEAST_COSINE]
 
     def add_to(self, computed: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-        """Return the computed vectors, and the offered ones if all samples are right.
+        """Return the vectors to store: the computed ones and, if these agree with the samples, the offered ones.
 
-        For samples, this returns the offered vectors; the computed ones may be rounded differently.
+        If a text has both, the offered vector is returned, which may be rounded differently.
         """
         mine = dict(computed)
         is_checked = self.samples <= mine.keys() and not self.find_wrong(computed)

@@ -87,7 +87,7 @@ def list_deleted_blobs(connection: Connection) -> set[str]:
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
-    """Record the end of the cleanup: delete the tombstone or, if the source was replaced, set its `cleaned_at`."""
+    """Record the end of the cleanup: delete the tombstone, or set its `cleaned_at` if the source was replaced."""
     connection.execute(
         "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
     )

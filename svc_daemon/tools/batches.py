@@ -77,7 +77,7 @@ class UploadedBatch(ToolResult):
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file of the batch with its bytes."""
+    """A file of the batch, and the bytes of the file."""
 
     #: Made from the file's position, so that a repeated call uses the same id.
     id: str

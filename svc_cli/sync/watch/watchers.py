@@ -33,7 +33,7 @@ BUSY_PAUSE_S = 1.0
 LATE_PAUSE_S = 3 * WAIT_S
 #: Seconds in which a deleted file may reappear.
 CALM_S = REST_S[Kind.GONE]
-#: If the last full sync left sources of deleted files in the bucket, seconds from a change to the next full sync.
+#: Seconds from a change to the next full sync, if the last one left sources of deleted files in the bucket.
 WITHHELD_PAUSE_S = 15.0
 #: Causes of withheld removals that only the watcher's state shows. They are not logged or passed to the callback,
 #: because they end soon or are also reported as errors.

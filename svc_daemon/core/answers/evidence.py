@@ -54,7 +54,7 @@ def trust_of(question: str, chunks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How well the passages found support an answer."""
+    """How well the passages support an answer."""
 
     #: For each passage, how much of the question its best sentence covers, 0 to 1.
     said: tuple[float, ...]
