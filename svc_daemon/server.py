@@ -41,7 +41,7 @@ from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.models import ModelFolder
 from svc_daemon.engines import EMBEDDED, Engines, choose_engines
 from svc_daemon.errors import StorageError
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher

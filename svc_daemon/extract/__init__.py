@@ -1,10 +1,10 @@
 """Extracts text and its positions from files, in child processes with few rights (the "cage").
 
-- `cages`, in the daemon, sends files to the fork server and receives the results.
+- `extractors`, in the daemon, sends files to the fork server and receives the results.
 - `fork_server` forks, watches, kills and reaps the children. It has an empty environment and one socket to the daemon.
-- `children` restrict themselves, read documents (`formats`), split the text and reply (`messages`).
+- `confined_children` restrict themselves, read documents (`formats`), split the text and reply (`messages`).
 - A child reads one document or a wave: up to 64 small ones of one team (`waves`). Each document has its own limits.
 - If the child ends early, the document it was reading fails, and later ones count as not read (`child_replies`).
 
-The daemon imports no parser, and the fork server doesn't import `cages`.
+The daemon imports no parser, and the fork server doesn't import `extractors`.
 """

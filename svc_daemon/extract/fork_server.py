@@ -1,6 +1,6 @@
 """The process that forks, watches, kills and reaps the children. It reads no documents.
 
-- `cages` starts it with an empty environment, a session of its own, and a socket to the daemon.
+- `extractors` starts it with an empty environment, a session of its own, and a socket to the daemon.
 - It wakes when the daemon sends a request, a child ends (SIGCHLD), or a child's time is up.
 - No other process reaps children, so the process id that it kills is never reused.
 - When the socket is closed, it kills all children, removes the scratch folder, and ends.
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.core.text.media_types import find_format, from_filename
-from svc_daemon.extract import children
+from svc_daemon.extract import confined_children
 from svc_daemon.extract.formats import READERS, Given
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import (
@@ -79,7 +79,7 @@ class ForkServer:
         # Ctrl+C signals the whole process group, but the daemon ends this process by closing its socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        children.preload()
+        confined_children.preload()
         # A child's garbage collection would copy the memory of the loaded objects, so exempt them from it.
         gc.freeze()
         is_open = True
@@ -140,7 +140,7 @@ class ForkServer:
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            children.live(request, blob, output, self._scratch, self._limits, progress, parent)
+            confined_children.live(request, blob, output, self._scratch, self._limits, progress, parent)
         now, wall_s = time.monotonic(), self._limits.wall_seconds
         # The child gets one more document's time for its own start.
         last_s = now + (1 + request.get("documents", 1)) * wall_s
@@ -163,7 +163,7 @@ class ForkServer:
         if hasattr(os, "waitid"):
             _, status = os.waitpid(pid, 0)
         child = self._children.pop(pid)
-        folder = children.private_folder(self._scratch, pid)
+        folder = confined_children.private_folder(self._scratch, pid)
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
         status = os.waitstatus_to_exitcode(status)

@@ -8,8 +8,8 @@ from functools import partial
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
-from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.documents import StoredDocument
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations.documents import check_room
 from svc_daemon.process.contexts import Context

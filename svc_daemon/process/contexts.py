@@ -19,7 +19,7 @@ from svc_daemon.llm.contract import Llm
 from svc_daemon.process.followers import Followers
 from svc_daemon.process.gates import Gates, Tallies
 from svc_daemon.process.locks import LocalLocks, Locks
-from svc_daemon.process.metrics import Metrics
+from svc_daemon.process.measurements import Metrics
 from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.process.traces import Traces

@@ -12,7 +12,7 @@ from functools import partial
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead, may_share_a_child
 from svc_daemon.operations import documents, readings

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from tests.api.asking import HANDBOOK
 from tests.api.daemons import Daemon
 from tests.api.fixtures import daemon, extractor, limited, loop, make_daemon, shared, working

@@ -22,7 +22,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import measure_files
 from svc_daemon.engines import Engines
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles

@@ -15,7 +15,7 @@ import httpx
 
 from svc_daemon.api.layers.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.process.rate_limits import LocalRateLimits
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.wire.scopes import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
 from tests.api.answers import details_of
 from tests.api.daemons import Daemon

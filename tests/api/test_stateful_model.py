@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.loops import Loop

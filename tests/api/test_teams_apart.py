@@ -10,7 +10,7 @@ import pytest
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.core.access import api_keys
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.store.deliveries import DeliveryRow, create_delivery
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import cast
 
 import psutil
+from tests.extract.test_cages import server_of
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction, chunk_document
 from svc_daemon.core.text.media_types import detect
-from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.documents import StoredDocument
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
@@ -23,7 +24,6 @@ from tests.bench.fillings import make_document
 from tests.bench.installations import read_options
 from tests.bench.machines import report
 from tests.corpus import Prose
-from tests.extract.test_cages import server_of
 
 #: How many children work at the same time.
 CORES = 2

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.sweeping import sweep_objects
 from svc_daemon.operations.uploads import expire_uploads
 from tests.api import sessions

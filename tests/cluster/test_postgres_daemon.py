@@ -9,7 +9,7 @@ import pytest
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.errors import UNAVAILABLE_RETRY_S, NotFound
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings import ClusterSettings
 from svc_daemon.store import migrations

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.core.text.chunking import Extraction
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.limits import CageLimits
 from tests.extract.readings import document_at
 from tests.samples import PROSE

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.extract.test_cages import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_all_is_gone
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
-from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.documents import StoredDocument
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.fork_server import _Child
 from svc_daemon.extract.messages import KillReason
@@ -28,7 +29,6 @@ from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at
-from tests.extract.test_cages import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_all_is_gone
 
 pytestmark = pytest.mark.anyio
 

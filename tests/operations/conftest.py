@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from tests.api.daemons import Daemon
 from tests.api.fixtures import daemon, extractor, loop, make_daemon, shared, working
 from tests.api.loops import Loop

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from tests.api.loops import Loop
 from tests.api.rehearsals import RehearsingDaemon
 

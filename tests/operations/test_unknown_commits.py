@@ -12,7 +12,7 @@ import pytest
 from svc_daemon.databases.contract import Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import CommitUnknown
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.sources import list_all_blobs

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from svc_daemon.core.lanes import FEW
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.indexing import WAVE_BYTES, claim_indexing, release_expired

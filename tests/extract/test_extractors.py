@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from svc_daemon.core.text.chunking import Extraction
-from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.acceptance.installations import PATIENCE_S
@@ -228,7 +228,7 @@ async def test_closing_ends_server_children_and_scratch_folder(make_extractor: M
 
 async def test_when_the_daemon_is_killed_server_children_and_scratch_go_too(endless: Path, tmp_path: Path) -> None:
     script = (
-        "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.cages import Extractor;"
+        "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.extractors import Extractor;"
         "from tests.extract.readings import document_at;"
         "asyncio.run(Extractor(Path(sys.argv[1])).extract(document_at(Path(sys.argv[2]), 'e.pdf')))"
     )
@@ -262,6 +262,6 @@ async def test_a_daemon_starts_while_the_fork_server_of_a_killed_one_clears_up(t
 
 
 def test_the_daemon_imports_no_parser() -> None:
-    script = "import sys, svc_daemon.extract.cages; print(*{name.partition('.')[0] for name in sys.modules})"
+    script = "import sys, svc_daemon.extract.extractors; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
     assert not set(PARSERS) & set(loaded)
