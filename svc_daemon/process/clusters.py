@@ -20,7 +20,7 @@ from functools import partial
 from svc_daemon.errors import ShuttingDown
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.shared_locks import SharedLocks
-from svc_daemon.process.shared_rates import SharedRateLimits
+from svc_daemon.process.shared_rate_limits import SharedRateLimits
 from svc_daemon.settings import Limits
 
 log = logging.getLogger(__name__)

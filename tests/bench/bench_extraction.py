@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import psutil
-from tests.extract.test_cages import server_of
+from tests.extract.test_extractors import server_of
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction, chunk_document
 from svc_daemon.core.text.media_types import detect

@@ -21,7 +21,7 @@ from svc_daemon.operations.installations import prepare_shared_secret, write_sec
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.clusters import join_cluster
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.shared_rates import SharedRateLimits, Transactions
+from svc_daemon.process.shared_rate_limits import SharedRateLimits, Transactions
 from svc_daemon.store.migrations import migrate_shared
 from tests.api.nodes import installation_of
 from tests.cluster.postgres import Databases
