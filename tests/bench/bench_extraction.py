@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import cast
 
 import psutil
-from tests.extract.test_extractors import server_of
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction, chunk_document
 from svc_daemon.core.text.media_types import detect
@@ -24,6 +23,7 @@ from tests.bench.fillings import make_document
 from tests.bench.installations import read_options
 from tests.bench.machines import report
 from tests.corpus import Prose
+from tests.extract.test_extractors import server_of
 
 #: How many children work at the same time.
 CORES = 2

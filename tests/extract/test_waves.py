@@ -9,7 +9,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.extract.test_cages import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_all_is_gone
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract.documents import StoredDocument
@@ -29,6 +28,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at
+from tests.extract.test_extractors import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_all_is_gone
 
 pytestmark = pytest.mark.anyio
 
