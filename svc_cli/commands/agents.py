@@ -222,7 +222,7 @@ def rm(
     agent: AgentArgument,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Delete without asking, even if --surface has recorded that the agent is used."),
+        typer.Option("--force", help="Delete without asking, even if a place where the agent is used is recorded."),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

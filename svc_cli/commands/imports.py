@@ -54,7 +54,7 @@ class ImportFlags:
         bool,
         typer.Option(
             "--force",
-            help="Import as --as says, even if the content is of the other kind.",
+            help="Import a web page with --as file, or a file with --as page, which is refused otherwise.",
         ),
     ] = False
     refresh: Annotated[

@@ -116,8 +116,8 @@ class SyncFlags(DiffFlags):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Remove nothing if more files than this are gone: a number, such as 50, or a share of all files, such "
-            "as 5%. A share always allows 10 files.  [default: 25%]",
+            help="Remove nothing if more files than this were deleted from the folder: a number such as 50, or a share "
+            "such as 5%. With a share, 10 deletions are always allowed.  [default: 25%]",
         ),
     ] = None
     wait: WaitOption = None

@@ -143,7 +143,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Add a folder to those that `svc watch run` watches; a running one watches it at once."""
+    """Add a folder to those that `svc watch run` watches, which need not be restarted."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),

@@ -144,7 +144,7 @@ def _answers(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], ...]:
-    """Return the models of a body; empty for raw bytes."""
+    """Return the models of a body; none if the body is missing or raw bytes."""
     if body is None:
         return ()
     return get_args(body) if isinstance(body, UnionType) else (body,)

@@ -53,7 +53,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Return what identifies a repetition: the idempotency key, and `fingerprint` (that of the body) if given."""
+        """Return what a repeated request has in common: key, route and, if given, the body's fingerprint."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 

@@ -1,9 +1,9 @@
-"""The code of a child process: restricts itself, reads documents from standard input, replies to each, and exits.
+"""The code of a child process, which limits its own rights, reads documents from standard input and replies to each.
 
 - The limits are set before the first byte is read. Time limits apply to each document.
-- If the daemon and the fork server are gone, the child's alarm ends it.
-- A document can't affect the next of its wave: readers keep no state, the child can't write files, and an unexpected
-  error ends it.
+- A timer ends the child if a document takes too long, even if the daemon and the fork server are gone.
+- A document can't affect the next one: readers keep no state, the child can't write files, and an unexpected error
+  ends it.
 """
 
 import ctypes

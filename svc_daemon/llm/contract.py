@@ -29,7 +29,7 @@ Cut = Literal["length", "content_filter"]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of an answer."""
+    """What a model reports after the text of an answer."""
 
     #: Why the answer is incomplete; None if it is complete.
     cut: Cut | None = None

@@ -19,7 +19,7 @@ class IndexEntry:
     """
 
     title: str
-    #: The document's buckets in the index; None if the index has another generation than the one put.
+    #: The document's buckets in the index; None if the index kept the generation that it already had.
     bucket_ids: Sequence[str] | None
     #: The generation that the index already had and kept; None if it stored the new one.
     kept_generation: int | None = None

@@ -116,7 +116,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     try:
         claims = await asyncio.shield(claiming)
     except asyncio.CancelledError:
-        # The claim may still be committed, so queue its tasks again.
+        # The claim may still be committed, so give its tasks back.
         await park_indexing(context, await claiming)
         raise
     context.followers.wake()

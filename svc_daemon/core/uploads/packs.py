@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core.uploads import sessions
 
-#: If no session of a pack is open, the pack's status is the first of these that one of its sessions has.
+#: Statuses of a pack without an open session: the first of these that any of its sessions has.
 _REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
 
 
