@@ -21,12 +21,12 @@ from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
-from svc_daemon.operations.deliveries import record_outcomes
 from svc_daemon.operations.documents import IndexEntry
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.readings import SourceReading, list_chunkings
 from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import lease_end_s
+from svc_daemon.operations.webhook_sending import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
 from svc_daemon.store.buckets import touch_buckets, touch_buckets_of

@@ -17,12 +17,12 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, StorageError, stored_error
 from svc_daemon.operations.cascades import queue_cascade
-from svc_daemon.operations.deliveries import record_call, record_outcomes
 from svc_daemon.operations.events import bucket_event, record_events, source_event
 from svc_daemon.operations.ingest import FileUpload, add_sources, new_source, queued_in
 from svc_daemon.operations.installations import refuse_moved
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.sources import requeue
+from svc_daemon.operations.webhook_sending import record_call, record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.asides import DataFolders

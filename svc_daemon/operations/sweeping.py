@@ -1,4 +1,4 @@
-"""Clean-up: removes the bytes and index rows of deleted sources, expired upload sessions, and old rows.
+"""Clean-up: finishes the deletion of sources, and removes old rows and bytes that no row names any more.
 
 After a crash, every step can simply be repeated.
 """

@@ -1,4 +1,4 @@
-"""Deliveries: records the events that webhooks report, makes the calls, and lists both; and the secrets that sign them.
+"""Sends webhooks: records the events to report, makes the calls, lists both, and has the secrets that sign them.
 
 An event is recorded in the transaction that makes its source ready or failed. A call is recorded after it was made.
 After a crash between the call and its record, it is repeated with the same id.
