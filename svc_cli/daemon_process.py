@@ -172,8 +172,9 @@ class Installation:
         with suppress(FileNotFoundError):
             lines, found = _read_lines(log, place)
             # The log may be rotated at any time, so compare with the file that was read.
-            if place is not None and found.inode != place.inode and rotated.stat().st_ino == place.inode:
-                lines = _read_lines(rotated, place)[0] + lines
+            if place is not None and found.inode != place.inode:
+                with suppress(FileNotFoundError):
+                    lines = (_read_lines(rotated, place)[0] if rotated.stat().st_ino == place.inode else []) + lines
             place = found
         return lines, place
 

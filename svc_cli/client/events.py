@@ -113,7 +113,11 @@ class EventFollower:
                 found.append(event)
 
     def _open(self) -> None:
-        resumed = {headers.LAST_EVENT_ID: self._received_id} if self._received_id else {}
+        # A given `after` is in the query already.
+        given = self._filters.get("after")
+        resumed = {}
+        if self._received_id and self._received_id != given:
+            resumed[headers.LAST_EVENT_ID] = self._received_id
         request = Request(
             method="GET",
             path="/v1/events",

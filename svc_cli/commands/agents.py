@@ -87,7 +87,7 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is used, such as a website, to protect it from deletion; '' clears this.",
+            help="Record where the agent is used, such as a website; then only --force deletes it. '' clears this.",
         ),
     ] = None
     dry_run: DryRunOption = False

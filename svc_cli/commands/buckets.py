@@ -238,14 +238,14 @@ class BucketImportFlags:
     ] = None
     as_new: Annotated[
         bool,
-        typer.Option("--as-new", help="Add a source even if the bucket has a different one with its title."),
+        typer.Option("--as-new", help="Add a source even if the bucket has a different one with the same title."),
     ] = False
     keep_mapping: Annotated[
         bool,
         typer.Option(
             "--keep-mapping",
-            help="Let sources belong to the synced folders that they came from. Later syncs of these folders "
-            "can remove them.",
+            help="Keep the names of the synced folders that sources came from. A later sync of such a folder can "
+            "then update or remove its sources.",
         ),
     ] = False
     no_vectors: Annotated[

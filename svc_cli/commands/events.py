@@ -98,7 +98,7 @@ def keep_following(
                 handle(client, follower)
         except (NetworkFailed, DaemonUnreachable):
             if follower is not None:
-                filters["after"] = follower.last_id or LATEST
+                filters["after"] = LATEST if follower.last_id is None else follower.last_id
                 until_s = time.monotonic() + RETURN_S
                 call.console.message("the service is away; waiting for it to come back.")
             if time.monotonic() >= until_s:

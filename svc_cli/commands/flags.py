@@ -18,7 +18,10 @@ class Flags:
     )
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")] = False
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="List every item instead of grouping similar ones.")
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="List every file and source in the output, instead of grouping similar ones."
+        ),
     ] = False
     progress: Annotated[
         ProgressStyle | None,

@@ -143,7 +143,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Add a folder to those that `svc watch run` watches, which need not be restarted."""
+    """Add a folder to those that `svc watch run` watches; no restart is needed."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),
@@ -215,7 +215,7 @@ def status(call: Invocation, name: NamesArgument = None) -> None:
 
 @command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Let the running watcher sync whole folders now, and wait until it is done."""
+    """Have the running watcher sync whole folders now, and wait until it is done."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(

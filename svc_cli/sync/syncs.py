@@ -3,13 +3,13 @@
 A full sync:
 1. lock the mapping, and look up the bucket
 2. finish the batches that a killed run left
-3. if the bucket has changed since the last run, list it and update the index
-4. walk, compare, and send during the walk; rename and retry sources
+3. if the bucket has changed since the last run, list it and update the sync index
+4. walk the folder and compare; meanwhile, send new and changed files, rename moved ones, and retry failed ones
 5. wait until the sources of the files that were sent are ready
 6. remove sources of deleted files, if requested and safe
 7. if something changed, list the bucket again, so that the next run need not
 
-A sync of touched paths trusts the index. It removes nothing from the bucket, since that is safe only after a full walk.
+A sync of touched paths trusts the sync index. It removes nothing from the bucket: that is safe only after a full walk.
 """
 
 from collections.abc import Callable, Iterable

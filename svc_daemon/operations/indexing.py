@@ -89,7 +89,7 @@ class Failure:
 
 
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
-    """Claim indexing tasks of one team for one child process: up to `most` small documents, or a single one.
+    """Claim indexing tasks of one team for one child process: up to `most` small documents, or a large one.
 
     `turns` decides which queue and team come next. Returns None if no document is waiting. The list may be empty if
     tasks were canceled.

@@ -145,7 +145,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSource:
-    """The fields of an indexed source that are shown with a search hit or decide whether it is valid."""
+    """The fields of an indexed source that are shown with a search hit, or decide whether the hit is still valid."""
 
     id: str
     title: str

@@ -37,7 +37,7 @@ class Worker(ABC):
         self.wake = wake
         #: Whether the worker had been woken when the current round began.
         self.is_woken = False
-        #: Names of the asyncio tasks that run beside the loop.
+        #: Names of the asyncio tasks that run beside the worker's own loop.
         self.running: dict[asyncio.Task[None], str] = {}
 
     async def run(self) -> None:
@@ -71,7 +71,7 @@ class Worker(ABC):
         await asyncio.gather(*running, return_exceptions=True)
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Run `work` as an asyncio task beside the loop. Its end wakes the worker."""
+        """Run `work` as an asyncio task beside the worker's own loop, which is woken when the task ends."""
 
         def end(task: asyncio.Task[None]) -> None:
             del self.running[task]

@@ -120,6 +120,13 @@ def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(
         lines, place = found.read_log(place)
         seen += lines
     assert seen == ["three", "four", "five: a longer line than all before it", "six"]
+    # Somebody has deleted the logs, and the daemon has begun another.
+    other = tmp_path / "other"
+    other.write_bytes(b"seven\n")
+    other.replace(log)
+    Path(f"{log}.1").unlink()
+    lines, place = found.read_log(place)
+    assert (lines, found.read_log(place)[0]) == (["seven"], [])
 
 
 def test_run_is_the_daemon_itself(fresh: Installation) -> None:

@@ -144,6 +144,22 @@ def test_an_article_keeps_the_heading_of_its_page_once() -> None:
         page = f"<html><head><title>Harbours</title></head><body>{begin}<h1>Quay</h1>{built}{moved}{end}</body></html>"
         blocks = read(page.encode(), "a.html").text.split("\n\n")
         assert (blocks[0], len(blocks)) == ("Quay", 3), begin
+    for heading in (
+        "Umber<br>Quay",
+        "Umber Quay<button>Edit</button>",
+        "<style>.a{color:red}</style>Umber Quay",
+        "Umber <svg><title>link</title></svg>Quay",
+    ):
+        for tag in ("div", "article"):
+            page = f"<html><body><{tag}><h1>{heading}</h1>{built}{moved}</{tag}></body></html>"
+            blocks = read(page.encode(), "a.html").text.split("\n\n")
+            assert (blocks[0], len(blocks)) == ("Umber Quay", 3), page
+    for page in (
+        f"<div class=logo><h1><a>Acme Shop</a></h1></div><article><h2>Quay</h2>{built}{moved}</article>",
+        f"<article>{built}{moved}</article><div><h1>Related links</h1></div>",
+    ):
+        text = read(f"<html><body>{page}</body></html>".encode(), "a.html").text
+        assert not text.startswith(("Acme", "Related")), text
 
 
 def test_html_with_nothing_but_a_menu_is_its_menu() -> None:

@@ -5,6 +5,7 @@ is read, because missing text is worse than an included menu.
 """
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +29,9 @@ _MOST_HEADINGS = 10
 
 #: Markup without these is a fragment, which is read whole: trafilatura omits its first heading.
 _PAGE = re.compile(r"<(?:html|!doctype)\b", re.IGNORECASE)
+
+#: Characters of an article that are looked up in its page.
+_COMPARED = 50
 
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})
 _FURNITURE = frozenset({"nav", "header", "footer", "aside", "form"})
@@ -58,7 +62,7 @@ def read(given: Given) -> Document:
     whole, article = FlowDocument(), FlowDocument()
     _add_page(whole, page, _UNSEEN | _FURNITURE)
     if len(markup) <= _ARTICLE_CHARACTERS and _PAGE.search(markup):
-        _add_article(article, markup, _find_heading(page))
+        _add_article(article, markup, page)
     # Count blocks too: trafilatura may return a short page as one block.
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
@@ -86,12 +90,32 @@ def _find_heading(page: LexborHTMLParser) -> str:
         while outer is not None and outer.tag not in _FURNITURE:
             outer = outer.parent
         if outer is None:
-            text = one_line(heading.text())
+            text = one_line(_visible_text(heading.html or ""))
             return text if len(text) <= HEADING_CHARACTERS else ""
     return ""
 
 
-def _add_article(flow: FlowDocument, markup: str, heading: str) -> None:
+def _is_omitted(heading: str, article: Sequence[Any], page: LexborHTMLParser) -> bool:
+    """Return whether the article lacks this heading, which precedes it in the page."""
+    blocks = [_squeezed(_text(element)) for element in article]
+    wanted, first = _squeezed(heading), next(filter(None, blocks), "")
+    if not wanted or not first or article[0].tag == "head" or any(block.startswith(wanted) for block in blocks):
+        return False
+    seen = _squeezed(_visible_text(page.html or ""))
+    return 0 <= seen.find(wanted) < seen.find(first[:_COMPARED])
+
+
+def _visible_text(markup: str) -> str:
+    shown = LexborHTMLParser(_LINE_BREAK.sub(" ", markup))
+    shown.strip_tags([*_UNSEEN])
+    return shown.root.text() if shown.root is not None else ""
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _add_article(flow: FlowDocument, markup: str, page: LexborHTMLParser) -> None:
     """Add the article that trafilatura finds, under the page's heading, which trafilatura often omits."""
     found = trafilatura.bare_extraction(
         # trafilatura drops line breaks in table cells, which would join words.
@@ -102,7 +126,8 @@ def _add_article(flow: FlowDocument, markup: str, heading: str) -> None:
         favor_recall=True,
     )
     body = found.body if isinstance(found, TrafilaturaDocument) else ()
-    if len(body) and not any(_words(element).startswith(heading) for element in body):
+    heading = _find_heading(page)
+    if len(body) and _is_omitted(heading, list(body), page):
         flow.add_heading(1, heading)
     for element in body:
         if element.tag == "head":

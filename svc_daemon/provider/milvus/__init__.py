@@ -1,4 +1,4 @@
 """The search provider that uses Milvus, for installations on more than one machine.
 
-Read `editions` first: it explains which of a document's rows searches see.
+Read `editions` first: it explains which rows of a document a search sees.
 """
