@@ -13,7 +13,7 @@ from typing import Protocol
 import httpcore
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.downloads import Sink
+from svc_daemon.fetch.contract import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 

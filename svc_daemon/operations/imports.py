@@ -15,7 +15,7 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import pages
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
+from svc_daemon.fetch.contract import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import (

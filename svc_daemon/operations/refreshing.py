@@ -12,7 +12,7 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.pages import is_web_page
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
+from svc_daemon.fetch.contract import Fetched, NotModified, Validators
 from svc_daemon.operations.authorization import get_changeable_source
 from svc_daemon.operations.imports import facts_of, refetch, refuse_other_kind
 from svc_daemon.operations.ingest import check_room, keep_source

@@ -28,7 +28,7 @@ from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.engines import EMBEDDED, Engines, open_folders, open_sqlite
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.fetch.downloads import FetchLimits
+from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.paths import DataFiles

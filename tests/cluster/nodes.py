@@ -17,7 +17,7 @@ from svc_daemon.core.readiness import ACTIVE
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import make_folders
 from svc_daemon.engines import choose_engines
-from svc_daemon.fetch.downloads import FetchLimits
+from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.sweeping import sweep_objects
 from svc_daemon.paths import DataFiles

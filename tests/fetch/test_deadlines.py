@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.fetch.downloads import FetchLimits
+from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
 from tests.acceptance.installations import PATIENCE_S

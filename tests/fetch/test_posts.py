@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.webhook_secrets import secret_text
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.downloads import FetchLimits
+from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.wire.webhook_calls import signed_headers

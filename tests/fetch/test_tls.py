@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.fetch.downloads import Fetched
+from svc_daemon.fetch.contract import Fetched
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
 from tests.fetch.servers import Exchange, Kept, Names, Script, Server, serving

@@ -1,4 +1,4 @@
-"""The parameters and results of a download."""
+"""The interface of downloads: their limits, their parameters and their results."""
 
 from dataclasses import dataclass
 from typing import Protocol
