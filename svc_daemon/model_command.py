@@ -23,7 +23,7 @@ from svc_daemon.exits import (
 from svc_daemon.paths import DataFiles, data_dir
 
 if TYPE_CHECKING:
-    from svc_daemon.embed.models import InstalledModel
+    from svc_daemon.embed.installed_models import InstalledModel
 
 models = new_group("model", "Install, show and remove the embedding model for search by meaning.")
 
@@ -55,8 +55,8 @@ def install_model(
     """
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
+        from svc_daemon.embed.installed_models import ModelFolder
         from svc_daemon.embed.installing import install
-        from svc_daemon.embed.models import ModelFolder
 
         done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), print_note)
     facts = {**_facts(files, done.model), "installed": done.is_new}
@@ -70,7 +70,7 @@ def show_model(as_json: JsonFlag = False) -> None:
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
         from svc_daemon.embed.failures import RUN_LIBRARIES, require
-        from svc_daemon.embed.models import ModelFolder
+        from svc_daemon.embed.installed_models import ModelFolder
 
         folder = ModelFolder(files.models)
         model = folder.get()
@@ -85,7 +85,7 @@ def remove_model(as_json: JsonFlag = False) -> None:
     """Remove the installed embedding model; searches then match keywords only."""
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
-        from svc_daemon.embed.models import ModelFolder
+        from svc_daemon.embed.installed_models import ModelFolder
 
         folder = ModelFolder(files.models)
         model = folder.get()

@@ -38,7 +38,7 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import has_state, lock_directory, make_folders, measure_files
 from svc_daemon.embed.choices import Choice, OperatorsChoice
-from svc_daemon.embed.models import ModelFolder
+from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.engines import EMBEDDED, Engines, choose_engines
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.extractors import Extractor

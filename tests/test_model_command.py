@@ -3,8 +3,8 @@
 import fcntl
 from pathlib import Path
 
+from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.embed.installing import install
-from svc_daemon.embed.models import ModelFolder
 from svc_daemon.embed.origins import DEFAULT
 from tests.acceptance.forks import ROOT
 from tests.embed.tiny_models import weights_sha256, write_model, write_wheel

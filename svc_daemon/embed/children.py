@@ -16,8 +16,8 @@ from pathlib import Path
 
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.failures import ModelProblem
+from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
-from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.runtimes import Runtime
 
 #: Priority of the threads for chunks: below that of extracting documents (10).

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from svc_daemon.embed.models import replace_file
+from svc_daemon.embed.installed_models import replace_file
 
 Vector = list[float]
 

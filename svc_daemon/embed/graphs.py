@@ -1,7 +1,7 @@
 """Builds the ONNX graph of a BERT encoder from its weights.
 
 It turns a row of token ids and their positions into a vector of length 1. Texts aren't batched, so a vector doesn't
-depend on other texts. A change that affects vectors must increase `models.RECIPE`.
+depend on other texts. A change that affects vectors must increase `installed_models.RECIPE`.
 
 Weights are multiplied as 8-bit integers, which halves the run time and keeps vectors within a cosine similarity of
 0.99.
@@ -16,7 +16,7 @@ import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from svc_daemon.embed.failures import ModelRefused
-from svc_daemon.embed.models import CLS, MEAN
+from svc_daemon.embed.installed_models import CLS, MEAN
 from svc_daemon.embed.weights import Tensor
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import MAKE_LIBRARIES, ModelRefused, NoRoom, require
-from svc_daemon.embed.models import (
+from svc_daemon.embed.installed_models import (
     CLS,
     FILES,
     GRAPH,

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.failures import ModelRefused
-from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER
+from svc_daemon.embed.installed_models import CLS, GRAPH, TOKENIZER
 
 _ERRORS_ALONE = 3
 #: Usual names of an output that is one vector for the text.

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from svc_daemon.embed import installing
-from svc_daemon.embed.models import ModelFolder
+from svc_daemon.embed.installed_models import ModelFolder
 from tests.acceptance.calls import make_bucket, search, take_in, upload, wait_ended
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.vectors import counts, wait_embedded

@@ -14,8 +14,8 @@ from itertools import count
 from os import sched_getaffinity
 from typing import Any
 
+from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.installing import install
-from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.origins import DEFAULT
 from svc_daemon.embed.runtimes import Runtime
 from svc_daemon.provider.embedded.provider import EmbeddedProvider

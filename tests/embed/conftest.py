@@ -2,8 +2,8 @@
 
 import pytest
 
+from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.installing import install
-from svc_daemon.embed.models import InstalledModel, ModelFolder
 from tests.embed.tiny_models import write_model
 
 

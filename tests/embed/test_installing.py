@@ -16,8 +16,8 @@ from onnx.external_data_helper import set_external_data
 
 from svc_daemon.embed import installing, origins
 from svc_daemon.embed.failures import DownloadFailed, ExtraMissing, ModelMissing, ModelRefused, NoRoom
+from svc_daemon.embed.installed_models import CLS, GRAPH, TOKENIZER, ModelFolder
 from svc_daemon.embed.installing import Installed, install
-from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER, ModelFolder
 from svc_daemon.embed.origins import KnownPackage
 from svc_daemon.embed.runtimes import Runtime
 from svc_daemon.embed.weights import Tensor

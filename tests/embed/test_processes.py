@@ -16,7 +16,7 @@ import pytest
 
 from svc_daemon.embed import processes
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.embed.models import InstalledModel, ModelFolder
+from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.processes import LocalEmbedder
 from svc_daemon.embed.runtimes import Runtime
 from tests.acceptance.installations import PATIENCE_S, wait_until
