@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from svc_daemon.embed import processes
+from svc_daemon.embed import local_embedders
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
-from svc_daemon.embed.processes import LocalEmbedder
+from svc_daemon.embed.local_embedders import LocalEmbedder
 from svc_daemon.embed.runtimes import Runtime
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.processes import children_of, has_ended
@@ -165,7 +165,7 @@ def test_a_query_is_given_up_at_its_deadline(stuck: Stuck) -> None:
 
 def test_a_batch_that_takes_for_ever_ends_the_process(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder, child = stuck
-    monkeypatch.setattr(processes, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(local_embedders, "PATIENCE_S", 0.1)
     monkeypatch.setattr("svc_daemon.child_processes.STOP_S", 0.1)
     with pytest.raises(EmbedFailed, match="did not answer within"):
         embedder.embed(TEXTS)
@@ -175,7 +175,7 @@ def test_a_batch_that_takes_for_ever_ends_the_process(stuck: Stuck, monkeypatch:
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second is the least that the socket can wait; it is set when the process is started."""
-    monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 1.0)
+    monkeypatch.setattr(local_embedders, "QUERY_PATIENCE_S", 1.0)
 
 
 def test_queries_before_a_process_that_hangs_are_bounded_and_end_it(short_patience: None, stuck: Stuck) -> None:
@@ -195,7 +195,7 @@ def test_a_query_without_an_answer_ends_the_process(stuck: Stuck, monkeypatch: p
     embedder, child = stuck
     with pytest.raises(EmbedFailed, match="not embedded in time"):
         embedder.embed_query("x", time.monotonic() + 0.1)
-    monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 0.05)
+    monkeypatch.setattr(local_embedders, "QUERY_PATIENCE_S", 0.05)
     with pytest.raises(EmbedFailed, match="ended"):
         embedder.embed_query("x", time.monotonic() + 30)
     wait_until(lambda: has_ended(child), "its end")
@@ -211,7 +211,7 @@ def test_a_query_does_not_wait_for_a_model_that_loads_for_ever(
         child.suspend()
         with pytest.raises(EmbedFailed, match="is being loaded"):
             embedder.embed_query("x", time.monotonic() + 0.1)
-        monkeypatch.setattr(processes, "PATIENCE_S", 0.05)
+        monkeypatch.setattr(local_embedders, "PATIENCE_S", 0.05)
         with pytest.raises(EmbedFailed, match="not loaded within"):
             embedder.embed_query("x", time.monotonic() + 0.1)
         with pytest.raises(EmbedFailed):
