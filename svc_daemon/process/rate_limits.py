@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import ceil, isinf
 from typing import Protocol
 
-from svc_daemon.core.access.rates import ByteWindow, TokenBucket
+from svc_daemon.core.access.rate_limits import ByteWindow, TokenBucket
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from svc_daemon.core.access.rates import ByteWindow, TokenBucket
+from svc_daemon.core.access.rate_limits import ByteWindow, TokenBucket
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.rate_limits import WINDOW_S, refuse_bytes, refuse_create
 from svc_daemon.settings import Limits
-from svc_daemon.store.rates import RateRow, create_rates, find_rate, lock_rates, read_clock, update_rates
+from svc_daemon.store.rate_limits import RateRow, create_rates, find_rate, lock_rates, read_clock, update_rates
 
 T = TypeVar("T")
 

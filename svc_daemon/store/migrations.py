@@ -22,7 +22,7 @@ from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.store import rates, vectors
+from svc_daemon.store import rate_limits, vectors
 from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.codes import ErrorCode
@@ -210,7 +210,7 @@ def migrate_shared(connection: Connection) -> None:
             "INSERT INTO migrations (name, applied_at) VALUES (:name, CAST(CURRENT_TIMESTAMP AS TEXT))",
             {"name": name},
         )
-    connection.execute(rates.SCHEMA)
+    connection.execute(rate_limits.SCHEMA)
     _adopt_events(connection)
 
 

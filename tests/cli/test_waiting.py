@@ -13,7 +13,7 @@ from svc_cli.client.pacing import Gate, Stopped
 from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_after
 from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
 from svc_cli.errors import ApiError, NetworkFailed, WaitTimedOut
-from svc_daemon.core.access.rates import TokenBucket
+from svc_daemon.core.access.rate_limits import TokenBucket
 from tests.cli.consoles import Json
 
 NAMES = [f"src_{number:04}" for number in range(2000)]

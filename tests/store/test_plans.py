@@ -54,7 +54,7 @@ def _scans(db: Connection, statement: str) -> bool:
 def _asked() -> list[tuple[str, str]]:
     store = [module for module in modules("svc_daemon") if module.name.startswith("svc_daemon.store.")]
     # The table `rates` is PostgreSQL's alone.
-    asking = [module for module in store if not module.name.endswith((".checks", ".migrations", ".rates"))]
+    asking = [module for module in store if not module.name.endswith((".checks", ".migrations", ".rate_limits"))]
     return [each for module in asking for each in _statements(module)]
 
 

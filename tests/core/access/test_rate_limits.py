@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.access.rates import ByteWindow, TokenBucket
+from svc_daemon.core.access.rate_limits import ByteWindow, TokenBucket
 
 #: Float arithmetic over a few hundred steps stays within this.
 SLACK = 1e-6
