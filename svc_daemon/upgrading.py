@@ -23,7 +23,7 @@ class UpgradeReport:
     name: str
     pending: Sequence[PendingMigration]
     is_done: bool
-    #: The copy of the state that the upgrade makes first; if nothing is pending, the last upgrade's, if any.
+    #: The copy of the state that the upgrade makes first. If nothing is pending, the last upgrade's copy, if it exists.
     copy: Path | None = None
     #: The size of the state database, which its copy will have too, and the free space on the disk.
     state_bytes: int | None = None

@@ -91,7 +91,7 @@ class Connections:
     def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
-        # Without a lock, which an interrupt could leave locked. `pop` and `append` of a list are atomic anyway.
+        # No lock: an interrupt could leave it locked, and `pop` and `append` of a list are atomic anyway.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
     def close(self) -> None:

@@ -86,7 +86,7 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
 def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:
     """Derive the idempotency key of an upload session, so that the next run continues the session.
 
-    `idempotency_key` explains `epoch`.
+    See `idempotency_key` for `epoch`.
     """
     return f"svc-session-{_digest([bucket_id, epoch, size_bytes, description.body()])}"
 

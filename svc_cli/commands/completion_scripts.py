@@ -201,7 +201,7 @@ FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "s
 
 
 def _flags_with_values(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
-    """For each flag with a value, yield a shell pattern for the words before it, and the flag."""
+    """For each flag that takes a value, yield a shell pattern of the words before the value, and the flag."""
     for place in places:
         for flag in place.flags:
             if flag.kind != "none":

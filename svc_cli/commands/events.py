@@ -81,7 +81,7 @@ def events(call: Invocation, flags: EventFlags) -> None:
 def keep_following(
     call: Invocation, filters: dict[str, str | int], handle: Callable[["Client", "EventFollower"], None]
 ) -> NoReturn:
-    """Have `handle` follow the events. If the service stops, wait up to RETURN_S, and call it again to continue.
+    """Have `handle` follow the events. If the service stops, wait for it up to RETURN_S, then call `handle` again.
 
     If the last event is not kept any more, show a warning, and continue with new ones.
     """

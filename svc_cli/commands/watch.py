@@ -297,7 +297,7 @@ def _record(call: Invocation, mapping: Mapping) -> Record:
 
 
 def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
-    """Return the mappings known here and all that are being watched, or only the one named `name`.
+    """Return all mappings that are configured or being watched, or only those named `name`.
 
     Raises PathMissing if no mapping has this name.
     """

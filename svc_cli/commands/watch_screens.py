@@ -110,7 +110,7 @@ class Display:
 
 
 def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
-    """Render `watch ls`."""
+    """Render the output of `svc watch ls`."""
     rows = [(each["mapping"], each["bucket"], each["prune"] or "", each["dir"]) for each in mappings]
     return table(console, ("mapping", "bucket", "prune", "folder"), rows) if rows else "there are no mappings."
 

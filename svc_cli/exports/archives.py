@@ -1,6 +1,6 @@
 """The archive of an export: an uncompressed tar with the manifest, its checksum, and its members, sorted by name.
 
-It can contain plain files only, because each header must equal the one that `svc` writes.
+It contains plain files only. An archive is refused if one of its headers differs from what `svc` would write.
 """
 
 import hashlib

@@ -114,7 +114,7 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # Checked only after the walk, which counts the files. If it found none, nothing has been changed yet.
+    # The walk has counted the files. If it found none, nothing has been changed yet.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
     # If the disk was unmounted during the walk, files look deleted.

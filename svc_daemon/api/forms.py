@@ -23,7 +23,7 @@ from svc_daemon.wire.codes import ErrorCode
 #: The name that the form's file part must have.
 FILE_FIELD = "file"
 
-#: Size of the pieces passed to the sink, each of whose calls costs time.
+#: Size of the pieces passed to the sink. Each call of the sink takes time, so pieces are large.
 PIECE_BYTES = 256 * 1024
 MAX_FIELDS = 16
 MAX_FIELD_BYTES = 16 * 1024

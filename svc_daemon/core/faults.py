@@ -78,7 +78,7 @@ class FaultPlan:
     _met: dict[int, int] = field(default_factory=dict)
 
     def choose(self, route: str) -> FaultRule | None:
-        """Count a request of this route. Return the rule that disturbs it, or None."""
+        """Count a request of this route. Return the rule that applies to it, or None."""
         for number, rule in enumerate(self.rules):
             if rule.route != route and not (rule.route is None and EVERY in route):
                 continue

@@ -57,7 +57,7 @@ class Ids:
     def make_many(self, prefix: str, count: int) -> list[str]:
         """Make several ids at once, in ascending order, which is much faster than one by one.
 
-        They differ in the 20 bits after the time, so a user can name each by its beginning.
+        They differ in the 20 bits after the time, so that a short prefix is enough to identify each.
         """
         made: list[str] = []
         while len(made) < count:

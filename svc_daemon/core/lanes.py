@@ -32,9 +32,9 @@ def choose(*, is_small: bool, together: int) -> str:
 def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int) -> list[str]:
     """Return the lanes that may start a child process now, the next one first.
 
-    The lane with the fewest child processes is first; of equal ones, the one whose last turn is longest ago. `at_work`
-    counts each lane's child processes, and `served` has the number of its last turn. A lane may have up to `children`
-    child processes; `single` and `suspect` share that limit.
+    The lane with the fewest child processes comes first. If several have equally few, the one that has waited longest
+    for a turn comes first. `at_work` has the number of each lane's child processes, and `served` the number of its last
+    turn. Each lane may have up to `children` child processes, but `single` and `suspect` share that limit.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {

@@ -10,7 +10,7 @@ MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
 
 
 class ModelProblem(Exception):
-    """A model can't be installed or used. One already installed is unchanged."""
+    """A model can't be installed or used. A model that is already installed is not changed."""
 
     code = "svc_model_refused"
     retryable = False

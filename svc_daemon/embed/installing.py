@@ -90,7 +90,7 @@ def install(
         origin = find_origin(wanted, staging, report)
         report(f"reading {origin.label}")
         parts = _read(origin)
-        # A graph is never larger than its weights.
+        # The graph that will be written is never larger than the model's weights.
         free_bytes, size_bytes = shutil.disk_usage(folder.root).free, len(parts.weights)
         if free_bytes < size_bytes:
             reason = f"{free_bytes // 1024**2} MB are free, {size_bytes // 1024**2} MB are needed"

@@ -12,7 +12,7 @@ from svc_daemon.embed.failures import ModelRefused
 from svc_daemon.embed.installed_models import CLS, GRAPH, TOKENIZER
 
 _ERRORS_ALONE = 3
-#: Usual names of an output that is one vector for the text.
+#: Usual names of the output that has one vector for the whole text.
 _POOLED = ("embedding", "sentence_embedding")
 _NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 

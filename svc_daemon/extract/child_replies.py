@@ -73,7 +73,7 @@ class Job:
                         reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
 
     def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
-        """Return the error for the first document without a reply, from how the child ended."""
+        """Return the error for the first document without a reply. It depends on how the child ended."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))
             if find_lack(refused):

@@ -1,7 +1,7 @@
-"""The daemon's side of the cage: sends documents to child processes and receives the results.
+"""Sends documents to child processes that extract their text, and receives the results.
 
-A job is one child, with its own pipe for replies. The fork server reports how it ended. If the fork server dies, the
-documents being read fail and are retried, and the next job starts another.
+A job is one child, with its own pipe for replies. The fork server reports how the child ended. If the fork server dies,
+the documents that are being read fail and are retried. The next job starts a new fork server.
 """
 
 import asyncio

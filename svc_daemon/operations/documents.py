@@ -33,7 +33,7 @@ class IndexEntry:
 def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> list[IndexEntry]:
     """Store these documents of one team in the index, with their current titles.
 
-    Returns what the index has of each. Raises ProviderError.
+    Returns an entry for each document, in the same order. Raises ProviderError.
     """
     check_room(context)
     team_id = documents[0][0].team_id

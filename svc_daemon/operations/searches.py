@@ -160,7 +160,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
         return await context.search_aside(lambda: asking.settle(asking.look(), matching))
-    # Find the scope first, so that a refused search embeds nothing.
+    # Find the scope first: if this refuses the search, the query need not be embedded.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
     return await context.search_aside(asking.settle, scope, matching)

@@ -62,7 +62,7 @@ async def clear_held(context: Context) -> int:
 
 
 async def count_asides(context: Context) -> None:
-    """Count the files moved aside, and those whose bucket an index knows."""
+    """Count the files that were moved aside, and how many of them a search index still lists in a bucket."""
     found = await asyncio.to_thread(context.asides.list_names)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0

@@ -19,7 +19,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @contextmanager
 def counting_answer(context: Context, team_id: str) -> Iterator[None]:
-    """Count the answer or search in the block, unless it fails. Raises `rag_quota_exceeded`."""
+    """Count the answer or search that the block makes, unless it fails. Raises `rag_quota_exceeded`."""
     period = _period(context, team_id)
     used, limit = _total(context, period), context.limits.answers_per_month
     if limit and used >= limit:

@@ -110,7 +110,7 @@ class OfferedBatch:
 
     #: The offered vectors, by chunk id.
     vectors: Mapping[str, bytes]
-    #: The chunks that the model embeds too, to compare them.
+    #: Ids of a few of these chunks. The model embeds them too, to check the offered vectors.
     samples: Set[str]
 
     def select_to_embed(self, chunks: Sequence[ChunkText]) -> list[ChunkText]:

@@ -75,7 +75,7 @@ def verify(inspection: Inspection, *, read_data: bool) -> InstallationFindings:
     Raises StorageError if the database is of another release, or if a move to here is incomplete.
     """
     blobs = dict(inspection.bytes.list_blobs())
-    # A database server checks its own files; opening it has checked the schema.
+    # A database server checks its own files, and its schema was checked when the connection was opened.
     if not inspection.is_shared:
         if damage := inspection.state.read(checks.check_file):
             # A damaged database must be restored before anything else can be checked.

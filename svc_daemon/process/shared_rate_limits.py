@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Transactions(Protocol):
-    """Runs short transactions, apart from those of the state database."""
+    """Runs short transactions, separately from those of the state database."""
 
     def run(self, work: Callable[[Connection], T]) -> T: ...
 

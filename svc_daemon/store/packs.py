@@ -76,7 +76,7 @@ class PackWriter:
     def __init__(self, parts: "Parts", items: Sequence[PackItem], first: int, end: int) -> None:
         """Prepare to write bytes `first` to `end` (exclusive) of the concatenated files.
 
-        Call `Parts.settle` for the parts of these files before.
+        Before this, call `Parts.settle` for the parts of these files.
         """
         self._parts = parts
         self._items = items

@@ -4,7 +4,7 @@ from svc_daemon.databases.contract import Connection
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark the sources whose oldest bucket is this one to be split again, because it sets their chunk sizes."""
+    """Mark the sources to be split again whose chunk sizes this bucket sets, because it is their oldest bucket."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

@@ -65,7 +65,7 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 
 def find_successors(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """Map the id of each source that was replaced to that of the latest source which replaced it."""
+    """Return the id of the latest replacement of each source that was replaced, by the source's id."""
     found = {source_id: find_successor(connection, team_id, source_id) for source_id in source_ids}
     return {source_id: successor for source_id, successor in found.items() if successor is not None}
 

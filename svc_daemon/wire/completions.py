@@ -89,7 +89,7 @@ class CompletionChoice(WireModel):
 
 
 class Completion(WireModel):
-    """One answer. OpenAI's format has no `grounded`, `sources` and `request_id`."""
+    """One answer. `grounded`, `sources`, `warnings` and `request_id` are additions to OpenAI's format."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"

@@ -33,7 +33,7 @@ class ErrorBody(WireModel):
 
 
 class ErrorEnvelope(WireModel):
-    """The error responses, except on the routes of OpenAI's API."""
+    """Body of an error response, except on the routes of OpenAI's API."""
 
     error: ErrorBody
     request_id: str
@@ -49,6 +49,6 @@ class OpenAIErrorBody(WireModel):
 
 
 class OpenAIError(WireModel):
-    """The error responses on the routes of OpenAI's API."""
+    """Body of an error response on the routes of OpenAI's API."""
 
     error: OpenAIErrorBody

@@ -111,7 +111,7 @@ class OutputTokensDetails(WireModel):
 
 
 class ResponseUsage(WireModel):
-    """Number of tokens; without a language model, of words."""
+    """Number of tokens, or of words if there is no language model."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails = Field(default_factory=InputTokensDetails)
@@ -143,7 +143,7 @@ class TextConfig(WireModel):
 
 
 class Response(WireModel):
-    """One answer. OpenAI's fields without meaning here have neutral values."""
+    """One answer, in OpenAI's format. Fields that this service doesn't use have fixed values."""
 
     id: str
     object: Literal["response"] = "response"

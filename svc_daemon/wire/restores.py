@@ -6,7 +6,7 @@ from svc_daemon.wire.models import WireModel
 
 
 class RestoreMark(WireModel):
-    """Recorded after a restore: the least revision of all buckets, and the time."""
+    """The time of a restore, and the revision that it gave to the buckets."""
 
     object: Literal["restore_mark"] = "restore_mark"
     restored_at: str

@@ -50,7 +50,7 @@ class ExplainedTerm(WireModel):
 
 
 class ExplainedKeyword(WireModel):
-    """The passage in the keyword search."""
+    """The passage's rank and score in the keyword search."""
 
     rank: int
     bm25: float
@@ -59,7 +59,7 @@ class ExplainedKeyword(WireModel):
 
 
 class ExplainedMeaning(WireModel):
-    """The passage in the semantic search."""
+    """The passage's rank and similarity in the semantic search."""
 
     #: Null if only the keyword search found the passage.
     rank: int | None

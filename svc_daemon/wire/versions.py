@@ -5,7 +5,7 @@ This module imports nothing, so that `svc --version` is fast.
 
 VERSION = "0.1.0"
 
-#: The package on PyPI, where `svc` is another project.
+#: The package's name on PyPI, where the name `svc` belongs to another project.
 DISTRIBUTION = "svc-knowledge"
 
 #: The oldest API version that this release supports.

@@ -28,7 +28,7 @@ class CompletionChoiceDict(TypedDict):
 
 
 class CompletionDict(TypedDict):
-    """One answer. OpenAI's format has no `grounded`, `sources` and `request_id`."""
+    """One answer. `grounded`, `sources`, `warnings` and `request_id` are additions to OpenAI's format."""
 
     id: str
     object: Literal["chat.completion"]

@@ -39,7 +39,7 @@ class OutputTokensDetailsDict(TypedDict):
 
 
 class ResponseUsageDict(TypedDict):
-    """Number of tokens; without a language model, of words."""
+    """Number of tokens, or of words if there is no language model."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetailsDict
@@ -71,7 +71,7 @@ class TextConfigDict(TypedDict):
 
 
 class ResponseDict(TypedDict):
-    """One answer. OpenAI's fields without meaning here have neutral values."""
+    """One answer, in OpenAI's format. Fields that this service doesn't use have fixed values."""
 
     id: str
     object: Literal["response"]

@@ -32,7 +32,7 @@ class ExplainedTermDict(TypedDict):
 
 
 class ExplainedKeywordDict(TypedDict):
-    """The passage in the keyword search."""
+    """The passage's rank and score in the keyword search."""
 
     rank: int
     bm25: float
@@ -41,7 +41,7 @@ class ExplainedKeywordDict(TypedDict):
 
 
 class ExplainedMeaningDict(TypedDict):
-    """The passage in the semantic search."""
+    """The passage's rank and similarity in the semantic search."""
 
     rank: int | None
     """Null if only the keyword search found the passage."""

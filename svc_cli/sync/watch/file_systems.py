@@ -11,7 +11,7 @@ SILENT = frozenset(
 )
 #: The kernel's list of mounted file systems.
 MOUNTS = Path("/proc/self/mounts")
-#: The list's escape sequences in paths.
+#: The escape sequences in the paths of this list.
 _ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 

@@ -28,7 +28,7 @@ def has_arrivals(transport: asyncio.BaseTransport) -> bool:
 
 
 class ClientTransport(asyncio.Transport):
-    """Wraps the event loop's transport of a connection."""
+    """Wraps a connection's transport: combines writes, and closes only after the client has stopped sending."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ async def open_batch(
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
     await asyncio.sleep(0)  # let other requests run before the rest
-    # In the fingerprint, buckets that all files share are named once, whether the manifest or each file names them.
+    # The fingerprint must be the same whether the manifest names the buckets once or every file names them.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))

@@ -105,7 +105,7 @@ class _CompletionDraft:
         return self._event(choices=[choice], **usage, **more)
 
     def finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
-        """Yield the chunks after the text: annotations and sources, requested usage, and `[DONE]`."""
+        """Yield the chunks after the text: annotations and sources, the usage if requested, and `[DONE]`."""
         whole = self.end(outcome)
         annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
         added = whole.model_dump(include={"grounded", "sources", "warnings", "request_id"})

@@ -76,8 +76,8 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # For each sentence, also count the words of the title and headings, and those that the index found in the
-        # passage although its sentences spell them differently.
+        # Words of the title and headings count for every sentence. So do words that the index found in the passage,
+        # but that its sentences spell differently.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}
@@ -98,9 +98,9 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """Return the stems, such as those of units of time, of which a sentence with the answer must have at least one.
+    """Return stems of which an answer to the question must have at least one, such as those of units of time.
 
-    The set is empty if any number may be the answer; None if the question doesn't ask for a number.
+    An empty set means that any number may be the answer, and None that the question doesn't ask for a number.
     """
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})

@@ -2,7 +2,8 @@
 
 - `is_support` chooses the passages to answer from, if the agent's policy sets no score threshold.
 - `is_grounded` checks a model's finished answer: every sentence must cite passages that support it.
-- The fewer words a passage shares with the question, the larger a share of the question they must be.
+- A passage must cover a large enough share of the question. The more of the question's words it has, the smaller this
+  share may be.
 - A passage with a vector very similar to the question's needs no words in common with it. A passage with a very
   different vector is never chosen.
 - While a team has few passages, single sentences are judged instead (see `evidence`).

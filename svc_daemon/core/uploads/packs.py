@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core.uploads import sessions
 
-#: Statuses of a pack without an open session: the first of these that any of its sessions has.
+#: If none of a pack's sessions is open, the pack has the first of these statuses that any of its sessions has.
 _REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
 
 

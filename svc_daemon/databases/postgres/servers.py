@@ -40,7 +40,7 @@ AWAY = "The database can't be reached."
 PROBE_S = 0.5
 #: Codes of a transaction that was idle, or ran, for too long.
 _ENDED = ("25P03", "25P04")
-#: Code of a plan prepared before a change of the schema.
+#: Error code for a prepared statement whose plan is older than the latest change of the schema.
 _OUTDATED = "0A000"
 
 

@@ -79,7 +79,7 @@ class _MarkdownReader:
             self._close(number)
             words = line[heading.end() :].strip()
             bare = words.rstrip("#")
-            # Closing `#` follow a space, so the heading `C#` keeps its `#`.
+            # Remove closing `#` characters only after a space, so that the heading `C#` keeps its `#`.
             self._add_heading(len(heading[1]), bare if not bare or bare[-1].isspace() else words, number, number)
         elif self._begun is not None and self._kind == "paragraph" and _UNDERLINE.match(line):
             first, self._begun = self._begun, None

@@ -18,8 +18,7 @@ from svc_daemon.provider.embedded.scopes import Scope
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
 #: In FTS5, a word's BM25 score is at most this multiple of its idf (k1 + 1, and k1 is 1.2).
 MOST_OF_IDF = 2.2
-#: Search rare words first only if the number of chunks with common words is at least this many times that with rare
-#: words.
+#: Search rare words first only if common words occur in at least this many times as many chunks as rare words.
 SHARE = 4
 #: Search rare words first only if the highest scores of the common words add up to at most this fraction of the rarest
 #: word's highest score.

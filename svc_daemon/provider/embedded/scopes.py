@@ -25,7 +25,7 @@ LARGE_SHARE = 0.25
 class Scope:
     """The buckets and sources to search; None means no limit."""
 
-    #: Small buckets: their chunks are found by the bucket's word in the index.
+    #: Small buckets: a search matches only chunks that are indexed with a word for one of these buckets.
     matched_buckets: tuple[str, ...] | None = None
     #: Large buckets: for each chunk found, the buckets of its document are looked up.
     checked_buckets: tuple[str, ...] | None = None

@@ -149,7 +149,7 @@ def remove_last_piece(connection: sqlite3.Connection, document_key: int) -> bool
 
 
 def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
-    """Remove the row and memberships of a hidden document that has no chunks and text any more."""
+    """Remove the row and memberships of a hidden document that has no chunks or text left."""
     _delete_row(connection, document_key)
     postings.clean_up(connection)
 

@@ -71,7 +71,7 @@ class SignsCache:
         return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":
-        """Return the signs of the key's vectors, or None if there are none. Changed ones are first read again."""
+        """Return the signs of the key's vectors, or None if there are none. Signs that have changed are read again."""
         row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
         revisions = (row["revision"], row["vector_revision"])
         with self._lock:

@@ -147,7 +147,7 @@ def remove_team(server: MilvusServer, team_id: str) -> None:
 
 
 def read_pieces(server: MilvusServer, team_id: str, edition: Edition) -> list[str]:
-    """Read all pieces of the compressed text between an edition's chunks, in order."""
+    """Read the compressed text that lies between an edition's chunks. Returns its pieces in order."""
     wanted = every(equals("team_id", team_id), equals("edition", edition.edition))
     rows = server.query(server.collections.documents, wanted, ("piece", "body"))
     return [row["body"] for row in sorted(rows, key=lambda row: int(row["piece"]))]

@@ -39,7 +39,7 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
             for row in sorted(rows, key=lambda row: str(row["id"]))
             if row["edition"] in current
         ]
-        # Chunks that searches don't find took places in the list. If it is full, list again without them.
+        # Hidden chunks count towards `limit`, but are not listed. If the limit was reached, query again without them.
         newly_hidden = {row["edition"] for row in rows} - current
         if len(rows) < limit or not newly_hidden:
             return listed

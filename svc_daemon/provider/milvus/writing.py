@@ -26,7 +26,7 @@ class Stamps:
 
     #: Returns the time in nanoseconds since 1970.
     now_ns: Callable[[], int]
-    #: Returns 32 random bits, to distinguish editions of the same time.
+    #: Returns 32 random bits, to distinguish editions that are written at the same time.
     random_bits: Callable[[], int]
 
     def name(self, generation: int, known: Iterable[Edition] = ()) -> str:

@@ -144,7 +144,7 @@ class ObjectParts:
         return chains
 
     async def _list_objects(self, session_ids: Sequence[str]) -> dict[str, list[ListedObject]]:
-        """List the objects of each session. Many sessions created at the same time share a request."""
+        """List the objects of each session, with one request for many sessions that were created at the same time."""
         found: dict[str, list[ListedObject]] = {session_id: [] for session_id in session_ids}
         moments: dict[str, list[str]] = {}
         for session_id in found:
