@@ -19,7 +19,8 @@ from svc_cli.client.waiting import batched
 from svc_cli.errors import UsageError
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.versions import VERSION
-from svc_daemon.wire.webhook_calls import FAILED, PENDING, READY, TRIES, encode_body, judge_call, signed_headers
+from svc_daemon.wire.webhook_calls import FAILED, READY, encode_body, signed_headers
+from svc_daemon.wire.webhook_retries import PENDING, TRIES, judge_call
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

@@ -32,7 +32,7 @@ from svc_daemon.store.deliveries import (
 from svc_daemon.store.events import NewEvent
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_source
-from svc_daemon.wire import webhook_calls
+from svc_daemon.wire import webhook_calls, webhook_retries
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
@@ -150,7 +150,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
         if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
-        due = replace(delivery, status=webhook_calls.PENDING, tries_left=1, due_at=now)
+        due = replace(delivery, status=webhook_retries.PENDING, tries_left=1, due_at=now)
         return Logged(due, store.list_attempts(connection, [delivery_id]).get(delivery_id, []))
 
     logged = await context.write(work)
@@ -181,9 +181,9 @@ async def rotate(context: Context, key: KeyRow) -> Secrets:
 
 
 async def _finish(context: Context, delivery: DeliveryRow, attempt: Attempt) -> None:
-    standing = webhook_calls.judge_call(attempt.http_status, delivery.tries_left)
+    standing = webhook_retries.judge_call(attempt.http_status, delivery.tries_left)
     pause_s = context.limits.webhook_retry_seconds
-    due_at = context.clock.timestamp(pause_s) if standing.status == webhook_calls.PENDING else None
+    due_at = context.clock.timestamp(pause_s) if standing.status == webhook_retries.PENDING else None
 
     def work(connection: Connection) -> None:
         store.create_attempt(connection, attempt)

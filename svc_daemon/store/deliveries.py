@@ -9,9 +9,9 @@ from typing import Any
 
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
-from svc_daemon.wire import webhook_calls
+from svc_daemon.wire import webhook_retries
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.webhook_calls import Standing
+from svc_daemon.wire.webhook_retries import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class DeliveryRow:
     #: The JSON text as it is signed and sent.
     body: str
     #: `pending`, `delivered` or `failed`.
-    status: str = webhook_calls.PENDING
-    tries_left: int = webhook_calls.TRIES
+    status: str = webhook_retries.PENDING
+    tries_left: int = webhook_retries.TRIES
     #: When the next attempt is due; None if there is none.
     due_at: str | None
     created_at: str

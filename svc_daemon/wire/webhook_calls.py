@@ -1,13 +1,7 @@
-"""Webhook calls: their payload, retries and signatures (Standard Webhooks, v1: HMAC-SHA256).
-
-pending    a call is due: the first one, its retry, or a requested resend
-delivered  the receiver has answered with a 2xx status
-failed     no attempt is left, and no call was answered with a 2xx status
-"""
+"""Webhook calls: their payload and signatures (Standard Webhooks, v1: HMAC-SHA256)."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,28 +12,9 @@ TIMESTAMP = "webhook-timestamp"
 SIGNATURE = "webhook-signature"
 
 READY, FAILED = "source.ready", "source.failed"
-PENDING, DELIVERED, GIVEN_UP = "pending", "delivered", "failed"
-#: Number of calls for an event: the first and one retry.
-TRIES = 2
 
 #: Fields of a source in a webhook call.
 _FACTS = ("id", "status", "ready", "bucket_sync_status", "type", "source_url")
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The status of a delivery after a call."""
-
-    status: str
-    tries_left: int
-
-
-def judge_call(http_status: int | None, tries_left: int) -> Standing:
-    """Compute the status of a delivery after a call. `http_status` is None if nobody answered."""
-    if http_status is not None and 200 <= http_status <= 299:
-        return Standing(DELIVERED, 0)
-    left = max(tries_left - 1, 0)
-    return Standing(PENDING if left else GIVEN_UP, left)
 
 
 def encode_body(

@@ -5,7 +5,7 @@ from typing import Any
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store import deliveries
 from svc_daemon.store.deliveries import DeliveryRow, get_delivery, list_due
-from svc_daemon.wire.webhook_calls import DELIVERED, GIVEN_UP, PENDING, Standing
+from svc_daemon.wire.webhook_retries import DELIVERED, GIVEN_UP, PENDING, Standing
 from tests.store.rows import LATER, NOW, OURS, THEIRS
 
 SOON = "2026-01-01T12:00:05.000Z"

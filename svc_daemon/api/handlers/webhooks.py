@@ -10,10 +10,10 @@ from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhook_sending as verbs
 from svc_daemon.operations.webhook_sending import Logged, Secrets
 from svc_daemon.store.deliveries import DeliveryFilter
-from svc_daemon.wire import webhook_calls
+from svc_daemon.wire import webhook_retries
 from svc_daemon.wire import webhooks as wire
 
-STATUSES = (webhook_calls.PENDING, webhook_calls.DELIVERED, webhook_calls.GIVEN_UP)
+STATUSES = (webhook_retries.PENDING, webhook_retries.DELIVERED, webhook_retries.GIVEN_UP)
 
 
 async def list_deliveries(request: Request) -> Response:

@@ -1,0 +1,15 @@
+"""Which results of a webhook call lead to its retry."""
+
+from svc_daemon.wire import webhook_retries
+from svc_daemon.wire.webhook_retries import Standing, judge_call
+
+
+def test_only_success_ends_well_and_only_one_retry_follows() -> None:
+    delivered, pending = Standing(webhook_retries.DELIVERED, 0), Standing(webhook_retries.PENDING, 1)
+    given_up = Standing(webhook_retries.GIVEN_UP, 0)
+    for http_status, tries_left, standing in [
+        *((200, 2, delivered), (204, 1, delivered), (299, 1, delivered)),
+        *((199, 2, pending), (302, 2, pending), (500, 2, pending), (None, 2, pending)),
+        *((500, 1, given_up), (None, 1, given_up), (404, 0, given_up)),
+    ]:
+        assert judge_call(http_status, tries_left) == standing, (http_status, tries_left)
