@@ -69,7 +69,7 @@ from svc_daemon.store.staging import clear_away
 from svc_daemon.uvicorn_server import Server, run_until_stopped
 from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.cascading import CascadingWorker
-from svc_daemon.workers.delivering import DeliveringWorker
+from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker

@@ -15,7 +15,7 @@ from svc_daemon.operations.agents import give_names, list_agents_of
 from svc_daemon.operations.authorization import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.events import record_events, source_event
-from svc_daemon.operations.webhook_sending import record_outcomes
+from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import delete_membership, delete_memberships, schedule_syncs

@@ -26,7 +26,7 @@ from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.readings import SourceReading, list_chunkings
 from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import lease_end_s
-from svc_daemon.operations.webhook_sending import record_outcomes
+from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
 from svc_daemon.store.buckets import touch_buckets, touch_buckets_of

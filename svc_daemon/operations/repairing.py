@@ -22,18 +22,18 @@ from svc_daemon.operations.ingest import FileUpload, add_sources, new_source, qu
 from svc_daemon.operations.installations import refuse_moved
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.sources import requeue
-from svc_daemon.operations.webhook_sending import record_call, record_outcomes
+from svc_daemon.operations.webhook_deliveries import record_call, record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.asides import DataFolders
 from svc_daemon.store.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
 from svc_daemon.store.cascades import find_running_cascade
-from svc_daemon.store.deliveries import resend_delivery
 from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
 from svc_daemon.store.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.staging import HEAD_BYTES
 from svc_daemon.store.teams import create_team, find_team
 from svc_daemon.store.tombstones import create_detachment
+from svc_daemon.store.webhook_deliveries import resend_delivery
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
 

@@ -15,7 +15,7 @@ from svc_daemon.operations.rebuilding import rebuild_after
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store import deliveries, histories, memberships, owners, sources, tasks, teams, tombstones
+from svc_daemon.store import histories, memberships, owners, sources, tasks, teams, tombstones, webhook_deliveries
 from svc_daemon.store.contract import SweptStores
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tasks import find_last_rebuild, is_in_maintenance
@@ -115,12 +115,12 @@ async def recall_far_pauses(context: Context) -> int:
         return (
             tasks.has_attempts_after(connection, latest)
             or memberships.has_syncs_after(connection, latest)
-            or deliveries.has_deliveries_after(connection, latest_call)
+            or webhook_deliveries.has_deliveries_after(connection, latest_call)
         )
 
     def work(connection: Connection) -> int:
         recalled = tasks.recall_attempts(connection, latest) + memberships.recall_syncs(connection, now, latest)
-        return recalled + deliveries.recall_deliveries(connection, now, latest_call)
+        return recalled + webhook_deliveries.recall_deliveries(connection, now, latest_call)
 
     if not context.read(is_needed):
         return 0

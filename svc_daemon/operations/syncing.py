@@ -15,7 +15,7 @@ from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import lease_end_s
-from svc_daemon.operations.webhook_sending import record_outcomes
+from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships

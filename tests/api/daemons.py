@@ -39,7 +39,7 @@ from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.teams import create_team
 from svc_daemon.workers.cascading import CascadingWorker
-from svc_daemon.workers.delivering import DeliveringWorker
+from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
 from svc_daemon.workers.removing import RemovingWorker

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store import buckets, deliveries, idempotency, keys, memberships, sources, tasks, tombstones
+from svc_daemon.store import buckets, idempotency, keys, memberships, sources, tasks, tombstones, webhook_deliveries
 from svc_daemon.store.candidates import list_active_sources
-from svc_daemon.store.deliveries import DeliveryFilter
 from svc_daemon.store.sources import SourceFilter
 from svc_daemon.store.tasks import TaskQueue
+from svc_daemon.store.webhook_deliveries import DeliveryFilter
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.rules.modules import Module, modules
 from tests.store.rows import NOW, OURS, plan
@@ -78,9 +78,9 @@ QUEUE = "tasks_open (type=? AND status=? AND lane=? AND team_id=?)"
 INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: keys.find_key(db, "key_1"), "SEARCH keys USING PRIMARY KEY (id=?)"),
     (lambda db: buckets.take_census(db, "bkt_1"), MEMBERS),
-    (lambda db: deliveries.list_due(db, NOW, [], 16), "SEARCH d USING INDEX deliveries_due"),
-    (lambda db: deliveries.next_delivery_due(db, []), "deliveries_due"),
-    (lambda db: deliveries.list_deliveries(db, OURS, DeliveryFilter()), "deliveries_of_team"),
+    (lambda db: webhook_deliveries.list_due(db, NOW, [], 16), "SEARCH d USING INDEX deliveries_due"),
+    (lambda db: webhook_deliveries.next_delivery_due(db, []), "deliveries_due"),
+    (lambda db: webhook_deliveries.list_deliveries(db, OURS, DeliveryFilter()), "deliveries_of_team"),
     (lambda db: idempotency.find_answer(db, "key_1", "k", "1"), "PRIMARY KEY (key_id=? AND key=?)"),
     (lambda db: idempotency.delete_expired_answers(db, "1"), "idempotency_by_age"),
     (lambda db: memberships.claim_syncs(db, NOW, 10.0, 64), "memberships_due (due_at>? AND due_at<?)"),

@@ -7,9 +7,9 @@ from svc_daemon.api.endpoints import PAGE, Endpoint
 from svc_daemon.api.presenting import answer, caller, context_of, one_of, page_limit
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import MOST_ROWS
-from svc_daemon.operations import webhook_sending as verbs
-from svc_daemon.operations.webhook_sending import Logged, Secrets
-from svc_daemon.store.deliveries import DeliveryFilter
+from svc_daemon.operations import webhook_deliveries as verbs
+from svc_daemon.operations.webhook_deliveries import Logged, Secrets
+from svc_daemon.store.webhook_deliveries import DeliveryFilter
 from svc_daemon.wire import webhook_retries
 from svc_daemon.wire import webhooks as wire
 

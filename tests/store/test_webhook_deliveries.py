@@ -3,8 +3,8 @@
 from typing import Any
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store import deliveries
-from svc_daemon.store.deliveries import DeliveryRow, get_delivery, list_due
+from svc_daemon.store import webhook_deliveries
+from svc_daemon.store.webhook_deliveries import DeliveryRow, get_delivery, list_due
 from svc_daemon.wire.webhook_retries import DELIVERED, GIVEN_UP, PENDING, Standing
 from tests.store.rows import LATER, NOW, OURS, THEIRS
 
@@ -14,7 +14,7 @@ SOON = "2026-01-01T12:00:05.000Z"
 def add_delivery(db: Connection, name: str, **given: Any) -> DeliveryRow:
     fields = {"team_id": OURS, "source_id": f"src_{name}", "event": "source.ready", "url": "https://a.example/hook"}
     delivery = DeliveryRow(id=f"evt_{name}", **{**fields, "body": "{}", "due_at": NOW, "created_at": NOW, **given})
-    deliveries.create_delivery(db, delivery)
+    webhook_deliveries.create_delivery(db, delivery)
     return get_delivery(db, delivery.team_id, delivery.id)
 
 
@@ -28,7 +28,9 @@ def test_only_what_is_due_and_not_busy_is_taken(db: Connection) -> None:
         add_delivery(db, name, due_at=due_at)
     assert [each.id for each in list_due(db, SOON, ["evt_1"], 10)] == ["evt_2"]
     assert [each.id for each in list_due(db, SOON, [], 1)] == ["evt_1"]
-    dues = [deliveries.next_delivery_due(db, busy) for busy in ([], ["evt_1", "evt_2"], ["evt_1", "evt_2", "evt_3"])]
+    dues = [
+        webhook_deliveries.next_delivery_due(db, busy) for busy in ([], ["evt_1", "evt_2"], ["evt_1", "evt_2", "evt_3"])
+    ]
     assert dues == [NOW, LATER, None]
 
 
@@ -41,12 +43,12 @@ def test_one_teams_thousand_calls_do_not_starve_anothers_one(db: Connection) -> 
 
 def test_a_delivery_is_where_its_call_has_put_it_or_was_asked_for_during_it(db: Connection) -> None:
     added = add_delivery(db, "1")
-    deliveries.move_delivery(db, added, Standing(PENDING, 1), SOON)
+    webhook_deliveries.move_delivery(db, added, Standing(PENDING, 1), SOON)
     waiting = get_delivery(db, OURS, "evt_1")
     assert state(db, "1") == (PENDING, 1, SOON)
-    deliveries.move_delivery(db, waiting, Standing(DELIVERED, 0), None)
+    webhook_deliveries.move_delivery(db, waiting, Standing(DELIVERED, 0), None)
     assert state(db, "1") == (DELIVERED, 0, None)
     other = add_delivery(db, "2")
-    deliveries.resend_delivery(db, "evt_2", SOON)
-    deliveries.move_delivery(db, other, Standing(GIVEN_UP, 0), None)
+    webhook_deliveries.resend_delivery(db, "evt_2", SOON)
+    webhook_deliveries.move_delivery(db, other, Standing(GIVEN_UP, 0), None)
     assert state(db, "2") == (PENDING, 1, SOON)

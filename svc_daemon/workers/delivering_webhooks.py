@@ -5,9 +5,9 @@ If the daemon stops during a call, the next start makes it again, with the same 
 
 import asyncio
 
-from svc_daemon.operations.webhook_sending import deliver
+from svc_daemon.operations.webhook_deliveries import deliver
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.deliveries import DeliveryRow, list_due, next_delivery_due
+from svc_daemon.store.webhook_deliveries import DeliveryRow, list_due, next_delivery_due
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
 #: Maximum number of concurrent calls.

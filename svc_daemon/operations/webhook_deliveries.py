@@ -20,8 +20,11 @@ from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.shortages import Short
-from svc_daemon.store import deliveries as store
-from svc_daemon.store.deliveries import (
+from svc_daemon.store import webhook_deliveries as store
+from svc_daemon.store.events import NewEvent
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow, find_source
+from svc_daemon.store.webhook_deliveries import (
     Attempt,
     DeliveryFilter,
     DeliveryRow,
@@ -29,9 +32,6 @@ from svc_daemon.store.deliveries import (
     find_generation,
     rotate_secret,
 )
-from svc_daemon.store.events import NewEvent
-from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.wire import webhook_calls, webhook_retries
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
