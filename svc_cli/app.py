@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-#: Other places of commands that people expect in `svc`.
+#: Commands that people may look for in `svc`, and what they are called.
 ELSEWHERE = {
     "export": "svc bucket export",
     **{name: f"svc-daemon {name}" for name in ("backup", "restore", "verify", "migrate", "team", "model")},

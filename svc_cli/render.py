@@ -13,8 +13,8 @@ from svc_daemon.wire.file_names import JOINERS
 GAP = "  "
 #: Minimum width of a column of ids.
 LEAST_ID_COLUMNS = 16
-#: Minimum widths of columns without ids: of each but the last column, and of the last. The second pair is used if a
-#: table with the first pair is still too wide.
+#: Minimum widths of columns without ids. In each pair, the second number is for the last column of a table. The second
+#: pair is used if the table is too wide with the first.
 LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}

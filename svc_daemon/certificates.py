@@ -36,7 +36,7 @@ def load_certificate(files: TlsFiles) -> ServerCertificate:
     # A renegotiation costs the daemon far more processor time than the client.
     context.options |= ssl.OP_NO_RENEGOTIATION
     try:
-        # Otherwise OpenSSL would ask for a password on the terminal.
+        # Without a password, OpenSSL would ask for one on the terminal.
         context.load_cert_chain(files.certificate, files.key, password="")
     except (ssl.SSLError, ValueError) as error:
         reason = (getattr(error, "reason", None) or "").replace("_", " ").lower() or "it may need a passphrase"

@@ -57,8 +57,7 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
     """Open the state in the data directory. Raises StorageError, also if files exist without a state."""
     refuse_lost_state(files)
     if has_state(files):
-        # Raise an error for the state of a newer release before it is opened for writing, which would empty its
-        # write-ahead log.
+        # This refuses the state of a newer release. Opening it for writing would empty its write-ahead log.
         list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
@@ -78,7 +77,7 @@ class Engines:
     open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
     #: Returns the installation's secret.
     prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
-    #: Returns the context, in a cluster with the locks, rate limits and clock that all nodes share.
+    #: Returns the context. In a cluster, it has the locks, rate limits and clock that all nodes share.
     join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
 
 

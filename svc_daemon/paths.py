@@ -41,7 +41,7 @@ class DataFiles:
 
     @property
     def daemon(self) -> Path:
-        """Describes the running daemon in JSON, such as its process id and base URL."""
+        """A JSON file with facts about the running daemon, such as its process id and base URL."""
         return self.root / "daemon.json"
 
     @property

@@ -57,7 +57,7 @@ class AgentCalls(Calls):
         ).body
 
     def update_agent(self, agent_id: str, **changes: "Unpack[AgentUpdateDict]") -> "AgentAnswerDict":
-        """Change the given fields of an agent, also of its `policy`; the others keep their values."""
+        """Change the given fields of an agent or of its `policy`. Other fields keep their values."""
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=changes)
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> "AgentDeletedDict":

@@ -1,7 +1,7 @@
 """Calls a webhook receiver on this machine for each source that becomes ready or fails.
 
-The calls and their retries are like the service's, but uploaded sources cause calls too. Calls are made one by one.
-Planned ones are kept while the service is away, and lost at the end of the process.
+Calls are made and retried as by the service, but for uploaded sources too, and one at a time. Planned calls are kept
+while the service is unreachable. They are lost when the process ends.
 """
 
 import time

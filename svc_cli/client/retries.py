@@ -57,7 +57,7 @@ def may_pass(error: Exception) -> bool:
 
 
 def foreign_response(where: str, status: int) -> SvcError:
-    """Return the error for a response that does not come from the service; that of a proxy can be retried."""
+    """Return the error for a response that does not come from the service. After a proxy's error, retries can help."""
     message = f"{where} answered {status} with a response that does not come from svc."
     return NetworkFailed(message) if status in PROXY_STATUSES else BadAnswer(message)
 

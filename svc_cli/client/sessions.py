@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SessionCalls(Calls):
-    """The client's methods to send files and bytes, and for upload sessions."""
+    """The client's methods for upload sessions and for sending files."""
 
     def __init__(self, transport: Transport, storage: Storage) -> None:
         super().__init__(transport)

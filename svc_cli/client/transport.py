@@ -157,7 +157,8 @@ class Transport:
         while True:
             attempt += 1
             outcome = try_once(request)
-            # The service counts neither refused nor repeated requests. One whose connection broke may be counted.
+            # The service's rate limit counts neither refused nor repeated requests. It may have counted a request whose
+            # connection broke.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()

@@ -95,8 +95,8 @@ class AgentOptions:
     def sent(self, client: "Client") -> Json:
         """Build the request body, with source names resolved to ids.
 
-        Raises UsageError for an invalid option, ApiError or SourceAmbiguous for a name that fits none or several
-        sources.
+        Raises UsageError for an invalid option, ApiError for an unknown source, and SourceAmbiguous for a name that
+        several sources have.
         """
         try:
             filters = None if self.filters is None else json.loads(self.filters)

@@ -38,7 +38,7 @@ app = new_app()
 
 @dataclass(slots=True)
 class _Waited:
-    """What to wait for, with the last response for each."""
+    """The sources and batches to wait for, with their last known states."""
 
     watch: Watch
     #: The last response by batch id.

@@ -183,7 +183,7 @@ def remove(
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
     if mapping is None:
-        # The mapping is in svc.toml, from which the user must remove it, or `_known` raises PathMissing.
+        # If the name is unknown, this raises PathMissing. Otherwise the mapping is in svc.toml.
         _known(call, name)
         raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
     if not dry_run:

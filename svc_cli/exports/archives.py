@@ -125,9 +125,9 @@ def _checksum(manifest: bytes) -> bytes:
 
 
 def _end_bytes(size_bytes: int) -> int:
-    """Return the number of zeros at the end of a tar archive.
+    """Return the number of zero bytes at the end of a tar archive.
 
-    There are two blocks of them, and more up to a multiple of the record size.
+    They fill two blocks, and then the rest of the last record.
     """
     least_bytes = size_bytes + 2 * tarfile.BLOCKSIZE
     return least_bytes - size_bytes + -least_bytes % tarfile.RECORDSIZE

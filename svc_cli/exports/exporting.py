@@ -80,7 +80,7 @@ class MemberSpool:
 
 
 class ExportReading:
-    """Reads the sources of a bucket, and stores their texts and vectors."""
+    """Reads the sources of a bucket, and adds their texts and vectors to the export."""
 
     def __init__(self, client: Client, spool: MemberSpool, *, with_vectors: bool) -> None:
         self._client = client

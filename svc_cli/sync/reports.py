@@ -54,7 +54,10 @@ class Report:
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Record the outcome of a file in a killed run's batch. A failed file is sent again: only count its bytes."""
+        """Record the outcome of a file that a killed run was sending.
+
+        A file that failed is sent again, so only its bytes are counted.
+        """
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:

@@ -3,7 +3,7 @@
 If a disk is not mounted, or a folder was moved away, all files seem to be deleted. A removal can't be undone, so in
 case of doubt the sources stay:
 - all of them, if a folder could not be read, a file did not reach the service, or new content was not indexed
-- those that a file in the folder may replace, if that file can't be read or has failed before
+- some of them, if a file that may be the deleted one can't be read or is not searchable yet
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -113,7 +113,7 @@ class Leaving(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What decides which sources a run can remove."""
+    """The facts that decide which sources a run can remove."""
 
     #: The results of all files, except those that are unchanged and ready.
     items: Sequence[ReportItem]

@@ -42,11 +42,11 @@ class Pattern(NamedTuple):
 
     text: str
     regex: re.Pattern[str]
-    #: Whether it begins with `!`, which makes it an exception.
+    #: Whether the line begins with `!`, so that the pattern is an exception.
     keeps: bool
-    #: Whether it ends in `/`, and so matches folders only.
+    #: Whether the pattern ends in `/`, and so matches folders only.
     only_folders: bool
-    #: Whether it is matched against the path; otherwise against the name.
+    #: Whether the pattern is matched against the whole path, and not only the name.
     is_path: bool
 
     def matches(self, path: str, *, is_folder: bool) -> bool:

@@ -177,7 +177,7 @@ class TransferQueue:
         self._on_wait()
 
     def _collect(self) -> SvcError | None:
-        """Pass the next finished group to `on_end`, if one ends soon. Returns its error if it affects every file."""
+        """Wait briefly for a group to finish, and pass it to `on_end`. Returns an error that affects every file."""
         future = take(self._done)
         if future is None:
             return None

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 URGENT, PATIENT = 1, 2
 #: Kinds of responses.
 DONE, FAILED = 3, 4
-#: The number in frames about the process itself.
+#: Frames with this number are about the process, not about a text.
 PROCESS = 0
 
 _HEAD = struct.Struct("<QBI")

@@ -13,9 +13,9 @@ from svc_daemon.store.sources import SourceRow, list_titles
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """What the index has of a document after `put`.
+    """A document's title and buckets in the index, after `put`.
 
-    The index keeps its own version (generation) unless the new one is later.
+    If the index already had the same generation or a later one, it keeps that one.
     """
 
     title: str

@@ -207,7 +207,8 @@ def _complete(
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
     events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    if not synced or any(source.replaces for source in synced):  # before the events of replaced sources
+    # Record these events before those of replaced sources. If there are none, `_make_ready` records them.
+    if not synced or any(source.replaces for source in synced):
         record_events(connection, context.ids, team_id, events)
         events = []
     activate_memberships(connection, [source.id for source in synced])
@@ -302,7 +303,7 @@ def put_back(connection: Connection, context: Context, task: TaskRow, lane: str 
 
 
 async def release_expired(context: Context, now_s: float) -> int:
-    """Queue tasks again whose lease ended by `now_s` (infinity means all). Returns how many."""
+    """Requeue the tasks whose lease ended by `now_s` (infinity means all). Returns how many."""
 
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)

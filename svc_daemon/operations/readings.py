@@ -109,7 +109,8 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
 async def _find_cause(context: Context, reading: SourceReading, missing: FileNotFoundError) -> Exception:
     """Return an error for lost bytes, or `missing` if another file is missing.
 
-    Lost bytes make the source fail for good. A broken installation, which lacks another file, must not do that.
+    If the source's bytes are lost, the source fails for good. If another file is missing, the installation is broken,
+    and the source must not fail.
     """
     if await context.blobs.blob(reading.source.blob_name).find() is not None:
         return missing

@@ -128,7 +128,7 @@ def _remove(folders: DataFolders, path: Path) -> str:
 
 def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
-        # Use the later date: if the clock is behind, its date would get the file deleted too early.
+        # Use the later of two dates: if the clock is slow, its date would cause the file to be deleted too early.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"

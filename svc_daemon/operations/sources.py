@@ -166,7 +166,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
             attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
             record_events(connection, context.ids, key.team_id, [attached])
         if is_new and source.status == readiness.INDEXING:
-            # The source may have left this bucket before, so the index may lack it.
+            # The source may have left this bucket while it was indexed. Then the index must be updated.
             create_detachment(connection, key.team_id, source.id)
         return get_source(connection, key.team_id, source_id)
 

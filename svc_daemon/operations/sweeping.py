@@ -229,7 +229,8 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
         return 0
     if generation in source.generations:
         return 0
-    # The new generation must exceed the index's, which is higher if an older state was restored.
+    # The new generation must exceed that of the index. If an older state was restored, the index may have a higher one
+    # than the source.
     requeue(connection, context, replace(source, generation=max(source.generation, generation or 0)))
     return 1
 

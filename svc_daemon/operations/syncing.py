@@ -129,12 +129,12 @@ async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
 
 
 async def reindex_missing(context: Context, sync: Sync) -> None:
-    """Queue a source for indexing whose document is missing from the index."""
+    """Queue the source for indexing, because its document is missing from the index."""
 
     def work(connection: Connection) -> None:
         source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
         if source is None or source.in_maintenance:
-            # A rebuild has begun; it indexes every document, and the sync runs afterwards.
+            # The source was deleted, or is part of a rebuild. The rebuild will index it, and the sync runs afterwards.
             return
         if source.rechunk:
             # Wait with the sync until the index has the source's new chunks.
@@ -147,7 +147,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
-    """Queue syncs again whose lease ended by `now_s` (infinity means all). Returns how many."""
+    """Requeue the syncs whose lease ended by `now_s` (infinity means all). Returns how many."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> int:

@@ -145,7 +145,7 @@ async def remove_rows(context: Context, task: TaskRow) -> None:
     Stops if the team is in use again, or if some bytes could not be removed; the worker then repeats all steps.
     """
     await clean_tombstones(context)
-    # Delete the bytes of ended sessions before the sessions' rows, because only these refer to the bytes.
+    # Delete the bytes of ended sessions before their rows: without the rows, the bytes could not be found.
     parts = await asyncio.to_thread(context.parts.list_ids)
     if context.read(partial(store.is_busy, team_id=task.team_id)):
         return

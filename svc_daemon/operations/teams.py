@@ -20,7 +20,7 @@ from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: An operation of the operator, in one transaction of the running daemon or of an offline command.
+#: What an operator's command does. It runs in one transaction, in the daemon or, if none is running, in the command.
 Verb = Callable[[Connection, Ids], BaseModel]
 
 

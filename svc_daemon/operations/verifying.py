@@ -265,7 +265,7 @@ def _stray(
 
 
 def _check_document(source: SourceRow, found: InspectedDocument | None) -> Iterator[Problem]:
-    """Check that the index has an active source, with a valid generation and all active buckets."""
+    """Check that an active source is in the index, with a valid generation and all of its active buckets."""
     if found is None or found.generation not in source.generations:
         has = "is not in the index" if found is None else f"is in the index as generation {found.generation}"
         message = f"source {source.id} is active in generation {source.generation}, and {has}"

@@ -67,6 +67,6 @@ class Tallies:
             self.totals[period] = answers + self.unrecorded.get(period, 0)
 
     def give_back(self, unrecorded: dict[Period, int]) -> None:
-        """Add counts back that the caller could not record."""
+        """Add back the counts that the caller could not record."""
         for period, answers in unrecorded.items():
             self.unrecorded[period] = self.unrecorded.get(period, 0) + answers

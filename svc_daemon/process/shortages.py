@@ -89,7 +89,8 @@ class Shortages:
     ) -> bool:
         """Return whether a shortage made the work fail, and record it.
 
-        If the error names no resource, a check must find one of `lacks`. `about` is an id of the work.
+        If the error doesn't show which resource is short, a check must find one of `lacks` short. `about` identifies
+        the work.
         """
         if isinstance(error, Short):
             return True

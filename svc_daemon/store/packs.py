@@ -27,7 +27,7 @@ WRITE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PackMember:
-    """The columns of an upload session that receiving a pack needs."""
+    """The columns of an upload session that are needed to receive a pack."""
 
     id: str
     #: Status of the session (see `store.uploads`).

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Parts:
-    """The folder of parts."""
+    """The folder with the bytes of open upload sessions."""
 
     def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
         """`blobs` receives finished parts, and its threads run the blocking work."""

@@ -87,7 +87,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Return the numbers of the extractions from the current bytes. Splitting the document again adds one."""
+        """Return the generations of the current bytes. There is a new one whenever the text is split again."""
         return generations_of(self.valid_from, self.generation)
 
     @property

@@ -231,7 +231,8 @@ def retry_task(
 ) -> None:
     """Queue a task for another attempt, unless the worker has lost its claim.
 
-    A `suspect` task stays in its lane; others move to `single`. With `is_endless`, attempts never reach `max_attempts`.
+    A task in the lane `suspect` stays there; others move to the lane `single`. With `is_endless`, the task never runs
+    out of attempts.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(

@@ -25,7 +25,7 @@ UPLOADS = "/v1/knowledge/files/upload-session"
 FINALIZED, CANCELED = "finalized", "canceled"
 #: Codes which mean that an earlier call's source was deleted since.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
-#: Maximum number of epochs. A file deleted and uploaded more often in a week is probably in a loop.
+#: Maximum number of idempotency keys tried for a file. If all belong to deleted sources, something is probably looping.
 MOST_EPOCHS = 100
 
 Buckets = Annotated[list[str], Field(default_factory=list)]
@@ -189,7 +189,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
 
 
 def gone() -> CallFailed:
-    """Create the error for a deleted source that can't be created again, after all keys were used."""
+    """Create the error for an upload whose idempotency keys all belong to deleted sources."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="The source stored under this idempotency key has been deleted; use another key.",

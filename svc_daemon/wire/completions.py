@@ -67,7 +67,7 @@ class CompletionCreate(ScopedBody):
 
 
 class CompletionUsage(WireModel):
-    """Number of tokens; without a language model, of words."""
+    """Number of tokens, or of words if there is no language model."""
 
     prompt_tokens: int
     completion_tokens: int

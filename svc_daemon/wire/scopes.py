@@ -68,9 +68,9 @@ class ScopedBody(RequestBody):
 
     #: The kinds of scope that this body supports, each with the field that sets it.
     scopes: ClassVar[Mapping[str, str]] = {}
-    #: Names that mean a scope in this body, besides those in `FOREIGN`, each with the kind of scope. They are refused.
+    #: More names that are refused in this body, each with its kind of scope (see `FOREIGN`).
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
-    #: Names accepted for a scope in this body, besides those in `PLAIN`, each with the kind of scope.
+    #: More synonyms that are accepted in this body, each with its kind of scope (see `PLAIN`).
     plain_scopes: ClassVar[Mapping[str, str]] = {}
     #: Names that look like a scope, but mean something else in this body.
     unscoped: ClassVar[Collection[str]] = ()

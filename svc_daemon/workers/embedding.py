@@ -62,7 +62,7 @@ class EmbeddingWorker(Worker):
         #: Ids of chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: By team: embedded passages whose imported vectors (offers) are kept until the passages' sources are active.
+        #: By team, embedded passages of sources that aren't active yet. Their imported vectors are kept until then.
         self._early: dict[str, list[PassageText]] = {}
         #: Numbers of the shares into which each team's chunks are divided among the nodes, the next one to embed first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))

@@ -6,7 +6,7 @@ from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 
 class CompletionUsageDict(TypedDict):
-    """Number of tokens; without a language model, of words."""
+    """Number of tokens, or of words if there is no language model."""
 
     prompt_tokens: int
     completion_tokens: int

@@ -16,7 +16,7 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of
 
 USER, ASSISTANT = "user", "assistant"
 
-#: Words are added from at most this many earlier questions.
+#: A follow-up question gets words from at most this many earlier questions.
 MOST_EARLIER = 4
 #: How many characters of an earlier question are read; the start of a pasted document is enough.
 EARLIER_CHARACTERS = 10_000

@@ -19,7 +19,7 @@ NOTHING_FOUND = "I found nothing about this in the sources."
 MOST_SENTENCES = 3
 #: Each sentence after the best one needs at least this fraction of the best score.
 WORTHY = 0.85
-#: Replaces `WORTHY` for a sentence with a word of the question that no sentence chosen before has.
+#: Used instead of `WORTHY` for a sentence with a word of the question that the chosen sentences lack.
 WORTHY_OF_MORE = 0.5
 #: The weight of words in the title and headings, compared to words in the sentence itself.
 CONTEXT_SHARE = 0.5

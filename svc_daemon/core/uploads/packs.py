@@ -2,7 +2,7 @@
 
 Each file's bytes are appended to its upload session, as if sent to the session's own URL:
 
-- The offset of a pack is the end of what is stored without a gap. After a crash, the sessions' sizes give it.
+- A pack's offset is the number of its bytes stored without a gap. It is computed from the sizes of the sessions.
 - Bytes of a file that are stored, or whose session has ended, are skipped.
 - A pack is open as long as one of its sessions is open.
 """

@@ -87,7 +87,7 @@ class _Ended(Exception):
 
 
 class _Lost(Exception):
-    """The connection was lost before COMMIT, perhaps even before this group."""
+    """The connection was lost before COMMIT, perhaps before the transaction began."""
 
 
 class PostgresDatabase:

@@ -88,7 +88,7 @@ def nearest(
         for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
-        # The smallest number of differences that at least `count` chunks don't exceed.
+        # The highest number of differences among the `count` nearest chunks. Other chunks may have the same number.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
         chosen = np.flatnonzero(differences <= enough)
     else:

@@ -30,7 +30,7 @@ ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedDocument:
-    """A document in the form in which the tables of an index store it."""
+    """A document, converted to the values that an index stores."""
 
     source_id: str
     generation: int

@@ -47,7 +47,7 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
 
 
 def find_vectors(server: MilvusServer, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
-    """Read the vectors of this model for the source's shown edition, by chunk id."""
+    """Read this model's vectors of the source, by chunk id, from the edition that searches see."""
     shown = editions.find_shown(server, team_id, [source_id]).get(source_id)
     if shown is None:
         return {}

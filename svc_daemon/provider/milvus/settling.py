@@ -23,7 +23,7 @@ Ask = Callable[[Sequence[str]], Sequence[tuple[float, Row]]]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The rows found, best first, all of editions that searches see."""
+    """The rows found, best first, without those of hidden editions."""
 
     rows: list[tuple[float, Row]]
     #: The edition that searches see, by source id.
