@@ -54,7 +54,7 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 
 def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
-    """Open the state in the data directory. Raises StorageError, also if files exist without a state."""
+    """Open the state in the data directory. Raises StorageError if it is unusable, or missing although files exist."""
     refuse_lost_state(files)
     if has_state(files):
         # This refuses the state of a newer release. Opening it for writing would empty its write-ahead log.

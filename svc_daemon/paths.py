@@ -108,7 +108,7 @@ class DataFiles:
 
     @property
     def index(self) -> Path:
-        """One search index per team, which can be rebuilt."""
+        """The search indexes, one per team. They can be rebuilt."""
         return self.root / "index"
 
     @property

@@ -105,7 +105,7 @@ def upgrade_cluster(
 ) -> UpgradeReport:
     """Upgrade the cluster's database, or only report what an upgrade would do.
 
-    Raises NotFound if the database has no installation, and StorageError, also if connected nodes prevent it.
+    Raises NotFound if the database has no installation, and StorageError if the upgrade fails or nodes prevent it.
     """
     pending, nodes = plan_shared_upgrade(cluster, environ)
     if not dry_run:

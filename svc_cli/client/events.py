@@ -65,7 +65,7 @@ class EventFollower:
         self.last_id: str | None = None if after == LATEST else after
         #: Id of the last event received, after which a new stream continues.
         self._received_id = self.last_id
-        #: What the thread received: each event with its id, None with the id of a comment, or the error that ended it.
+        #: What the thread received: pairs of the last id and an event (None for a comment), or the error that ended it.
         self._came: SimpleQueue[tuple[str | None, Json | None] | SvcError] = SimpleQueue()
         self._stack = ExitStack()
         self._stream: StreamedEvents | None = None

@@ -31,7 +31,7 @@ FORWARDED = (READY, FAILED)
 ANSWER_S, RETRY_S = 15.0, 5.0
 #: Maximum length of a shown error.
 MOST_ERROR_CHARACTERS = 200
-#: Number of calls that are remembered, so that a later event of the same type and source causes no other call.
+#: Maximum number of remembered events. Another event of the same type and source causes no second call.
 MOST_KNOWN = 10_000
 
 

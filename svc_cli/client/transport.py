@@ -46,7 +46,7 @@ _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
 class Request(NamedTuple):
-    """A request, which may be sent again."""
+    """A request. It is sent again by each retry."""
 
     method: str
     path: str
@@ -204,7 +204,7 @@ class Transport:
         return stack.enter_context(sent)
 
     def _url(self, request: Request) -> str:
-        # Commas join ids. With them as safe characters, `quote` need not look at each character of a long list.
+        # Commas join ids. If commas are safe, `quote` returns a long list without looking at each character.
         query = f"?{urlencode(request.params, safe=',', quote_via=quote)}" if request.params else ""
         return f"{self.base_url}{request.path}{query}"
 

@@ -300,10 +300,10 @@ def _look_through_batches(client: SourceReader, watch: Watch) -> None:
 
 
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
-    """Read the bucket's list from the oldest unsettled source on, up to a page with a source that is still unsettled.
+    """Read the bucket's list from the oldest unsettled source on, until a page has a source that is still unsettled.
 
-    Documents are indexed in the order of the list, so each call reads about one page. Sources that are not on their
-    page are requested one by one.
+    Documents are indexed in the order of the list, so this usually reads a single page. Sources that are missing from
+    the list are requested one by one.
     """
     wanted = set(open_ids)
     # The list leaves out the id in `after`, so give a prefix of the oldest id, which sorts before it.

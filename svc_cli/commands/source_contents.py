@@ -10,7 +10,7 @@ from svc_daemon.wire import JsonMapping
 
 
 def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes]) -> None:
-    """Write the bytes to standard output. Raises UsageError if they are not text for a terminal."""
+    """Write the bytes to standard output. Raises UsageError if that is a terminal, and the bytes are not text."""
     if not is_terminal(console.out):
         for block in checked(source, blocks):
             console.write_bytes(block)

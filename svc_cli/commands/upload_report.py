@@ -43,7 +43,7 @@ class Summary:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of items by outcome, and of ready and pending ones."""
+        """Return the number of items for each outcome, and the numbers of ready and of pending items."""
         counted = Counter(item.action for item in self.items)
         return {action: counted[action] for action in ACTIONS} | {
             "ready": sum(item.ready for item in self.items),

@@ -30,8 +30,8 @@ from svc_cli.progress import Progress
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.buckets import Chunking
 
-#: Minimum and maximum seconds between two checks for missing vectors; in between, a tenth of the time waited so far.
-#: Each check makes the service count all vectors of the bucket.
+#: Minimum and maximum seconds between two checks for missing vectors. Within these limits, the pause is a tenth of the
+#: time waited so far, because each check makes the service count all vectors of the bucket.
 LOOK_S, LONGEST_LOOK_S = 0.2, 5.0
 #: Seconds without a new vector after which an export stops waiting.
 STALLED_S = 30.0

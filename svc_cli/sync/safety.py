@@ -149,7 +149,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Return why this file forbids any removal; None if it doesn't."""
+    """Return why this file prevents every removal; None if it doesn't."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None
@@ -168,7 +168,7 @@ class Replacements:
         troubled = [item for item in items if item.error or item.is_pending]
         self._by_title = {item.path: item.path for item in troubled}
         self._by_hash = {item.sha256: item.path for item in troubled if item.sha256}
-        #: The paths of unreadable files by size, 0 if unknown.
+        #: Maps the size of each unreadable file to its path. An unknown size is 0.
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
     def find(self, leaving: Leaving) -> tuple[Cause, str] | None:

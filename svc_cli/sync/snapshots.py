@@ -93,7 +93,7 @@ class _Folder(NamedTuple):
     prefix: str
     #: The ignore rules of its parent folders.
     above: IgnoreRules
-    #: For each link followed on the way here, the real paths of its folder and its target.
+    #: For each link on the way to this folder, the real paths of the link's own folder and of its target.
     linked: tuple[str, ...] = ()
 
 

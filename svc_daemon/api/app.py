@@ -132,7 +132,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     app.router.redirect_slashes = False
     # Build the OpenAPI document on the first request for it, since this takes 0.2 s.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
-    #: Whether the fault lab is on.
+    #: Whether the fault lab is on, which makes errors on purpose.
     app.state.faults = lab is not None
     #: Set when shutdown begins, so that waiting MCP tools return early.
     app.state.stopping = asyncio.Event()

@@ -44,7 +44,7 @@ Row = TypeVar("Row", bound=Identified)
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """What a route that creates something needs."""
+    """The API key, idempotency key and route of a create request."""
 
     #: The caller's API key.
     key: KeyRow
@@ -53,7 +53,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Return what a repeated request has in common: key, route and, if given, the body's fingerprint."""
+        """Return the request in a form that can be repeated. With a `fingerprint`, repeats must have the same body."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 

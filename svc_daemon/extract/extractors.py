@@ -90,7 +90,7 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server refused the documents. This counts as no attempt.
+            # The server refused the documents. This doesn't count as an attempt.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 
@@ -158,7 +158,7 @@ class _Server:
         return Job(readable, outcome, self._limits, partial(self.kill, job))
 
     def kill(self, job: int) -> None:
-        """Ask the server to kill a job's child, if it runs."""
+        """Ask the server to kill a job's child, if it is running."""
         if job in self._outcomes:
             with suppress(OSError):
                 send_request(self._control, {"kill": job})
@@ -236,5 +236,5 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
 
 
 def _error_log(scratch: Path) -> Path:
-    """The fork server's error output. That of its children is discarded."""
+    """Return the file for the fork server's error output. The output of its children is discarded."""
     return scratch / "server.log"

@@ -17,7 +17,7 @@ _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The child did not read this document, for a reason outside the document. Read it alone."""
+    """The child did not read this document, for a reason unrelated to it. Read the document alone."""
 
 
 class NeedsOwnChild(NotRead):

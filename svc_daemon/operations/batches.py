@@ -63,8 +63,8 @@ class FinalizeReport:
 async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
     """Create the batch with a session per accepted file. Raises ServiceError if that is refused.
 
-    A repeated request returns the first one's batch. For the rate limits, a batch is one create with the size of all
-    its files.
+    A repeated request returns the first one's batch. The rate limits count a batch as one create request with the
+    total size of its files.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:

@@ -252,7 +252,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
     def work(connection: Connection) -> None:
         for document in documents:
             if (source := _held_source(connection, document.claim)) is not None:
-                # The next claim raises the generation above that of the index, so that the index then stores the text.
+                # Take over the index's generation. The next claim increments it, and then the index stores the text.
                 kept = max(document.entry.kept_generation or 0, source.generation)
                 update_state(connection, replace(source, generation=kept))
                 put_back(connection, context, document.claim.task)

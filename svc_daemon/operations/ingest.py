@@ -214,9 +214,9 @@ def new_source(
     bucket_ids: Collection[str] = (),
     batch_id: str | None = None,
 ) -> SourceRow:
-    """Build the row of a new source. `new_ids` are its id and that of its task, if they are made already.
+    """Build the row of a new source. `new_ids` are its id and its task's id, if they exist already.
 
-    Buckets may also be added when it is committed.
+    More buckets may be added when the source is committed.
     """
     now = context.clock.timestamp()
     source_id, task_id = new_ids or (context.ids.make(ids.SOURCE), context.ids.make(ids.TASK))

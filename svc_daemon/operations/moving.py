@@ -103,7 +103,7 @@ class BytesDamaged(MoveRefused):
 class Place:
     """One side of a move: an installation that no service is using."""
 
-    #: What messages call this side.
+    #: The name of this side in messages.
     name: str
     state: Database
     stores: ByteStores

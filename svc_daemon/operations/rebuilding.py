@@ -150,7 +150,7 @@ async def claim_rebuild(context: Context) -> TaskRow | None:
 
 
 async def note_cleared(context: Context, task: TaskRow) -> None:
-    """Record that the old index was removed, and queue indexing tasks again that may have written to it."""
+    """Record that the old index was removed, and requeue the indexing tasks that may have written to it."""
 
     def work(connection: Connection) -> None:
         if not tasks.is_held(connection, task):

@@ -76,7 +76,7 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
 
 #: Maximum number of index queries per search.
 MAX_ROUNDS = 5
-#: If too few hits are valid, the next query asks for this many times as many.
+#: If too few hits are valid, the limit of the next query is multiplied by this.
 GROWTH = 8
 
 

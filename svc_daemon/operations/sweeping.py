@@ -107,7 +107,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """Make retries due now whose time is too far ahead because the clock was set back. Returns how many."""
+    """Make retries due now if their time is too far ahead, because the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 

@@ -41,7 +41,7 @@ from svc_daemon.wire.tasks import TEAM_REMOVAL
 
 #: Removals are retried without limit, but clients see no higher attempt number than this.
 ATTEMPTS = 3
-#: The task's only stage, as its progress shows it.
+#: The name of the task's only stage, shown in its progress.
 STAGE = "delete"
 #: Maximum number of sources, and of rows, deleted in one transaction.
 SOURCES_PER_STEP, ROWS_PER_STEP = 200, 1000

@@ -1,7 +1,7 @@
 """Verifies an installation: checks its invariants without changing anything.
 
-What the next start or the workers will do anyway is no problem, such as an open task or a due sync. Bytes without an
-owner are reported.
+Work that the next start or the workers will do anyway, such as an open task or a due sync, is not a problem. Bytes
+without an owner are reported.
 
 A running cluster changes during the check, which may look like damage. The caller therefore checks twice, and
 `confirmed` keeps the problems found both times.

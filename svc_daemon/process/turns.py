@@ -13,7 +13,7 @@ class Turns:
     """Tracks how many child processes each lane is running, and when each lane and team last started one."""
 
     def __init__(self, children: int) -> None:
-        """`children` is the maximum of child processes per lane; the lanes `single` and `suspect` share it."""
+        """`children` is the maximum number of child processes per lane; the lanes `single` and `suspect` share it."""
         self._children = children
         self._at_work: Counter[str] = Counter()
         self._served: dict[str, int] = {}

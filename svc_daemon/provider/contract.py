@@ -46,7 +46,7 @@ class IndexDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentState:
-    """What the index contains of a source's document."""
+    """The state of a source's document in the index."""
 
     #: Always `STATE_ACTIVE`: every document in the index can be found.
     state: str

@@ -95,7 +95,7 @@ class ClusterSettings:
 
     #: `postgresql://…`, perhaps with a password.
     state_url: str = field(repr=False)
-    #: `s3://bucket/prefix`. The usual AWS variables have credentials and endpoint.
+    #: `s3://bucket/prefix`. Credentials and endpoint are in the usual AWS variables.
     blobs_url: str
     #: The `http(s)://…` address of a Milvus server.
     index_url: str
@@ -104,7 +104,7 @@ class ClusterSettings:
 
     @property
     def name(self) -> str:
-        """The cluster in messages: host and name of its database, without user and password."""
+        """The name of the cluster in messages: host and name of its database, without user and password."""
         parts = urlsplit(self.state_url)
         host = (parse_qs(parts.query).get("host") or [parts.netloc.rpartition("@")[2]])[0]
         return f"the cluster at {host or 'localhost'}{parts.path}"

@@ -102,7 +102,7 @@ def end_batch(connection: Connection, batch_id: str, ended_at: str | None) -> No
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
     """List the batch's files in the client's order, each with the current state of its source.
 
-    These are two statements: in a join, SQLite would compute the view `source_views` for all sources.
+    Runs two statements, because in a join, SQLite would compute the view `source_views` for all sources.
     """
     sources = connection.execute(
         "SELECT id, task_id, status AS source_status, error AS source_error, warnings, places FROM source_views"

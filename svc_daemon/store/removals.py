@@ -79,7 +79,7 @@ class Removals:
                 raise BackupRunning(self.folder.parent)
             time.sleep(PAUSE_S)
         try:
-            # Files that a killed backup left. This backup doesn't need them.
+            # Delete files that a killed backup left, because this backup doesn't need them.
             self._clear()
             yield
             self._clear()

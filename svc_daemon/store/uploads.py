@@ -151,7 +151,7 @@ def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> No
 
 
 def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
-    """Extend an open or expired session and change its token. Others aren't changed."""
+    """Extend the session and change its token, if it is open or expired."""
     connection.execute(
         "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
         " WHERE id = :id AND status IN ('open', 'expired')",

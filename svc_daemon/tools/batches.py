@@ -149,7 +149,7 @@ async def _send(
     All files are sent in one request, unless only some are missing or that request fails.
     """
     if "pack" in batch and len(targets) == len(batch["items"]):
-        # If this is refused, send each file alone, so that each gets its own error.
+        # If the pack is refused, send each file alone, so that each gets its own error.
         with suppress(CallFailed):
             joined = b"".join(bytes_of[target["client_file_id"]] for target in targets)
             await service.send_bytes(batch["pack"]["upload_url"], joined)
@@ -191,7 +191,7 @@ async def _renewed(
     return outcome.model_copy(update={"source_id": source.source_id, "replayed": source.replayed, "error": None})
 
 
-#: The result for a file whose bytes are incomplete; another call sends them.
+#: The result for a file whose bytes are incomplete. If the tool is called again, it sends them.
 _PENDING: Json = {
     "error": ErrorBody(
         code=ErrorCode.BLOB_NOT_UPLOADED,

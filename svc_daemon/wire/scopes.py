@@ -36,7 +36,7 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("metadatafilter", "tagfilter", "where"),
     AGENT: ("agentid",),
 }  # fmt: skip
-#: Fields with the caller's own data, where no scopes are sought.
+#: Fields with the caller's own data, which is not searched for scopes.
 _FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
 #: OpenAI tools that don't search this service's documents. They are ignored.
 _OTHER_TOOLS = re.compile(r"function|custom|web_search|code_interpreter|computer|image_generation|mcp|(local_)?shell")

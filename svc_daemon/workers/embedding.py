@@ -53,7 +53,7 @@ class EmbeddingWorker(Worker):
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: Identifies the configuration of the open model. If no model is open: `self`, which equals no configuration.
+        #: Identifies the configuration of the open model. Without one, it is `self`, which differs from all of them.
         self._opened: object = self
         #: Teams whose index may have chunks without a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -64,7 +64,7 @@ class EmbeddingWorker(Worker):
         self._batch = BATCH
         #: By team, embedded passages of sources that aren't active yet. Their imported vectors are kept until then.
         self._early: dict[str, list[PassageText]] = {}
-        #: Numbers of the shares into which each team's chunks are divided among the nodes, the next one to embed first.
+        #: Each team's chunks are divided into numbered shares, which several nodes can embed. The next one is first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The failure that was logged last; it isn't logged twice in a row.
         self._logged: str | None = None

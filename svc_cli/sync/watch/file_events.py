@@ -20,7 +20,7 @@ class Kind(StrEnum):
     CLOSED = "closed"
     #: Deleted or moved away.
     GONE = "gone"
-    #: An existing file was moved here. It settles as late as a deleted path, so that one sync sees its old path, too.
+    #: An existing file was moved here. It is synced as late as a deleted path, so that one sync sees both paths.
     MOVED = "moved"
 
 

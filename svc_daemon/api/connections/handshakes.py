@@ -33,7 +33,7 @@ class Handshake(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("a handshake needs a stream")
         self._transport = transport
-        # The TLS layer reads the handshake from the socket.
+        # The TLS layer, not this class, reads the handshake.
         transport.pause_reading()
         self.waiting_since_s = self._client.loop.time()
         # uvicorn calls `shutdown` of all connections in this set.

@@ -95,7 +95,7 @@ class Episodes:
 
 
 class CrowdMember(Protocol):
-    """What `Crowd` needs to know of an open connection."""
+    """An open connection, as `Crowd` sees it."""
 
     @property
     def is_serving(self) -> bool: ...

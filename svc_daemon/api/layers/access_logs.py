@@ -51,5 +51,5 @@ class AccessLogs:
                 "sent_bytes": sent_bytes,
             }
             logger.info("answered", extra={"fields": fields})
-            # Without a route, the method isn't counted either: it may be any word that a client sends.
+            # Don't count the method of a request without a route, because a client can send any word as the method.
             self.count(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status, seconds)

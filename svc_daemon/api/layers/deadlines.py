@@ -23,7 +23,7 @@ class ClientLimits:
 
     #: Maximum seconds for the head of a request.
     head_s: float = Limits.header_seconds
-    #: Seconds for a body beyond those that the minimum rate allows.
+    #: Seconds added to the time that the minimum rate allows for a body.
     body_grace_s: float = 10
     #: Minimum rate of a body.
     body_bytes_per_s: float = Limits.body_bytes_per_second

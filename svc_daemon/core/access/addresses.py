@@ -74,7 +74,7 @@ class AddressPolicy:
     """Decides to which addresses the daemon may connect; by default public ones, on ports 80 and 443."""
 
     allowed: tuple[AllowedNetwork, ...] = ()
-    #: The address and port this daemon listens on; it must never connect to itself.
+    #: The address and port that this daemon listens on. A daemon must never connect to itself.
     own: tuple[IpAddress, int] | None = None
 
     def permits(self, address: IpAddress, port: int) -> bool:

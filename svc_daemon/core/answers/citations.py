@@ -64,7 +64,7 @@ class WrittenAnswer:
         self._beside: set[int] = set()
         #: The last part of the text, without marks; it contains the current sentence.
         self._end = ""
-        #: The current sentence; None if it has changed since it was last determined.
+        #: The current sentence; None if the text has changed since it was last parsed.
         self._sentence: _OpenSentence | None = None
 
     @property

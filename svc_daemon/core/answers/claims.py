@@ -30,8 +30,8 @@ _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
 #: If a larger share of words is capitalized (German, titles), capitals don't indicate names.
 MOST_CAPITALS = 0.25
-#: Two words with more letters than this count as the same name if this many first letters are equal: `Norway`,
-#: `Norwegian`.
+#: Two words count as the same name if both are longer than this, and have this many first letters in common:
+#: `Norway`, `Norwegian`.
 _COMMON = 4
 #: A word with at least this many letters and a longer word that begins with it count as the same name.
 _SHORTEST = 3

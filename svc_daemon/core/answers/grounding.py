@@ -16,7 +16,7 @@ from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
 from svc_daemon.core.answers.claims import is_borne_out
 from svc_daemon.core.text.sentences import sentences_of
 
-#: A passage must cover this share of the question, or less by `WORD_WORTH` for each of the question's words in it.
+#: Share of the question that a passage must cover. Each of the question's words in the passage lowers it.
 ENOUGH = 0.74
 #: How much each of the question's words in a passage lowers the threshold `ENOUGH`.
 WORD_WORTH = 0.04

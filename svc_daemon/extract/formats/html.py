@@ -30,7 +30,7 @@ _MOST_HEADINGS = 10
 #: Markup without these is a fragment, which is read whole: trafilatura omits its first heading.
 _PAGE = re.compile(r"<(?:html|!doctype)\b", re.IGNORECASE)
 
-#: Characters of an article that are looked up in its page.
+#: Number of characters at the start of an article by which its place in the page is found.
 _COMPARED = 50
 
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})

@@ -1,6 +1,6 @@
 """Builds hits from the chosen chunks: text and location, matching words, similarity and score.
 
-A query returns a list as one JSON text: reading many rows could mean a wait for the interpreter's lock at each row.
+A query returns a list as one JSON text. If it returned many rows, each could mean a wait for the interpreter's lock.
 """
 
 import json

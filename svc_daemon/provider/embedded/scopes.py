@@ -27,7 +27,7 @@ class Scope:
 
     #: Small buckets: a search matches only chunks that are indexed with a word for one of these buckets.
     matched_buckets: tuple[str, ...] | None = None
-    #: Large buckets: for each chunk found, the buckets of its document are looked up.
+    #: Large buckets. For each chunk found, the search checks whether its document is in one of them.
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
 #: Number of documents whose vector signs one SQL statement reads. If a search is interrupted, the cache keeps the signs
-#: read by the statements before.
+#: that earlier statements have read.
 BATCH_DOCUMENTS = 5000
 #: Approximate size in bytes of a document's entry in `Held.documents`.
 DOCUMENT_BYTES = 150

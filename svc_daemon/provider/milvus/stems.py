@@ -16,7 +16,7 @@ TITLE_WEIGHT = 2
 #: Begins each word that is encoded in hexadecimal; no English word begins like this.
 _ENCODED = "0q"
 _ACCENTS = range(0x300, 0x370)
-#: Maximum number of cached stems. These are enough for the common words, which most words of a document are.
+#: Maximum number of cached stems. This is enough for the common words, which make up most of a document.
 MOST_CACHED = 50_000
 
 

@@ -230,7 +230,7 @@ class ObjectPartWriter:
         data, self._buffer = bytes(self._buffer), bytearray()
         pieces = rules.split(self._items, self._next, memoryview(data))
         self._next += len(data)
-        # Stays true if a piece fails. Others may be stored by then. The client resumes after them with a new writer.
+        # If a piece fails, this stays true, and the client resumes with a new writer after the pieces that were stored.
         self._is_broken = True
         await gather(self._put(item, bytes(piece)) for item, piece in pieces)
         self._is_broken = False
@@ -276,7 +276,7 @@ async def _update(hashed: "_Hash", data: bytes) -> None:
 
 def _moment(session_id: str) -> str:
     """Return the key prefix of sessions created in the same 32 ms."""
-    # The time in units of 32 ms, reversed, so that the first characters vary: stores divide their load by them.
+    # The time in units of 32 ms, reversed so that the first characters vary. Object stores spread their load by these.
     return f"{FOLDER}/{session_id[12:3:-1]}"
 
 
