@@ -74,7 +74,7 @@ class _DaemonAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """An operator's command: a request to a running daemon, and a transaction to run without one."""
+    """An operator's command: the request to send to a running daemon, and the transaction to run if there is none."""
 
     method: str
     path: str

@@ -175,7 +175,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def ensure_bucket(
         self, slug: str, *, dry_run: bool = False, **fields: "Unpack[BucketFieldsDict]"
     ) -> "BucketPutAnswerDict | DryRunDict":
-        """Return the bucket, created with these `fields` if it didn't exist; then `created` is true."""
+        """Return the bucket. If it doesn't exist, it is created with these `fields`, and `created` is true."""
         params = {"dry_run": "true"} if dry_run else None
         return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=fields)
 

@@ -157,7 +157,7 @@ def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """Return the index at which the `size` consecutive lines with the most stems begin."""
+    """Find the `size` consecutive lines that contain the most stems. Returns the index of the first of them."""
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
     return counts.index(max(counts))

@@ -181,7 +181,7 @@ def provision(
     """
     if known.bucket_id is not None:
         return known
-    # With an underscore, it is an id, from which no bucket can be created.
+    # A name with an underscore is an id, and no bucket can be created from an id.
     if no_create or "_" in bucket:
         missing = {
             "code": "bucket_not_found",

@@ -139,7 +139,7 @@ class Inquiry:
     def _find_source(self, name: str) -> tuple[JsonMapping | None, list[str]]:
         """Return the source with this id, title or file name, and its buckets' slugs; (None, []) if there is none.
 
-        Of several, one that is searched and ready is preferred.
+        If there are several, one that is searched and ready is preferred.
         """
         if name.startswith(SOURCE_PREFIX):
             try:

@@ -62,7 +62,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
     ours: list[Leaving] = []
     others: list[Leaving] = []
     for row in comparison.gone:
-        # The newest source, and the one that it has not replaced yet.
+        # The newest source, and an older one that it has not replaced yet, if there is one.
         ids = list(dict.fromkeys(each for each in (row.source_id, row.place_id) if each))
         is_silent = row.state == State.FAILED and len(ids) == 1
         leaving = [Leaving(row.path, each, row.sha256, row.size_bytes, is_silent) for each in ids]

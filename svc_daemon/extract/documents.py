@@ -14,7 +14,7 @@ class DocumentContent(Protocol):
         """Read up to `most_bytes` from the offset."""
 
     def open_file(self) -> AbstractAsyncContextManager[int]:
-        """Yield the descriptor of a file with the bytes, at its start."""
+        """Open a file with the bytes, and yield its descriptor, positioned at the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

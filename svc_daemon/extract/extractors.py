@@ -209,7 +209,7 @@ async def _read_small(document: StoredDocument) -> bytes | Exception:
 
 
 def _anonymous_file(content: bytes) -> BinaryIO:
-    """Return an unnamed file with this content, at its start. On Linux, it is in memory."""
+    """Return an unnamed file with this content, positioned at the start. On Linux, it is in memory."""
     file: BinaryIO
     if sys.platform == "linux":
         file = os.fdopen(os.memfd_create("svc-wave"), "w+b")

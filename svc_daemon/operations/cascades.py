@@ -166,7 +166,7 @@ async def skip_member(context: Context, claim: CascadeClaim, source_id: str, rea
 
 
 async def end_uploads(context: Context, claim: CascadeClaim) -> None:
-    """Cancel the upload sessions for only this bucket, and remove the bucket from the others."""
+    """Cancel the upload sessions that have only this bucket, and remove the bucket from other sessions."""
     bucket_id, after_id = claim.cascade.bucket_id, ""
     refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023

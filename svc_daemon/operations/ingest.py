@@ -92,7 +92,7 @@ def check_bytes(upload: FileUpload, staged: StagedBytes) -> None:
 
 
 def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[str], replaces: str | None) -> None:
-    """Raise an error unless the key may delete the source to replace and one of the buckets has it."""
+    """Raise an error unless the key may delete the source to be replaced, and one of the buckets contains it."""
     if replaces is None:
         return
     require(key, api_keys.SOURCE_DELETE)

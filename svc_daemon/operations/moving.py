@@ -162,7 +162,7 @@ async def cancel_move(source: Place) -> Departure:
 
 
 async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure, Arrival | None]:
-    """Write the move's mark at both sides, and return both. The target's is None if the move is already complete."""
+    """Mark both sides of the move, and return the marks. The target's mark is None if the move is already complete."""
     await _read(source, _get_installation_id)
     departure, arrival = await _read(source, find_departure), await _read(target, find_arrival)
     if departure is not None and await _read(target, find_arrived) == departure.move_id:

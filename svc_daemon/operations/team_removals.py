@@ -125,7 +125,7 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 
 async def remove_index(context: Context, team_id: str) -> None:
-    """Delete the files moved aside that are in the team's index, then the index."""
+    """Delete the files moved aside whose documents are in the team's index, then the index itself."""
     names = await asyncio.to_thread(context.asides.list_names)
     if names:
         try:

@@ -29,7 +29,7 @@ class Locks(Protocol):
     """Locks identified by names. Use them only on the event loop."""
 
     def hold_free(self, *names: str) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Within the block, hold those of the locks that are free, and yield their names.
+        """During the block, hold the locks that are free. Yields their names.
 
         Other requests can't interrupt the holder.
         """

@@ -52,7 +52,7 @@ class LocalRateLimits:
 
 
 def refuse_create(wait_s: float, limits: Limits) -> None:
-    """Raise `upload_rate_limited` if the team must wait; `wait_s` is in seconds."""
+    """Raise `upload_rate_limited` if the team must wait, that is, if `wait_s` is above 0."""
     if wait_s > 0:
         raise ServiceError(
             ErrorCode.UPLOAD_RATE_LIMITED,

@@ -117,7 +117,7 @@ class SourceFilter:
     status: str = "ready"
     type: str | None = None
     tag: str | None = None
-    #: Part of the title or file name, in any case.
+    #: Part of the title or file name, in upper or lower case.
     q: str | None = None
     title: str | None = None
     sha256: str | None = None

@@ -102,7 +102,7 @@ class RebuildingWorker(Worker):
     def _list_waves(
         self, task: TaskRow, missing: Sequence[str], reads: Counter[str]
     ) -> Iterator[Sequence[SourceReading]]:
-        """Yield groups of documents, each for one child process, and count in `reads` how often each was read."""
+        """Yield groups of documents, one for each child process. Counts in `reads` how often each document was read."""
         for start in range(0, len(missing), WAVE_DOCUMENTS):
             page = {
                 reading.source.id: reading

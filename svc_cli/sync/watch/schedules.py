@@ -46,12 +46,12 @@ class Agenda:
 
 @dataclass(slots=True)
 class Naps:
-    """Detects system sleep by comparing two clocks, only one of which counts it."""
+    """Detects system sleep by comparing two clocks, one of which stops during sleep."""
 
     _ahead_s: float | None = None
 
     def has_slept(self, waking_s: float, all_s: float) -> bool:
-        """Whether the machine slept since the last call. `waking_s` is the clock that stops during sleep."""
+        """Whether the machine slept since the last call. The clock of `waking_s` stops during sleep."""
         ahead_s, before_s = all_s - waking_s, self._ahead_s
         self._ahead_s = ahead_s
         return before_s is not None and ahead_s - before_s > NAP_S

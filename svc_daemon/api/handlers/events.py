@@ -69,7 +69,7 @@ async def follow(
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic
     beat_s, check_s = monotonic(), monotonic() + CHECK_S
-    # Begin the response at once, with a comment that has the id of the event after which the stream continues.
+    # Begin the response at once. The comment has the id of the event after which the stream continues.
     yield comment(last_id)
     with context.followers.following() as woken:
         while not stopping.is_set():

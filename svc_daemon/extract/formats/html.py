@@ -24,7 +24,7 @@ from svc_daemon.extract.formats.texts import decode
 _ARTICLE_SHARE = 1 / 3
 #: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
-#: Maximum number of headings (h1) of which one may be the page's.
+#: Maximum number of headings (h1) among which the page's main heading is searched.
 _MOST_HEADINGS = 10
 
 #: Markup without these is a fragment, which is read whole: trafilatura omits its first heading.

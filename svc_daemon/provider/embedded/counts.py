@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: When this many counts are cached, all of them are dropped, so that those of rare words don't use up the memory.
+#: Maximum number of cached counts. When it is reached, the cache is emptied, so that it can't use up the memory.
 MAX_COUNTS = 20_000
 
 
