@@ -33,7 +33,10 @@ class Gate:
         self._stopped = threading.Event()
 
     def pace(self, per_second: float) -> None:
-        """Allow this many create requests per second, and almost as many at once at first; 0 means no limit."""
+        """Allow this many create requests per second; 0 means no limit.
+
+        Almost as many may be sent at once at the beginning.
+        """
         with self._lock:
             self._interval_s = SLACK / per_second if per_second else 0.0
             self._saved_s = max(0.0, per_second - 2) * self._interval_s

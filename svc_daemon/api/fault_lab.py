@@ -63,7 +63,7 @@ class FaultLab:
 
 async def _disturb(rule: FaultRule, request: Request, handler: Handler) -> Response:
     response = await handler(request) if rule.when == "after" else None
-    # `ResponseHeaders` sends this name as a header, but not if the handler raised an error.
+    # `ResponseHeaders` sends this name in a header. If the handler has raised an error, no name is sent.
     request.scope["state"]["fault"] = rule.name
     await asyncio.sleep(rule.delay_s)
     if rule.cut:

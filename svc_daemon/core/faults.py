@@ -34,7 +34,7 @@ LONGEST_DELAY_S = 3600
 
 
 class FaultRule(BaseModel):
-    """One `[[fault]]` section of the file with the rules: which requests it disturbs, and how."""
+    """A rule from the file, in a `[[fault]]` section: which requests fail or wait, and how."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

@@ -148,7 +148,7 @@ class DirectoryCopy:
         Path(place).unlink(missing_ok=True)
 
     def _places_of(self, name: str) -> Iterator[str | Path]:
-        """Yield where the blob may be. Another process may be moving it meanwhile."""
+        """Yield the places where the blob may be, since another process may be moving it."""
         yield f"{self._source.blobs}/{name}"
         yield f"{self._source.held}/{name}"
         if (aside := Asides(self._source.aside).find_all().get(name)) is not None:

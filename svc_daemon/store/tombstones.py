@@ -3,8 +3,8 @@
 - A replaced source keeps its tombstone, so that its id leads to its successor.
 - A blob that a refresh replaced gets a tombstone too. Its `source_id` is the name of the new blob.
 - A detachment records that a source's buckets or title must be updated in the index.
-- While a new title is written to the index and then the database, the process holds a lease on a detachment. If it
-  dies, the lease ends, and the sweeper restores the old title in the index.
+- While a new title is written to the index and then the database, the process holds a lease on a detachment. If the
+  process dies, the lease ends, and the sweeper restores the old title in the index.
 """
 
 import json

@@ -162,7 +162,7 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
     """Count the vectors that were copied to the document, and record their number in its row.
 
-    The number in the row `origin` may be higher, if vectors were stored after the copying.
+    The row `origin` can't be used: it also counts vectors that were stored after the copying.
     """
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])

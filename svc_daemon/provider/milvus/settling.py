@@ -33,7 +33,10 @@ class Settled:
 def settle(
     server: MilvusServer, team_id: str, ask: Ask, limit: int, now_ms: Callable[[], int], deadline_s: float | None
 ) -> Settled:
-    """Run the search `ask` for up to `limit` rows, again and again until no document found is being changed."""
+    """Run the search `ask` for up to `limit` rows. While a document found is being changed, run it again.
+
+    It is run at most `ROUNDS` times.
+    """
     passed_over: set[str] = set()
     seen: dict[str, Edition] = {}
     for attempt in range(ROUNDS):
