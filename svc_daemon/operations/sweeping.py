@@ -1,21 +1,34 @@
-"""Clean-up: finishes the deletion of sources, and removes old rows and bytes that no row names any more.
+"""Clean-up: finishes deletions, expires upload sessions, and removes old rows and bytes that no row names.
 
 After a crash, every step can simply be repeated.
 """
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
+from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.rebuilding import rebuild_after
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store import histories, memberships, owners, sources, tasks, teams, tombstones, webhook_deliveries
+from svc_daemon.store import (
+    histories,
+    memberships,
+    owners,
+    sources,
+    tasks,
+    teams,
+    tombstones,
+    uploads,
+    webhook_deliveries,
+)
 from svc_daemon.store.contract import SweptStores
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tasks import find_last_rebuild, is_in_maintenance
@@ -56,6 +69,27 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
     if stones:
         await context.write(work)
     return len(stones)
+
+
+async def expire_uploads(context: Context) -> int:
+    """Expire the upload sessions whose time is over, and delete their bytes. Returns how many there were."""
+    now = context.clock.timestamp()
+    by_lock = {session_lock(each): each for each in context.read(lambda c: uploads.list_expired_ids(c, now))}
+    locks = list(by_lock)
+
+    def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
+        # Leave out sessions that a repeated create request has renewed meanwhile.
+        expired = [by_lock[lock] for lock in held if uploads.expire_upload(connection, by_lock[lock], now)]
+        for upload in uploads.get_uploads(connection, expired):
+            end_batches(connection, context, upload.team_id, [upload.batch_id])
+        return expired
+
+    for start in range(0, len(locks), STEP_LIMIT):
+        # Skip sessions that are receiving bytes; the next run checks them again.
+        async with context.locks.hold_free(*locks[start : start + STEP_LIMIT]) as held:
+            if held:
+                await context.parts.delete(*await context.write(partial(work, held=held)))
+    return len(locks)
 
 
 async def forget_old_keys(context: Context) -> int:

@@ -1,4 +1,4 @@
-"""Upload sessions: creates them, receives their bytes, and cancels or expires them.
+"""Upload sessions: creates them, receives their bytes, and cancels them. `sweeping` expires them.
 
 `core.uploads.sessions` decides what is allowed in which state. One request at a time works on a session. Acknowledged
 bytes are durable.
@@ -6,7 +6,6 @@ bytes are durable.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from svc_daemon.core import ids
 from svc_daemon.core.uploads import sessions as rules
@@ -30,8 +29,6 @@ from svc_daemon.wire.codes import ErrorCode
 
 #: Extend a session only by at least this share of its idle time, so that few requests write to the database.
 EXTEND_STEP = 1 / 60
-#: Maximum number of sessions that expire in one transaction.
-EXPIRED_PER_STEP = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,27 +224,6 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
         if await context.write(work):
             await context.parts.delete(upload.id)
         return await progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
-
-
-async def expire_uploads(context: Context) -> int:
-    """Expire the upload sessions whose time is over, and delete their bytes. Returns how many there were."""
-    now = context.clock.timestamp()
-    by_lock = {session_lock(each): each for each in context.read(lambda c: store.list_expired_ids(c, now))}
-    locks = list(by_lock)
-
-    def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
-        # Leave out sessions that a repeated create request has renewed meanwhile.
-        expired = [by_lock[lock] for lock in held if store.expire_upload(connection, by_lock[lock], now)]
-        for upload in store.get_uploads(connection, expired):
-            end_batches(connection, context, upload.team_id, [upload.batch_id])
-        return expired
-
-    for start in range(0, len(locks), EXPIRED_PER_STEP):
-        # Skip sessions that are receiving bytes; the next run checks them again.
-        async with context.locks.hold_free(*locks[start : start + EXPIRED_PER_STEP]) as held:
-            if held:
-                await context.parts.delete(*await context.write(partial(work, held=held)))
-    return len(locks)
 
 
 async def receive(

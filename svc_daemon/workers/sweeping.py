@@ -9,6 +9,7 @@ from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.setting_aside import clear_held, forget_asides
 from svc_daemon.operations.sweeping import (
     clean_tombstones,
+    expire_uploads,
     forget_ended,
     forget_old_keys,
     rebuild_lost,
@@ -17,7 +18,6 @@ from svc_daemon.operations.sweeping import (
     sweep_objects,
 )
 from svc_daemon.operations.syncing import release_expired_syncs
-from svc_daemon.operations.uploads import expire_uploads
 from svc_daemon.operations.usage import record_usage
 from svc_daemon.operations.vectors import forget_offers
 from svc_daemon.process.contexts import Context

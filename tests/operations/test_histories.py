@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.offline_repair import verify_directory
 from svc_daemon.operations import sweeping
-from svc_daemon.operations.uploads import expire_uploads
+from svc_daemon.operations.sweeping import expire_uploads
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon

@@ -11,9 +11,11 @@ from unittest.mock import AsyncMock
 import pytest
 
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations import sweeping
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.setting_aside import sort_leftovers
-from svc_daemon.operations.uploads import ChunkBody, UploadProgress, expire_uploads
+from svc_daemon.operations.sweeping import expire_uploads
+from svc_daemon.operations.uploads import ChunkBody, UploadProgress
 from svc_daemon.process.locks import session_lock
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -102,7 +104,7 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
 
 
 def test_one_round_expires_every_session_whose_time_is_over(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verbs, "EXPIRED_PER_STEP", 2)
+    monkeypatch.setattr(sweeping, "STEP_LIMIT", 2)
     for _ in range(5):
         put_part(daemon, open_session(daemon, DATA), DATA, 0, 9)
     daemon.advance(4000)
