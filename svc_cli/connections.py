@@ -149,7 +149,7 @@ def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
-    """Whether the local daemon answered. Raises DaemonUnreachable if a service claims to be it without proof."""
+    """Whether the service is the local daemon. Raises DaemonUnreachable if it claims to be, but hasn't proved it."""
     record = installation.record()
     if (
         record is None

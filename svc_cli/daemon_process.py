@@ -94,7 +94,7 @@ class Installation:
     def find(self) -> Daemon | None:
         """Return the running daemon; None if none runs.
 
-        Raises DaemonUnreachable if it doesn't answer, or if what answers can't be verified.
+        Raises DaemonUnreachable if it doesn't answer, or if the program that answers can't prove that it is the daemon.
         """
         record = self.record()
         seen = probe(str(record["base_url"]), secret=self.secret(), certificate=pem_in(record)) if record else None
@@ -206,7 +206,7 @@ class Installation:
         )
 
     def _open_output(self) -> BinaryIO:
-        """Open a file for what the daemon prints while it starts; in memory if the disk is full."""
+        """Open a file for the output of a starting daemon. If the disk is full, the file is in memory."""
         path = self.files.log.with_name("start.log")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

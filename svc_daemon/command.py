@@ -63,7 +63,7 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="For tests of clients: make requests fail as this file says. The data directory must be new, "
+            help="Make requests fail as this file describes, to test clients. The data directory must be new, "
             "or created with this option.",
         ),
     ] = None,

@@ -42,7 +42,7 @@ class Listener(socket.socket):
         self._episodes = Episodes()
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection. Raises BlockingIOError after ACCEPTED_AT_ONCE; the event loop handles these first."""
+        """Accept a connection. Raises BlockingIOError after ACCEPTED_AT_ONCE, so that those are handled first."""
         if self._accepted == ACCEPTED_AT_ONCE:
             raise BlockingIOError
         if not self._accepted:

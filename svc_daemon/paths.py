@@ -61,7 +61,7 @@ class DataFiles:
 
     @property
     def fault_lab(self) -> Path:
-        """Marks a directory that was created with `--faults`, and contains only test data."""
+        """The file that marks a directory created with `--faults`, which contains only test data."""
         return self.root / "fault.lab"
 
     @property

@@ -87,7 +87,7 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is used, such as a website; then only --force deletes it. '' clears this.",
+            help="Record where the agent is used, such as a website. Deleting it then needs --force. '' clears this.",
         ),
     ] = None
     dry_run: DryRunOption = False
@@ -222,7 +222,7 @@ def rm(
     agent: AgentArgument,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Delete without asking, even if a place where the agent is used is recorded."),
+        typer.Option("--force", help="Delete without asking, even if the agent is recorded as in use (--surface)."),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

@@ -18,7 +18,7 @@ BATCH_PREFIX = "bat_"
 @app.callback()
 def group() -> None:
     """Show the state of files that were uploaded together as a batch."""
-    # Without a callback, Typer would replace a group that has only one command by this command.
+    # Without a callback, Typer would replace a group of only one command with that command.
 
 
 @command(app, "show", "svc batch show bat_01k3zq8q4y7x --items")

@@ -271,7 +271,7 @@ class BucketImportFlags:
 def import_file(call: Invocation, flags: BucketImportFlags) -> Exit:
     """Import the contents of an exported bucket into a bucket, and wait until they are searchable.
 
-    The whole file is checked first. If it is damaged or not acceptable, nothing is changed. If you run the command
+    The whole file is checked first. If a part of it is damaged or invalid, nothing is changed. If you run the command
     again, nothing is added twice.
     """
     from svc_cli.commands.bucket_exports import import_bucket

@@ -54,7 +54,7 @@ class Proof:
 @app.callback()
 def group() -> None:
     """Check the quotes of an answer against the stored files."""
-    # Without a callback, Typer would replace a group that has only one command by this command.
+    # Without a callback, Typer would replace a group of only one command with that command.
 
 
 @command(
@@ -66,7 +66,7 @@ def group() -> None:
 def verify(
     call: Invocation,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The JSON of an answer or of search results, or - for standard input.")
+        str, typer.Argument(metavar="FILE", help="An answer or search results as JSON, or - for standard input.")
     ],
 ) -> Exit:
     """Check that each quote is in the stored file, at the location that the answer gives.

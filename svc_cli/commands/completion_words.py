@@ -75,6 +75,6 @@ def _choices(parameter: Any) -> tuple[str, ...]:
 
 
 def _first_sentence(text: str | None) -> str:
-    """Return the first sentence of a help text, without its full stop and anything from a ` [` on."""
+    """Return the first sentence of a help text, without its full stop. Text from ` [` on is left out."""
     line = " ".join((text or "").split("\n\n")[0].split()).split("  [")[0].split(" [")[0]
     return line.split(". ")[0].rstrip(".")

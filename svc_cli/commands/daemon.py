@@ -35,7 +35,7 @@ def run(
         typer.Option(
             "--faults",
             metavar="FILE",
-            help="For tests of clients: make requests fail as this file says. The data directory must be new, "
+            help="Make requests fail as this file describes, to test clients. The data directory must be new, "
             "or created with this option.",
         ),
     ] = None,
@@ -126,8 +126,8 @@ def install(
 ) -> None:
     """Install services that start at each login: the daemon, and the watcher of folders added with `svc watch add`.
 
-    They use systemd or, on macOS, launchd. They keep the current variables that begin with SVC_, SSL_CERT_ or OTEL_,
-    but no API key.
+    The services run under systemd or, on macOS, launchd. They get the current environment variables that begin with
+    SVC_, SSL_CERT_ or OTEL_, but no API key.
     """
     environ = call.settings.environ
     manager = manager_for(environ)

@@ -54,7 +54,7 @@ class ImportFlags:
         bool,
         typer.Option(
             "--force",
-            help="Import a web page with --as file, or a file with --as page, which is refused otherwise.",
+            help="Allow a web page with --as file, and a file with --as page. Otherwise, these are refused.",
         ),
     ] = False
     refresh: Annotated[

@@ -126,7 +126,7 @@ def _described(key: JsonMapping) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List your own key and all keys that can do no more than it, including revoked ones."""
+    """List your own key and all keys with the same or fewer rights, including revoked keys."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()

@@ -23,7 +23,7 @@ MOST_TITLES = 1000
 
 
 def resolve_source(call: "Invocation", client: "Client", name: str, bucket: str | None = None) -> str:
-    """Like `find_source`, in the bucket of the flag or the settings, or else in all."""
+    """Find a source like `find_source`, in the bucket of the flag or of the settings. If none is set, search all."""
     bucket = call.settings.get("bucket", bucket)
     return find_source(client, name, [bucket] if bucket else None)
 

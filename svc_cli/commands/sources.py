@@ -181,7 +181,7 @@ def refresh(
     bucket: SourceBucketOption = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Refresh the source even if a web page has become a file, or the reverse."),
+        typer.Option("--force", help="Refresh even if the URL of a page now returns a file, or the reverse."),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

@@ -259,7 +259,7 @@ def log(
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
-    """Return the mappings to watch. Raises UsageError if two overlap, or if there are none without --stay."""
+    """Return the mappings to watch. Raises UsageError if two overlap, or if there are none and --stay is not given."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]

@@ -148,11 +148,14 @@ class Adding:
     is_dry: bool
 
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
-        """Yield a transfer for each source to send, after its vectors were offered, and an item for each other."""
+        """Yield a transfer for each source to send, and a report item for every other source.
+
+        The vectors of a source are offered before its transfer is yielded.
+        """
         return self.vectors.offer_before(self._files(plan))
 
     def _files(self, plan: Sequence[PlannedEntry]) -> Iterator[tuple[ReportItem | Transfer, FileContent | None]]:
-        """Yield the transfers and items, each with the vectors to offer before it, if any."""
+        """Yield the transfers and report items, each with the vectors to offer first, if any."""
         for planned in plan:
             source = planned.entry
             if not isinstance(source, ExportedSource):

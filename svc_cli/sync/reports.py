@@ -25,7 +25,7 @@ class Report:
     #: The outcomes by path, without files that are unchanged and ready.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
-    #: Bytes sent to finish the batches of a killed run, for files that failed and so are sent again.
+    #: Bytes sent for failed files while finishing the batches of a killed run. These files are sent again.
     recovered_bytes: int = 0
     #: Remarks for the user, each a sentence.
     remarks: list[str] = field(default_factory=list)

@@ -77,7 +77,7 @@ class Withheld:
     """Deleted files whose sources stay in the bucket for one reason."""
 
     cause: Cause
-    #: Their number; None if the run ended before they were counted.
+    #: Number of these files; None if the run ended before they were counted.
     files: int | None = None
     #: The files that are the reason, if any.
     because: tuple[str, ...] = ()

@@ -213,14 +213,14 @@ def flag(path: str, text: str | None) -> bool:
 
 
 def one_of(path: str, value: str | None, known: tuple[str, ...]) -> str | None:
-    """Return the parameter if it is known or missing. Raises `invalid_request`."""
+    """Return the parameter's value, or None if it is missing. Raises `invalid_request` if it is not in `known`."""
     if value is not None and value not in known:
         raise refusal(path, f"must be one of {', '.join(known)}, not {value!r}.")
     return value
 
 
 def whole_number(text: str) -> int | str:
-    """Parse an integer. Other text is returned as it is, so that the model refuses it."""
+    """Parse an integer. Return any other text unchanged, so that validation refuses it."""
     # Longer numbers are out of every range, and Python refuses to parse thousands of digits.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 

@@ -80,7 +80,7 @@ def is_id(text: str, prefix: str) -> bool:
     return text.startswith(prefix + "_")
 
 
-#: The prefixes of model ids: that of responses, and one that old clients send.
+#: The accepted prefixes of model ids. Responses have the first one; old clients may send the second.
 SPELLINGS = ("svc-agent", "svc-rag-agent")
 #: The agent that a model id without a colon means.
 DEFAULT_AGENT = "default"

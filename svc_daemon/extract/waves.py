@@ -25,13 +25,13 @@ class NeedsOwnChild(NotRead):
 
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:
-    """Whether a document may share a child, by name, declared type and size."""
+    """Whether a document may share a child process, judged by its name, declared type and size."""
     return size_bytes <= WAVE_DOCUMENT_BYTES and _are_sharing(from_filename(filename), content_type)
 
 
 @lru_cache
 def _are_sharing(named: str | None, content_type: str) -> bool:
-    """Whether every type that the document may turn out to have can share a child."""
+    """Whether the document may share a child process, whichever type its bytes turn out to have."""
     announced = from_declared(content_type)
     # The third type is the one that is detected if the bytes are text.
     types = (named, announced, detect_as(b"text", named, announced))

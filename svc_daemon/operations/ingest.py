@@ -160,7 +160,7 @@ def add_sources(connection: Connection, context: Context, sources: Sequence[Sour
         if source.replaces is None:
             continue
         _insert(connection, context, [source], len(sources))
-        # Another unfinished source may replace the same source; the new one takes that one's place too.
+        # Other unfinished sources may be replacing the same source. The new source replaces them too.
         for other in list_replacing(connection, source.team_id, source.replaces):
             if other.id != source.id and set(other.places) & set(source.places):
                 # `other` leaves the new source's buckets. Where it stays, it no longer replaces anything.

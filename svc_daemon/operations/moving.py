@@ -254,7 +254,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
 async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: bool) -> str | None:
     """Copy one document's blob.
 
-    Returns "" after copying, None if nothing is to copy, or what is missing or wrong.
+    Returns "" after copying, None if there is nothing to copy, or a description of what is missing or wrong.
     """
     name = row.blob_name
     if is_there:
@@ -334,7 +334,7 @@ async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids)
         for name, value in kept.items():
             put_fact(connection, name, value)
         for team_id in teams.list_team_ids(connection):
-            # Cancel the source's open rebuild: it may have cleared the source's index, and would not clear this one.
+            # Cancel a rebuild that began before the move: it may have cleared the old index, and would skip this one.
             begun = tasks.find_open_rebuild(connection, team_id)
             if begun is not None:
                 tasks.cancel_task(connection, begun.id, to_text(make_ids.now()))

@@ -31,7 +31,7 @@ class SourceReading:
 class Rereading:
     """The hash and text of a source's stored bytes, read again."""
 
-    #: In hexadecimal; None if there are no bytes.
+    #: SHA-256 of the bytes in hexadecimal; None if there are no bytes.
     sha256: str | None
     extraction: Extraction | None
     #: Why no text could be extracted; None if extraction did not fail.

@@ -82,7 +82,7 @@ GROWTH = 8
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """A valid hit and its source, from one snapshot."""
+    """A valid hit and its source, read in one snapshot."""
 
     hit: Hit
     source: FoundSource

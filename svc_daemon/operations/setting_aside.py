@@ -39,7 +39,7 @@ class _Owners:
 
 
 async def sort_leftovers(context: Context) -> Counter[str]:
-    """Delete or move all files without a row. Returns how many, by what was done, such as `set aside`.
+    """Delete or move all files without a row. Returns the number of files for each action, such as `set aside`.
 
     Call this only at startup, because a running upload's file has no row yet.
     """

@@ -92,7 +92,7 @@ class StoredVectors:
 
 
 async def read_vectors(context: Context, source: SourceRow, stored: StoredText) -> StoredVectors:
-    """Read the vectors of this text's chunks, of the model in use."""
+    """Read the current model's vectors for the chunks of this text."""
     model = context.embedding.embedder.model if context.embedding.embedder else None
     texts = {each.chunk_id: embeddable(stored.title, each.chunk.headings, each.chunk.text) for each in stored.chunks}
     hashes = {chunk_id: hash_text(text) for chunk_id, text in texts.items()}

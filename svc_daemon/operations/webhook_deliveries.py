@@ -1,4 +1,4 @@
-"""Sends webhooks: records the events to report, makes the calls, lists both, and has the secrets that sign them.
+"""Sends webhooks: records the events to report, makes the calls, lists both, and manages the signing secrets.
 
 An event is recorded in the transaction that makes its source ready or failed. A call is recorded after it was made.
 After a crash between the call and its record, it is repeated with the same id.

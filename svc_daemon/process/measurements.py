@@ -17,7 +17,7 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 class Durations:
     """A histogram of durations."""
 
-    #: Number of durations in each range that ends at a bound of `BOUNDS_S`; last, the number of longer ones.
+    #: Number of durations in each range. The ranges end at `BOUNDS_S`; the last one has no end.
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_S) + 1))
     total_s: float = 0.0
 

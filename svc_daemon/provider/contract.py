@@ -55,7 +55,7 @@ class DocumentState:
     generation: int
     #: Number of chunks.
     chunks: int
-    #: Sorted.
+    #: The document's buckets, sorted.
     bucket_ids: tuple[str, ...]
 
 
@@ -64,7 +64,7 @@ class ListedDocument(NamedTuple):
 
     source_id: str
     generation: int
-    #: Sorted.
+    #: The document's buckets, sorted.
     bucket_ids: tuple[str, ...]
     #: Number of chunks.
     chunks: int
@@ -246,7 +246,7 @@ class SearchProvider(Protocol):
         """Return the document's text and chunks; None if it isn't there."""
 
     def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
-        """List the team's documents by source id. Changes during the iteration may be missing."""
+        """List the team's documents, in the order of their source ids. Changes during the iteration may be missing."""
         ...
 
     def search(self, team_id: str, query: SearchQuery) -> HitPage:

@@ -145,8 +145,8 @@ class Limits:
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
     #: Time for a stopping daemon to finish its work or queue it again.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Free disk space below which nothing is uploaded or indexed, so that deletions still work. 2 % of the disk, at
-    #: most 1 GB, counts instead if that is more. 0 disables the check.
+    #: Free disk space below which nothing is uploaded or indexed, so that deletions still work. If 2 % of the
+    #: disk (at most 1 GB) is more, that is the limit. 0 disables the check.
     free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod

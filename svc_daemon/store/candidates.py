@@ -16,7 +16,7 @@ from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
 
-#: Attributes with a column, which wins over a metadata key of the same name.
+#: Attributes that have a column. The column takes precedence over a metadata key of the same name.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 #: Comparisons that negate another one.

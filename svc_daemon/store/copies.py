@@ -153,7 +153,7 @@ class DirectoryCopy:
         yield f"{self._source.held}/{name}"
         if (aside := Asides(self._source.aside).find_all().get(name)) is not None:
             yield aside
-        # Again: a starting daemon moves files back from `aside` to here.
+        # Look here a second time, because a starting daemon moves files back from `aside`.
         yield f"{self._source.blobs}/{name}"
 
     def _put(self, path: Path, relative: str) -> bool:

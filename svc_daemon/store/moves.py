@@ -15,7 +15,7 @@ class Departure:
     """Marks an installation that is being moved away or was moved. No daemon serves it."""
 
     move_id: str
-    #: The new place, as shown in messages.
+    #: Where the installation is moved to, as shown in messages.
     to: str
     began_at: str
     is_done: bool = False

@@ -51,7 +51,7 @@ class Staging:
         return list_own(self.folder, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
-        """Delete a staging file. Of a symbolic link, only the link is deleted. A missing file is ignored."""
+        """Delete a staging file, or a symbolic link but not its target. A missing file is ignored."""
         if not self.folder.is_symlink():
             (self.folder / name).unlink(missing_ok=True)
 

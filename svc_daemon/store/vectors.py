@@ -63,7 +63,7 @@ def create_offers(
 ) -> int:
     """Store the offers, while the team has fewer than `most`. Returns how many were stored.
 
-    If an offer for the same text is already stored, its vector is replaced and its `passages` increase by one.
+    If an offer for the same text is already stored, its vector is replaced and its number of passages increases by one.
     """
     (count,) = connection.execute(
         "SELECT COUNT(*) FROM vector_offers WHERE team_id = :team_id", {"team_id": scope.team_id}

@@ -23,7 +23,7 @@ from svc_daemon.wire.errors import ErrorBody
 UPLOADS = "/v1/knowledge/files/upload-session"
 #: Upload sessions with these statuses need no more bytes.
 FINALIZED, CANCELED = "finalized", "canceled"
-#: Codes which mean that an earlier call's source was deleted since.
+#: Error codes which mean that the source of an earlier call has been deleted.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
 #: Maximum number of idempotency keys tried for a file. If all belong to deleted sources, something is probably looping.
 MOST_EPOCHS = 100

@@ -11,7 +11,7 @@ class Webhook(RequestBody):
     """The URL to call when the source is ready or has failed."""
 
     url: Annotated[str, Field(min_length=1)]
-    #: Any object, sent unchanged in the call.
+    #: Any JSON object. It is sent unchanged in the webhook call.
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 

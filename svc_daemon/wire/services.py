@@ -19,7 +19,7 @@ class QueueCounters(WireModel):
 
 
 class Embedding(WireModel):
-    """The embedding model for semantic search. State `off`: there is none. For `failing`, `message` has the reason."""
+    """The embedding model for semantic search, if any. If it fails, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
     #: The name of the model in use, with a suffix that changes if the model computes different vectors.
@@ -28,7 +28,7 @@ class Embedding(WireModel):
 
 
 class Writing(WireModel):
-    """The language model that writes answers. State `off`: there is none. For `failing`, `message` has the reason."""
+    """The language model that writes answers, if any. If it fails, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None = None

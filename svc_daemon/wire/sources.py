@@ -203,7 +203,7 @@ class SourceText(WireModel):
 
 
 class StoredContent(WireModel):
-    """The source's stored bytes now."""
+    """The current state of the source's stored bytes."""
 
     #: SHA-256 in hexadecimal; null if the bytes are missing.
     sha256: str | None

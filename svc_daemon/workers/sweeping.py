@@ -46,7 +46,7 @@ class SweepingWorker(Worker):
         super().__init__(context, context.wakes.sweeping)
         self._rounds = 0
         self._due_s: float | None = None
-        #: Key of the last object that the current check of the whole object store has reached; None between two checks.
+        #: Key of the last object checked in the current pass over the object store; None between two passes.
         self._swept: str | None = None
 
     async def work(self) -> float:

@@ -18,7 +18,7 @@ class QueueCountersDict(TypedDict):
 
 
 class EmbeddingDict(TypedDict):
-    """The embedding model for semantic search. State `off`: there is none. For `failing`, `message` has the reason."""
+    """The embedding model for semantic search, if any. If it fails, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
     model: str | None
@@ -27,7 +27,7 @@ class EmbeddingDict(TypedDict):
 
 
 class WritingDict(TypedDict):
-    """The language model that writes answers. State `off`: there is none. For `failing`, `message` has the reason."""
+    """The language model that writes answers, if any. If it fails, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None

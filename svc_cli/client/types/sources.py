@@ -191,7 +191,7 @@ class SourceTextDict(TypedDict):
 
 
 class StoredContentDict(TypedDict):
-    """The source's stored bytes now."""
+    """The current state of the source's stored bytes."""
 
     sha256: str | None
     """SHA-256 in hexadecimal; null if the bytes are missing."""

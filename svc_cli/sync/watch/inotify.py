@@ -21,7 +21,7 @@ class KernelQueue(InotifyFD):
             self._on_loss("overflow")
 
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
-        """Watch a folder. If the system allows no more watches, report that, which watchdog does not."""
+        """Watch a folder. If the system allows no more watches, call `on_loss`; watchdog doesn't report this."""
         try:
             return super().add_callback(path, mask, callback, id_)
         except OSError as error:

@@ -27,7 +27,7 @@ LOG_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The files of the watcher of one mapping."""
+    """The files of one mapping's watcher, such as its state and its log."""
 
     base: Path
 

@@ -99,8 +99,8 @@ class FollowUp:
     def coverage(self, matched: Collection[str], covered: float) -> float:
         """Return the share of the question, 0 to 1, that a passage with the matched words covers.
 
-        `covered` is the share that the search computed. If this passage has a word of the question itself, words from
-        earlier questions that are in no passage don't count.
+        `covered` is the share that the search computed. If the passage has any of the question's own words, added words
+        that no passage contains are ignored.
         """
         if not covered or self.own.isdisjoint(matched):
             return covered

@@ -20,7 +20,7 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 SENTENCES = 50
 #: If the question asks for a number, the coverage of a sentence without a number is multiplied by this.
 WITHOUT_NUMBER = 0.1
-#: If a team has this many chunks or more, only whole passages are judged, and no longer single sentences.
+#: If a team has this many chunks or more, passages are judged as a whole, not by their single sentences.
 MANY = 100
 
 #: Phrases of questions that only a number can answer.

@@ -1,8 +1,8 @@
-"""Chains: which objects in an object store are the received bytes of an upload session, without a gap.
+"""Finds the received bytes of an upload session in an object store.
 
 Each request stores its bytes as objects, whose names contain offset and size. So any node finds the received bytes by
-listing the objects. If a client repeats a range, objects overlap, and the chain takes each byte once. Objects after a
-gap don't count.
+listing the objects. A chain is the objects from the first byte on, in order and without a gap. If a client repeats a
+range, objects overlap, and the chain takes each byte once. Objects after a gap don't count.
 """
 
 import re
@@ -66,7 +66,7 @@ def parse_object(name: str) -> PartObject | None:
 
 
 def chain_of(parts: Iterable[PartObject]) -> Chain:
-    """Build the chain of these objects: at each offset, choose the one that reaches furthest."""
+    """Build the chain of these objects. Of objects with the same offset, use the largest."""
     chain = Chain()
     for part in sorted(parts, key=lambda part: (part.first, -part.size_bytes, part.name)):
         if part.first > chain.size_bytes:

@@ -21,7 +21,7 @@ class BucketName:
     """A bucket as a request names it."""
 
     text: str
-    #: Dotted path of the field that names it.
+    #: Dotted path of the request field that names the bucket.
     path: str
     kind: str = EITHER
 
@@ -37,7 +37,7 @@ class Naming:
     names: tuple[BucketName, ...]
     #: Whether to create a bucket for each slug that no bucket has yet.
     creates_missing: bool = False
-    #: Whether the buckets are named in the body, not in the path. One error then reports all that can't be used.
+    #: Whether the buckets are named in the body, not in the path. One error then reports all unusable buckets.
     in_body: bool = False
 
 

@@ -72,7 +72,7 @@ def check_mapping(mapping: str | None, limits: Limits) -> str | None:
 
 
 def refuse_webhook(webhook: Any) -> None:
-    """Raise `invalid_request` if a webhook is given for a kind of source that calls none."""
+    """Raise `invalid_request` if a webhook is given. Call this for sources of a kind that doesn't support webhooks."""
     if webhook is not None:
         raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
 
@@ -96,7 +96,7 @@ _SENTENCES = {
 def clean_file_name(text: str, path: str = "filename") -> str:
     """Return the last path component of `text` in NFC, at most 255 bytes of UTF-8.
 
-    Raises `invalid_request`, naming `path`, if it is no valid file name.
+    Raises `invalid_request` for the field `path` if the file name is invalid.
     """
     if (flaw := find_flaw(text)) is not None:
         raise refusal(path, _SENTENCES[flaw])

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 #: Maximum number of pieces of work per commit. Each has a savepoint, and the server keeps only 64 of them in memory.
 GROUP_LIMIT = 64
-#: How often a group is tried and, if it always conflicts, each of its pieces alone.
+#: Maximum attempts to commit a group and, if all of them conflict, to commit each of its pieces alone.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
 #: After this many conflicts, a transaction takes turns with those of other nodes.
 FREE_TRIES = 2
@@ -150,7 +150,7 @@ class PostgresDatabase:
         self._disconnect()
 
     def _commit(self, group: Sequence[Job]) -> None:
-        """Commit the group in one transaction or, after several conflicts, in one per piece."""
+        """Commit the group in one transaction. After several conflicts, commit each piece of work on its own."""
         try:
             outcomes = self._try(group, GROUP_TRIES if len(group) > 1 else SINGLE_TRIES)
         except _Conflict as conflict:
@@ -187,7 +187,7 @@ class PostgresDatabase:
     def _transact(self, group: Sequence[Job], *, in_turn: bool) -> list[Outcome]:
         """Run the group in one transaction. With `in_turn`, only one node at a time does so.
 
-        Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, CommitUnknown if that isn't known.
+        Raises _Conflict, _Lost or StoreUnavailable if nothing was stored, and CommitUnknown if it may have been stored.
         """
         connection = self._connection = self._connection or self._connect()
         was_used, connection.is_used = connection.is_used, True

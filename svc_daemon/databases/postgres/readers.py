@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 #: Maximum number of connections, and so of concurrent reads.
 MOST = 8
-#: How long a read waits for a connection, and `close` for reads.
+#: Maximum seconds that a read waits for a connection, and that `close` waits for running reads.
 PATIENCE_S = 5.0
 _SETTINGS = (
     "SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",

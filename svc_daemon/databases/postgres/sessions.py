@@ -43,7 +43,7 @@ _SETTINGS = (
     "tcp_user_timeout = 10000",
     "statement_timeout = '10s'",
 )
-#: Ends the connection of a suspended process, which frees its locks. Its machine still answers the keepalives above.
+#: Ends the connection of a suspended process, to free its locks. TCP keepalives don't detect a suspended process.
 _SUSPENDED = "idle_session_timeout = '15s'"
 _OUT_OF_REACH = "The database can't be reached."
 

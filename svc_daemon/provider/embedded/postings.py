@@ -1,8 +1,8 @@
 """The postings of chunks: which words occur in which chunks.
 
-FTS5 only marks removed rows as deleted. So once most chunks are removed ones, the postings are rebuilt from the view
-`indexed_chunks`. FTS5's command `merge` with a negative number is not used: repeated, it makes SQLite report a damaged
-index.
+FTS5 only marks removed rows as deleted. So once most chunks have been removed, the postings are rebuilt from the view
+`indexed_chunks`. FTS5's command `merge` with a negative number is not used: after repeated use, SQLite reports a
+damaged index.
 """
 
 import sqlite3

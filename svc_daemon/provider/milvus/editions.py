@@ -34,7 +34,7 @@ class Edition:
     edition: str
     generation: int
     title: str
-    #: Distinct and sorted.
+    #: The document's buckets, sorted and without duplicates.
     bucket_ids: tuple[str, ...]
     #: Number of chunks.
     chunks: int
@@ -42,7 +42,7 @@ class Edition:
     stamped_ms: int
     #: Number of further rows, each with another piece of the compressed text.
     pieces: int
-    #: First piece of the compressed text between the chunks; empty in editions that `find` and `list_all` return.
+    #: The compressed text that is in no chunk, or its first piece. Not read by `find` and `list_all`.
     body: str = ""
     is_shown: bool = False
 
@@ -75,7 +75,7 @@ def last_shown(editions: Iterable[Edition]) -> Edition | None:
 
 
 def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
-    """List the team's documents by source id."""
+    """List the team's visible documents, in the order of their source ids."""
     wanted = every(equals("team_id", team_id), equals("is_shown", True))
     rows = server.list_sorted(server.collections.documents, wanted, _LISTED)
     for _, of_source in groupby(rows, key=lambda row: str(row["source_id"])):

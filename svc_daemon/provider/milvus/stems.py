@@ -22,7 +22,7 @@ MOST_CACHED = 50_000
 
 @lru_cache(MOST_CACHED)
 def stem(word: str) -> str:
-    """Return the stem under which a lowercase word is indexed: ASCII letters and digits."""
+    """Return the stem under which a lowercase word is indexed. It has only ASCII letters and digits."""
     if not word.isascii():
         decomposed = unicodedata.normalize("NFD", word)
         word = unicodedata.normalize("NFC", "".join(each for each in decomposed if ord(each) not in _ACCENTS))

@@ -289,6 +289,6 @@ def _key(session_id: str, name: str) -> str:
 
 
 def session_of(found: ListedObject) -> str | None:
-    """Return the id of the session in this object; None if it isn't part of an upload."""
+    """Return the id of the upload session that the object belongs to; None if it belongs to none."""
     places = found.key.split("/")
     return places[2] if len(places) == 4 and places[0] == FOLDER and ids.PART_NAME.fullmatch(places[2]) else None
