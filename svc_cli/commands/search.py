@@ -142,7 +142,7 @@ def head_of(console: Console, number: str, title: str, place: str, facts: str) -
 
 
 def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
-    """Return the lines of a passage with the most words of the query, wrapped to the terminal."""
+    """Wrap the passage to the terminal's width, and return the lines that have the most words of the query."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     lines = textwrap.wrap(" ".join(clean(text).split()), columns, break_long_words=True)
     if len(lines) <= PASSAGE_LINES:

@@ -30,7 +30,7 @@ class VectorSender:
     """Offers vectors to one bucket, unless the service uses another model."""
 
     def __init__(self, client: Client, bucket_id: str, model: ExportedModel | None) -> None:
-        """`model` is that of the export; if it is None, no vectors are offered."""
+        """`model` is the export's embedding model. If it is None, no vectors are offered."""
         self._client = client
         self._bucket_id = bucket_id
         self._model = model

@@ -18,7 +18,7 @@ from svc_cli.uploads.items import ReportItem
 FEW = 10
 #: Maximum number of files in a message.
 MOST_NAMED = 3
-#: Error codes that depend only on the file, so the next run would get them again.
+#: Error codes that depend only on the file. The next run would get them again.
 OWN_REFUSALS = frozenset(
     {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
 )

@@ -34,7 +34,7 @@ class Repair(StrEnum):
     REBUILD_INDEX = "rebuild_index"
     #: Remove from the index a document whose source doesn't exist.
     REMOVE_DOCUMENT = "remove_document"
-    #: Cancel a task whose work is not needed: no source waits to be indexed by it, or its bucket is not being deleted.
+    #: Cancel a task that has nothing to do, because no source waits for it or its bucket is not being deleted.
     CANCEL_TASK = "cancel_task"
     #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"

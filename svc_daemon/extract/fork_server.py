@@ -56,7 +56,7 @@ class _Child:
 
     @property
     def blamed(self) -> int:
-        """Return the document to blame for the child's end, or -1."""
+        """Return the number of the document that caused the child's end, or -1."""
         _, number = self.progress.read()
         # The child was killed because document `overdue` took too long, but may have begun the next one meanwhile.
         return -1 if self.killed == "wall" and number != self.overdue else number
@@ -142,7 +142,7 @@ class ForkServer:
             signal.set_wakeup_fd(-1)
             confined_children.live(request, blob, output, self._scratch, self._limits, progress, parent)
         now, wall_s = time.monotonic(), self._limits.wall_seconds
-        # The child gets one more document's time for its own start.
+        # The time of one more document is allowed for the start of the child.
         last_s = now + (1 + request.get("documents", 1)) * wall_s
         self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
 

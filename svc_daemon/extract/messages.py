@@ -135,7 +135,7 @@ def failure_line(failure: ExtractionFailed) -> bytes:
 
 
 def own_child_line() -> bytes:
-    """Encode the reply that this format needs a child of its own."""
+    """Encode the reply that documents of this format need a child process of their own."""
     return _line({"own_child": True})
 
 

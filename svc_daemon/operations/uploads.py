@@ -159,7 +159,7 @@ async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[
 
 
 def _judge(upload: UploadRow, stored_bytes: int, now: str) -> UploadProgress:
-    """Compute the session's state from its stored bytes. A finalized session has none."""
+    """Compute the session's state from its stored bytes. The bytes of a finalized session have become a blob."""
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else stored_bytes
     status = rules.CANCELED if upload.status == store.FAILED else upload.status
     is_expired = now >= upload.expires_at

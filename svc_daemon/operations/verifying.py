@@ -146,7 +146,7 @@ def _check_blobs(
             # Threads only help if the bytes are read.
             for found in map(check, page, stored) if hash_of is None else readers.map(check, page, stored):
                 findings.problems.extend(found)
-    # These are no problem: the service removes blobs of deleted sources, and gives open uploads their bytes back.
+    # The service removes the blobs of deleted sources, and returns bytes to open uploads, so don't report these.
     for name in unowned.keys() & (
         inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(uploads.list_open_ids)
     ):

@@ -68,7 +68,7 @@ class Limits:
     tag_characters: int = field(default=64, metadata={"unit": "characters"})
     #: Maximum length of a title.
     title_characters: int = field(default=1024, metadata={"unit": "characters"})
-    #: Maximum length of an idempotency key, as at Stripe.
+    #: Maximum length of an idempotency key; the same as Stripe's.
     idempotency_key_characters: int = field(default=255, metadata={"unit": "characters"})
     #: How long an idempotency key and its response are kept.
     idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})

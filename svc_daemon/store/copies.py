@@ -20,7 +20,7 @@ from svc_daemon.store.asides import Asides
 
 #: Number of bytes per read.
 READ_BYTES = 1024 * 1024
-#: Called with the number of copied files and of all files.
+#: Called with the number of copied files and the total number of files.
 Report = Callable[[int, int], None]
 
 

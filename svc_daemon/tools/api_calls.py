@@ -83,7 +83,7 @@ class ToolService(Protocol):
         ...
 
     async def read_file(self, path: str) -> File:
-        """Read a file on the caller's machine. Raises CallFailed if it can't be read, or if this server reads none."""
+        """Read a file on the caller's machine. Raises CallFailed if it can't be read, or this server reads no files."""
         ...
 
     async def pause(self, seconds: float) -> None:

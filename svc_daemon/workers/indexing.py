@@ -73,8 +73,8 @@ class IndexingWorker(Worker):
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
-        # Each child process has a slot. The documents of one lane (queue) can occupy `extract_children` slots, so one
-        # more slot is left for another lane.
+        # Each child process needs a slot. One lane (queue) can occupy up to `extract_children` slots, so there is one
+        # more for the other lanes.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._turns = Turns(context.limits.extract_children)
         #: Claims of the documents in progress, by task id and token.

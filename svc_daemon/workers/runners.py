@@ -84,7 +84,7 @@ class Worker(ABC):
     async def outlast(self, error: Exception, doing: str) -> None:
         """Wait after an error before the next attempt.
 
-        In a shortage of memory or disk space, wait until it may be over. Otherwise log the error and wait briefly.
+        If memory or disk space is short, wait until there may be enough. Otherwise log the error and wait briefly.
         """
         if await self.context.shortages.is_cause_of(error):
             await self.context.shortages.passed()

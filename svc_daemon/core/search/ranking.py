@@ -81,7 +81,7 @@ class Candidate:
     bm25: float
     #: Whether the passage contains every word of the query.
     is_whole: bool
-    #: How many words the passage shares with the best passages, weighted, 0 to 1.
+    #: How similar the passage's words are to those of the best passages, 0 to 1.
     feedback: float = 0.0
 
 

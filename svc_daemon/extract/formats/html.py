@@ -185,7 +185,7 @@ def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]
 
 
 class _Writer:
-    """Collects text up to the next boundary of a block, and adds it as a block of the innermost element's kind."""
+    """Collects text until a block ends, and adds it as a block. The innermost block element decides its kind."""
 
     def __init__(self, flow: FlowDocument) -> None:
         self._flow = flow

@@ -14,8 +14,8 @@ from svc_daemon.provider.texts import distinct, storable
 ZLIB_LEVEL = 1
 #: Maximum number of characters in one stored piece of a text.
 PIECE_CHARACTERS = 1_000_000
-#: Maximum number of chunks that one transaction writes or removes, in about 30 ms, so that other writes don't wait
-#: long.
+#: Maximum number of chunks that one transaction writes or removes. It then takes about 30 ms, so that other writes
+#: don't wait long.
 SLICE_CHUNKS = 250
 
 #: Maximum number of characters that one transaction indexes.

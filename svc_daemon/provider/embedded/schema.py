@@ -151,7 +151,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
-    """Within the block, overwrite what is deleted with zeros, so that it can't be recovered."""
+    """Within the block, overwrite deleted data with zeros, so that it can't be recovered."""
     connection.execute("PRAGMA secure_delete = ON")
     try:
         yield

@@ -28,7 +28,7 @@ DOCUMENT_BYTES = 150
 
 @dataclass(frozen=True, slots=True)
 class SignsKey:
-    """A model, and a bucket or (None) the whole index."""
+    """Identifies the signs of a model's vectors in one bucket, or in the whole index if `bucket_id` is None."""
 
     index: TeamIndex
     model_key: int

@@ -151,7 +151,7 @@ def _store(
     current: Mapping[tuple[Edition, int], bytes],
     dimension: int,
 ) -> None:
-    """Write the vectors, then the model's name to their chunks."""
+    """Write the vectors, then write the model's name to the rows of their chunks."""
     own = server.prepare_vectors(dimension)
     rows = [
         vector_row(team_id, edition, ordinal, model, read_vector(values))
