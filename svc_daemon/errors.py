@@ -123,7 +123,7 @@ class ServiceError(Exception):
 
 
 class NotFound(ServiceError):
-    """The object does not exist, or belongs to another team; the response is the same."""
+    """The object does not exist, or belongs to another team. The response is the same in both cases."""
 
 
 class StorageError(ServiceError):

@@ -154,7 +154,7 @@ class Snapshot:
                     yield entry
 
     def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
-        """Return the entries sorted by name. If the folder can't be listed, the walk is incomplete."""
+        """Return the folder's entries, sorted by name. If it can't be listed, set `is_complete` to False."""
         try:
             with os.scandir(self._base + prefix) as entries:
                 return sorted(entries, key=attrgetter("name"))

@@ -18,7 +18,7 @@ from svc_daemon.wire.errors import ErrorBody
 BATCHES = "/v1/knowledge/files:batch/upload-session"
 #: Maximum number of concurrent uploads.
 AT_ONCE = 4
-#: Maximum total bytes of files sent in one request, for which they are joined in memory.
+#: Maximum total size of the files sent in one request. They are joined in memory first.
 PACK_BYTES = 32 * 1024 * 1024
 
 

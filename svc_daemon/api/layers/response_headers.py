@@ -52,7 +52,7 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Record the bucket's slug for the path in the `Link` header, which aliases send."""
+    """Record the slug of the request's bucket. On an alias, the path in the `Link` header contains it."""
     request.state.successor_bucket = slug
 
 
