@@ -135,7 +135,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
-    """Print a note if the service has another version than this `svc`. `is_ours`: it is the local daemon."""
+    """Print a note if the service has another version than this `svc`. `is_ours` means that it is the local daemon."""
     if running == VERSION:
         return
     installed, served = (tuple(map(int, re.findall(r"\d+", version))) for version in (VERSION, running))

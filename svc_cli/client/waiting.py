@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 #: The client's own status for a deleted or replaced source.
 GONE = "gone"
-#: Events after which a source may be settled.
+#: Events after which a source may be settled: ready, failed or gone.
 SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
 #: Events after which a batch may have ended.
 ENDING = ("batch.completed", "batch.expired")

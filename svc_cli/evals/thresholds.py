@@ -8,7 +8,7 @@ from svc_cli.evals.runs import Evaluation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The minimum of one mean score, and what was reached."""
+    """The minimum that a mean score must reach, and the actual score."""
 
     #: `recall`, `mrr` or `ndcg`.
     metric: str

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class FaultLab:
-    """Disturbs requests by the rules of a file. Use it only on the event loop."""
+    """Makes requests fail according to the rules in a file. Use it only on the event loop."""
 
     def __init__(self, path: Path, endpoints: tuple[Endpoint, ...]) -> None:
         """Read the rules from the file. Raises FaultsRefused if they are invalid, or OSError if it can't be read."""

@@ -129,7 +129,7 @@ class LocalEmbedder:
 
 
 class _Process:
-    """A process that runs the model, and its unanswered texts."""
+    """A process that runs the model, and the texts that it has not answered yet."""
 
     def __init__(self, arguments: Sequence[str], error_log: Path, monotonic: Callable[[], float]) -> None:
         """Start the process. Raises OSError."""
@@ -146,7 +146,7 @@ class _Process:
         #: Resolved once the model is loaded or has failed to load.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
-        #: When each unanswered query was sent, even if nobody waits for it.
+        #: When each unanswered query was sent, including queries that no caller waits for any more.
         self._queries: dict[int, float] = {}
         self._last_number = PROCESS
         self.is_alive = True

@@ -50,7 +50,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def preload() -> None:
-    """Do work once, in the fork server, that each child would repeat.
+    """Do work in the fork server that each child would otherwise repeat.
 
     Children inherit the parsers and patterns of formats that waves use.
     """

@@ -136,7 +136,10 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
-    """Return the hits and passages that reach the policy's threshold or, without a threshold, can support an answer."""
+    """Return the hits and passages that reach the policy's threshold.
+
+    Without a threshold, return those that can support an answer.
+    """
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
     asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 LENGTH_TOLERANCE = 1e-3
 #: Bytes of a 32-bit float.
 FLOAT_BYTES = 4
-#: How many offered vectors of a batch the model computes too, to compare them.
+#: Number of offered vectors per batch that the model computes as well, for comparison.
 SAMPLES = 4
 #: Maximum dimension of an offered vector while the model's dimension is unknown.
 MOST_DIMENSIONS = 8192

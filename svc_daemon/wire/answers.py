@@ -21,7 +21,7 @@ class Annotation(WireModel):
     filename: str
     #: Offset of the mark, such as `[1]`, in the answer's text, in characters.
     index: int
-    #: The number in the mark.
+    #: The number in the citation mark.
     number: int
     quote: str
     location: Location

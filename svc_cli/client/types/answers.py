@@ -15,7 +15,7 @@ class AnnotationDict(TypedDict):
     index: int
     """Offset of the mark, such as `[1]`, in the answer's text, in characters."""
     number: int
-    """The number in the mark."""
+    """The number in the citation mark."""
     quote: str
     location: LocationDict
 

@@ -27,7 +27,7 @@ def read(given: Given) -> Document:
             flow.page = number
             title = slide.shapes.title
             words = title.text_frame.text if title is not None else ""
-            # Otherwise, this slide would be below the previous slide's heading.
+            # Drop the previous slide's headings, so that this slide is not placed below them.
             flow.headings.clear()
             flow.add_heading(1, words)
             has_text = _add_shapes(flow, slide.shapes, getattr(title, "shape_id", None)) or bool(words.strip())

@@ -97,7 +97,7 @@ def delete(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str) -
     """Remove every edition of the document, also those being written."""
     while known := editions.find(server, team_id, [source_id]).get(source_id):
         shown = last_shown(known)
-        # Remove the others first: hiding the shown edition would show an earlier one.
+        # Remove the others first. Otherwise, hiding the shown edition would make an earlier one visible.
         editions.remove(server, team_id, [each for each in known if each != shown])
         if shown is not None:
             editions.set_shown(server, team_id, [shown], False, stamps.now_ms())
