@@ -1,6 +1,6 @@
 """`svc-daemon verify`: checks and repairs the data directory of a stopped daemon, whose lock it holds.
 
-A check only reads. After a repair, everything is checked again, and the result is that of this check.
+A check only reads. After a repair, everything is checked again, and the result of this second check is reported.
 """
 
 import asyncio

@@ -113,7 +113,7 @@ def exit_for(items: Sequence[ReportItem], *, is_strict: bool) -> Exit:
 
 
 def error_for(items: Sequence[ReportItem], many: str) -> Json:
-    """Return the error of a report: that of the item if only one failed, otherwise a summary.
+    """Return the error of a report: the item's own error if only one item failed, otherwise a summary.
 
     `many` completes the summary "N … failed.", for example "of 20 files".
     """

@@ -49,7 +49,7 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
 def fill(sizes: Collection[int], most_bytes: int) -> int:
     """Return how many of these documents, in this order, one child process may read.
 
-    At least one; more only if they have at most `most_bytes` bytes together.
+    This is at least one. Several together have at most `most_bytes` bytes.
     """
     total = count = 0
     for size in sizes:

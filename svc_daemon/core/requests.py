@@ -50,7 +50,7 @@ _ESCAPED_REFUSED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Parse a JSON object. Raises `invalid_json`, or `invalid_request` if it is no object.
+    """Parse a JSON object. Raises `invalid_json`, or `invalid_request` if it is not an object.
 
     JSON that is nested deeper than `max_depth`, or has more than `MAX_ENTRIES` entries, is invalid too.
     """

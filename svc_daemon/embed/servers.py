@@ -199,7 +199,7 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # All users see this error, and the server may quote the texts. The probe is no user's text.
+            # All users see this error, so quote the server only for the probe: its message may contain a user's text.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
             # Some servers quote the API key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason

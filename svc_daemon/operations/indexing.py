@@ -124,7 +124,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
 
 
 def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) -> list[IndexingClaim]:
-    """Claim those of one team's tasks that are still queued."""
+    """Claim the given tasks, all of one team, if they are still queued."""
     now = context.clock.timestamp()
     tasks = claim_tasks(connection, task_ids, now, lease_end_s(context))
     if not tasks:
@@ -182,7 +182,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks. Returns documents whose task is no longer held, ids of ready sources, and events to set."""
+    """Complete the tasks. Returns documents whose tasks are no longer held, ids of ready sources, and events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources = find_again(connection, team_id, [document.claim.source for document in documents])
@@ -201,7 +201,7 @@ def _complete(
         update_state(connection, active[source.id])
         is_current = document.entry.is_current(source)
         if not is_current:
-            # Schedule an update of the index, whose title or buckets are not those of the source.
+            # The title or the buckets in the index are outdated, so schedule an update.
             create_detachment(connection, team_id, source.id)
         is_synced = is_current and source.id not in detached and not source.in_maintenance
         (synced if is_synced else unsynced).append(source)

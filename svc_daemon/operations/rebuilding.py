@@ -174,7 +174,7 @@ async def find_missing(context: Context, task: TaskRow) -> list[str]:
 
 
 def list_active(context: Context, task: TaskRow, source_ids: Sequence[str]) -> list[SourceReading]:
-    """Return those of these sources that are still active, with their chunk sizes."""
+    """Return the sources that are still active, with their chunk sizes."""
 
     def work(connection: Connection) -> list[SourceReading]:
         sources = [

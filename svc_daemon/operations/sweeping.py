@@ -199,7 +199,7 @@ async def reconcile_index(context: Context) -> int:
     """At startup, compare each team's index with the state database. Returns how many documents did not match.
 
     A document without a source is removed, unless its bytes are still stored. A source without a document is queued for
-    indexing. A document with wrong buckets gets those of its source.
+    indexing. A document with wrong buckets gets the buckets of its source.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):

@@ -1,7 +1,7 @@
 """Bucket sync: writes changes of a source's buckets and title to the index, then makes its memberships `active`.
 
 A membership connects a source with one of its buckets. A newly indexed document needs no sync, only later changes do.
-If the source replaces another, that one leaves the bucket in the same commit, so every search finds exactly one of
+If the source replaces another, the other leaves the bucket in the same commit. So every search finds exactly one of
 them. Only one worker changes buckets in the index, because two could overwrite each other's changes.
 """
 
@@ -194,7 +194,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
 
 def take_place(connection: Connection, context: Context, team_id: str, source_id: str, bucket_id: str) -> None:
-    """Remove from the bucket the sources that this source replaces, if this one is active."""
+    """If this source is active, remove the sources that it replaces from the bucket."""
     source = find_source(connection, team_id, source_id)
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return

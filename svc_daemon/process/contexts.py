@@ -107,7 +107,7 @@ class Wakes:
     unembedded: set[str] = field(default_factory=set)
 
     def shared(self) -> dict[str, Wake]:
-        """Return the events, by name, of the workers whose work any node can do."""
+        """Return the wake-up events, by name, of the workers whose work any node can do."""
         names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking", "removing")
         return {name: getattr(self, name) for name in names}
 

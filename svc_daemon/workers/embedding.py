@@ -64,7 +64,7 @@ class EmbeddingWorker(Worker):
         self._batch = BATCH
         #: By team, embedded passages of sources that aren't active yet. Their imported vectors are kept until then.
         self._early: dict[str, list[PassageText]] = {}
-        #: Each team's chunks are divided into numbered shares, which several nodes can embed. The next one is first.
+        #: Numbers of the shares of each team's chunks, the next one first. Several nodes can embed a team's shares.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The failure that was logged last; it isn't logged twice in a row.
         self._logged: str | None = None

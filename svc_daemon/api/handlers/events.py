@@ -62,9 +62,9 @@ async def list_events(request: Request) -> Response:
 async def follow(
     request: Request, key: KeyRow, chosen: EventFilter, position: Position, last_id: str | None
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the stored events after `position` (that of the event `last_id`), then new events as they happen.
+    """Yield the stored events after `position`, then new events as they happen.
 
-    The stream ends when the service stops or the key is revoked.
+    `last_id` is the id of the event at `position`. The stream ends when the service stops or the key is revoked.
     """
     context, stopping = context_of(request), request.app.state.stopping
     monotonic = context.clock.monotonic

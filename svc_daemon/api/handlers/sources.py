@@ -138,7 +138,7 @@ async def update(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.SourceUpdate)
     limits = context_of(request).limits
-    # Each field is validated like that of a new source.
+    # Validate each field as for a new source.
     change: dict[str, Any] = {}
     if body.title is not None:
         change["title"] = source_fields.check_title(body.title, limits)
