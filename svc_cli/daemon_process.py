@@ -166,7 +166,7 @@ class Installation:
         return self.read_log(None)[0][-lines:] if lines else []
 
     def read_log(self, place: LogPlace | None) -> tuple[list[str], LogPlace | None]:
-        """Return the log's lines after this place, and the place after them. None means the last lines of the log."""
+        """Return the log's lines after this place (None: its last lines), and the place after them."""
         log, lines = self.files.log, list[str]()
         rotated = log.with_name(f"{log.name}.1")
         with suppress(FileNotFoundError):

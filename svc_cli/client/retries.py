@@ -29,8 +29,8 @@ class RetryPolicy:
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
-#: What a load balancer answers if the daemon behind it has stopped or can't be reached. Not 504: the daemon may still
-#: be working on the request, so that a retry would do its work twice.
+#: Statuses that a load balancer returns if the daemon behind it has stopped or can't be reached. 504 is left out: the
+#: daemon may still be working on the request, and a retry would do its work twice.
 PROXY_STATUSES = frozenset({502, 503})
 #: Error codes for a failure of the host of an imported URL. It outlasts all retry delays, and each retry would
 #: count against the rate limit.

@@ -27,7 +27,7 @@ class ImportOptions:
 
     bucket_id: str
     kind: Kind
-    #: The request for each URL, apart from its `url`.
+    #: The fields of each request, except for its `url`.
     pattern: ImportRequest
     #: Whether to fetch URLs again that already have a source.
     is_refresh: bool = False

@@ -20,7 +20,7 @@ from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
 from svc_daemon.embed.runtimes import Runtime
 
-#: Priority of the threads for chunks: below that of extracting documents (10).
+#: The `nice` value of the threads that embed chunks. Extraction has 10, so it takes precedence.
 _NICE = 15
 #: If memory runs out, the kernel kills this process, not the service.
 _SACRIFICE = b"500"
@@ -48,7 +48,7 @@ class _Service:
 
     def _work(self, frames: "queue.SimpleQueue[Frame]", nice: int) -> None:
         if nice and sys.platform == "linux":
-            # On Linux, the priority is that of the current thread only.
+            # On Linux, this sets the priority of the current thread only.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + nice, 19))
         while True:
             frame = frames.get()

@@ -108,7 +108,7 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
         raise ModelRefused(f"{path} is not a model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
     if root.name == "onnx":
-        # The folder `onnx` often has several graphs. Its parent has what they share.
+        # The folder `onnx` often has several graphs. Its parent has the files that they share.
         root = root.parent
     chosen = path.resolve().relative_to(root).as_posix()
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)

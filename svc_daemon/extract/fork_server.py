@@ -58,7 +58,7 @@ class _Child:
     def blamed(self) -> int:
         """Return the number of the document that caused the child's end, or -1."""
         _, number = self.progress.read()
-        # The child was killed because document `overdue` took too long, but may have begun the next one meanwhile.
+        # A child is killed if document `overdue` takes too long. If it has begun the next one, neither is to blame.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 

@@ -75,7 +75,7 @@ def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return what to store about a fetch, such as its time and the ETag.
 
-    After a 304 response, keep those of `known` that the host did not send again.
+    After a 304 response, the values in `known` are kept, unless the host has sent new ones.
     """
     facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):

@@ -62,7 +62,7 @@ class Notices:
             self._send(json.dumps({"node": self._node, "let_go": keys[start : start + NOTICE_KEYS]}))
 
     def receive(self, text: str) -> None:
-        """Do what another node's notice asks for."""
+        """Handle a notice from another node."""
         try:
             notice = json.loads(text)
             if notice["node"] == self._node:

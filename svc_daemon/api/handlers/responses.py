@@ -105,7 +105,7 @@ class _ResponseDraft:
         )
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
-        """Yield the events that open the response, if none was sent yet, then those of one piece of the answer."""
+        """Yield the events of one piece of the answer, and before the first piece, those that open the response."""
         if not self.has_begun:
             begun = self._response("in_progress", output=[]).model_dump()
             yield self._event("response.created", response=begun)

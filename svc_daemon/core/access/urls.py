@@ -73,7 +73,7 @@ class Url:
     def key(self) -> str:
         """Return the normalized URL (RFC 3986, 6.2.2), the same for equivalent spellings.
 
-        A web page whose key is that of an earlier import was imported before.
+        Two web pages with the same key count as the same page.
         """
         path, mark, query = self.target.partition("?")
         # Unescaping `%2E` may have made a segment `.` or `..`.

@@ -1,9 +1,10 @@
 """Agents, and the sources that their policies allow them to retrieve.
 
-    scope       retrieves indexed sources that are
-    buckets     active members of one of `bucket_ids`; `*` means every active bucket. Never Q&A sources
-    sources     listed in `source_ids`, including Q&A, in any active bucket or in none
-    team        in any active bucket or in none, including Q&A
+The scope of a policy selects indexed sources:
+
+    buckets     the active members of `bucket_ids`, or of every active bucket if that is `*`; no Q&A sources
+    sources     those in `source_ids`, including Q&A sources, in any active bucket or in none
+    team        all of the team's, including Q&A sources, in any active bucket or in none
 
 A policy only restricts what the caller may see. An invalid stored policy retrieves nothing.
 

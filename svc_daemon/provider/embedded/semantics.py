@@ -76,7 +76,7 @@ def find_meaning(
 ) -> Meaning | None:
     """Prepare the query's vector for this index; None if nothing can be compared with it.
 
-    Raises ProviderFailed if its length is not that of the model's vectors.
+    Raises ProviderFailed if the vector's length is not that of the model's vectors.
     """
     if query.vector is None:
         return None

@@ -39,7 +39,7 @@ MOST_REMEMBERED = 10_000
 
 
 class ObjectParts:
-    """The bytes of all open upload sessions. An instance remembers only what any node can list or compute again."""
+    """The bytes of all open upload sessions. An instance caches only what any node can list or compute again."""
 
     def __init__(self, blobs: ObjectBlobs, random_name: Callable[[], str]) -> None:
         self.client = blobs.client
