@@ -31,7 +31,7 @@ from svc_daemon.core.search.agents import (
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_lasting_bucket, get_reachable_source, require_model
-from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import agents as store
 from svc_daemon.store.agents import list_agents

@@ -20,8 +20,8 @@ from svc_daemon.operations.authorization import get_usable_bucket, refuse_out_of
 from svc_daemon.operations.batch_items import BatchItemStatus, end_batches, list_items
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, judge_finalize, list_complete
+from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.ingest import admit
-from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.uploads import lifetime, list_progress
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock

@@ -18,6 +18,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying
 from svc_daemon.operations.ingest import (
     FileUpload,
     admit,
@@ -27,7 +28,6 @@ from svc_daemon.operations.ingest import (
     keep_source,
     new_source,
 )
-from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow

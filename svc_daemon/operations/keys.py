@@ -10,7 +10,7 @@ from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.authorization import get_lasting_bucket
-from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow, create_key, get_key, list_keys, revoke_key
 from svc_daemon.wire import keys as wire

@@ -16,8 +16,8 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.destinations import Destination, settle_buckets
+from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.ingest import admit, check_replaces, check_room
-from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store import uploads as store

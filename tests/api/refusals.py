@@ -14,7 +14,7 @@ from svc_daemon.api.forms import OVERHEAD_BYTES
 from svc_daemon.api.layers.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations.agents import agent_lock
-from svc_daemon.operations.replays import key_lock
+from svc_daemon.operations.idempotency import key_lock
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout

@@ -40,9 +40,9 @@ from svc_daemon.operations import uploads
 from svc_daemon.operations.batch_items import BatchItemStatus
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
+from svc_daemon.operations.idempotency import Outcome, check_key, find_outcome
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import has_pack, pack_token
-from svc_daemon.operations.replays import Outcome, check_key, find_outcome
 from svc_daemon.operations.uploads import SessionStart
 from svc_daemon.operations.views import withheld_by
 from svc_daemon.process.contexts import Context

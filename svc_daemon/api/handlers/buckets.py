@@ -28,7 +28,7 @@ from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
 from svc_daemon.operations.cascades import delete_bucket
-from svc_daemon.operations.replays import Repeatable, find_outcome
+from svc_daemon.operations.idempotency import Repeatable, find_outcome
 from svc_daemon.operations.views import view_deletion
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.codes import ErrorCode as E

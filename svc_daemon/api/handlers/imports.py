@@ -21,8 +21,8 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.urls import parse_url
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.idempotency import find_outcome
 from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
-from svc_daemon.operations.replays import find_outcome
 from svc_daemon.wire import imports as wire
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer

@@ -17,9 +17,9 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads import source_fields
+from svc_daemon.operations.idempotency import Repeatable, find_outcome
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.qa import QaPair, claim_of, create_question
-from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.wire.qa import QaCreate
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 

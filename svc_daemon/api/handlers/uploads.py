@@ -36,9 +36,9 @@ from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.authorization import refuse_out_of_reach
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
+from svc_daemon.operations.idempotency import find_outcome
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import authorize_pack, put_pack
-from svc_daemon.operations.replays import find_outcome
 from svc_daemon.operations.uploads import SessionStart
 from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
