@@ -15,7 +15,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from svc_daemon.api.bodies import content_length, refuse_encoding
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode

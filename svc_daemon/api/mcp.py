@@ -24,7 +24,7 @@ from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.layers.error_responses import service_error
 from svc_daemon.api.layers.response_headers import Header, request_id_of
 from svc_daemon.api.presenting import caller, context_of, import_extra
-from svc_daemon.core.requests import MAX_ENTRIES, refusal, too_many_entries
+from svc_daemon.core.json_bodies import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.core.uploads.sessions import PENDING, UPLOADING

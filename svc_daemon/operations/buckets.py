@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket

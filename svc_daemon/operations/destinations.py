@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.destinations import ID, BucketName, ManifestNaming, Naming
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError

@@ -7,7 +7,7 @@ to them, queues a new generation, and records that the old blob is to be removed
 from dataclasses import replace
 
 from svc_daemon.core import readiness
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.pages import is_web_page
 from svc_daemon.databases.contract import Connection

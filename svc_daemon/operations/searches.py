@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from svc_daemon.core import readiness
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
 from svc_daemon.core.search.filters import check_filter
 from svc_daemon.databases.contract import Connection

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import (

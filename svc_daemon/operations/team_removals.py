@@ -17,7 +17,7 @@ from functools import partial
 
 from svc_daemon.core import ids
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError

@@ -8,7 +8,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.api_keys import Grant, check_name
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.api.mcp import message_bytes
-from svc_daemon.core.requests import MAX_ENTRIES
+from svc_daemon.core.json_bodies import MAX_ENTRIES
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon

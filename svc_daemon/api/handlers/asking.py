@@ -11,7 +11,7 @@ from svc_daemon.api.layers.error_responses import service_error
 from svc_daemon.api.presenting import context_of
 from svc_daemon.core.answers.conversations import ASSISTANT, USER, Turn, up_to_question
 from svc_daemon.core.answers.passages import QuotePlace
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.settings import Limits

@@ -32,7 +32,7 @@ from svc_daemon.api.presenting import (
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.idempotency import fingerprint
-from svc_daemon.core.requests import refusal, refusals
+from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations import batches as verbs

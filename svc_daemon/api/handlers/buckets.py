@@ -24,7 +24,7 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.idempotency import Claim
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
 from svc_daemon.operations.cascades import delete_bucket

@@ -16,7 +16,7 @@ from svc_daemon.api.endpoints import NO_BUCKET, Endpoint
 from svc_daemon.api.event_streams import EventStream, comment
 from svc_daemon.api.layers.response_headers import request_id_of
 from svc_daemon.api.presenting import caller, context_of, header_of, page_limit
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.operations import events as verbs
 from svc_daemon.operations.authorization import is_live
 from svc_daemon.store.events import EventFilter, Position

@@ -19,7 +19,7 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.requests import parse_object, refusal
+from svc_daemon.core.json_bodies import parse_object, refusal
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name

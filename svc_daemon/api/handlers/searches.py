@@ -12,7 +12,7 @@ from svc_daemon.api.endpoints import SEARCH, Endpoint
 from svc_daemon.api.handlers.sources import view_location
 from svc_daemon.api.presenting import answer, body_of, caller, context_of, decimal_number, flag, whole_number
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.requests import refusal, refusals
+from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.searches import SearchResults, search
 from svc_daemon.store.keys import KeyRow

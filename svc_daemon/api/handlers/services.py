@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, Response
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.layers.response_headers import request_id_of
 from svc_daemon.api.presenting import answer, caller, context_of, flag, respond
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
-from svc_daemon.core.requests import refusal
 from svc_daemon.core.text.media_types import FORMATS
 from svc_daemon.errors import StoreUnavailable
 from svc_daemon.operations.usage import used_answers

@@ -27,7 +27,7 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name

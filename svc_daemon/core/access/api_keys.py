@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from svc_daemon.core.ids import agent_of, is_allowed
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode

@@ -10,7 +10,7 @@ attribute, or its value has another type, a comparison is false (`ne` and `nin` 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 
 MAX_DEPTH = 8
 _ORDERED = {"gt", "gte", "lt", "lte"}

@@ -5,7 +5,7 @@ A batch names buckets at the top of its manifest, in every item, or both. If bot
 
 from dataclasses import dataclass
 
-from svc_daemon.core.requests import refusal
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.requests import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
+from svc_daemon.core.json_bodies import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 from tests.core.limits import cpu_limit_s
