@@ -12,8 +12,8 @@ from io import BytesIO
 from zipfile import BadZipFile, ZipFile
 
 from svc_daemon.extract import failures
-from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.xml_entities import check_entities
 
 _ENCRYPTED_FLAG = 1
 #: Maximum number of bytes expanded in one step.

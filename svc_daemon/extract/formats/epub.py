@@ -10,10 +10,10 @@ from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import open_archive
 from svc_daemon.extract.builders import FlowDocument
-from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html import add_markup
 from svc_daemon.extract.formats.texts import decode
+from svc_daemon.extract.xml_entities import check_entities
 
 _CONTAINER = "META-INF/container.xml"
 
