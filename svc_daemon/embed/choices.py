@@ -59,7 +59,7 @@ class OperatorsChoice:
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
             # Imported only if needed, because httpx takes long to load.
-            from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
+            from svc_daemon.embed.server_embedders import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(
                 self.server, self.folder.server, loop, timeout_s=self.timeout_s, monotonic=self.monotonic

@@ -138,7 +138,7 @@ class _Process:
         # A process that doesn't read must not block the callers.
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(QUERY_PATIENCE_S), 0))
         with theirs:
-            self._popen = start_module("svc_daemon.embed.children", arguments, theirs, error_log)
+            self._popen = start_module("svc_daemon.embed.model_process", arguments, theirs, error_log)
         self.pid = self._popen.pid
         self._error_log = error_log
         self._started_s = monotonic()

@@ -108,7 +108,7 @@ def test_a_kill_midway_costs_a_batch_and_a_stop_no_time(make_installation: MakeI
 
 
 def model_process(installation: Installation) -> psutil.Process | None:
-    return next(iter(children_of(installation.pid, "svc_daemon.embed.children")), None)
+    return next(iter(children_of(installation.pid, "svc_daemon.embed.model_process")), None)
 
 
 def test_a_server_makes_the_vectors_and_its_key_is_kept(make_installation: MakeInstallation, tmp_path: Path) -> None:

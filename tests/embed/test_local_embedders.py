@@ -62,7 +62,7 @@ def children(unharmed: LocalEmbedder) -> Children:
     """Processes of models that run beside the one for all."""
 
     def living() -> list[psutil.Process]:
-        models = children_of(None, "svc_daemon.embed.children")
+        models = children_of(None, "svc_daemon.embed.model_process")
         return [child for child in models if child.pid != unharmed.pid and not has_ended(child)]
 
     return living

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from svc_daemon.embed.generations import PROBE
+from svc_daemon.embed.server_models import PROBE
 
 DIMENSION = 8
 

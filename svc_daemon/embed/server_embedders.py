@@ -24,7 +24,7 @@ import certifi
 import httpx
 
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
+from svc_daemon.embed.server_models import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
 #: Maximum number of texts per call. Even small servers accept this many.

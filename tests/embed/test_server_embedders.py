@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.embed import servers
+from svc_daemon.embed import server_embedders
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.embed.generations import PROBE
-from svc_daemon.embed.servers import ServerEmbedder
+from svc_daemon.embed.server_embedders import ServerEmbedder
+from svc_daemon.embed.server_models import PROBE
 from svc_daemon.settings import EmbedSettings
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.loops import Loop
@@ -44,7 +44,7 @@ def server() -> Iterator[VectorServer]:
 @pytest.fixture
 def open_embedder(server: VectorServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Start with the server's model, which pauses next to nothing between two tries."""
-    monkeypatch.setattr(servers, "PAUSE_S", 0.001)
+    monkeypatch.setattr(server_embedders, "PAUSE_S", 0.001)
     loop, opened = Loop(), []
 
     def open_one(*, timeout_s: float = PATIENCE_S, **other: str) -> ServerEmbedder:
@@ -104,9 +104,9 @@ def test_it_is_asked_in_batches_as_openai_is(open_embedder: Open, server: Vector
 def test_what_may_pass_is_tried_again_and_all_else_is_not(embedder: ServerEmbedder, server: VectorServer) -> None:
     for status in (408, 429, 500, 502, 503):
         server.asked.clear()
-        server.replies = [Reply(status)] * (servers.ATTEMPTS - 1)
-        assert (len(embedder.embed(TEXTS[:2])), len(server.asked)) == (2, servers.ATTEMPTS)
-        server.replies = [Reply(status)] * servers.ATTEMPTS
+        server.replies = [Reply(status)] * (server_embedders.ATTEMPTS - 1)
+        assert (len(embedder.embed(TEXTS[:2])), len(server.asked)) == (2, server_embedders.ATTEMPTS)
+        server.replies = [Reply(status)] * server_embedders.ATTEMPTS
         assert failure(f"answered {status}", embedder.embed, TEXTS[:2]).retryable
     for status in (301, 307, 401, 403, 404):
         server.asked.clear()
@@ -153,7 +153,7 @@ def test_an_answer_that_is_none_is_refused_and_one_without_end_is_cut(
     for body in NO_ANSWERS:
         server.replies = [Reply(body=body)]
         assert not failure(None, embedder.embed, TEXTS[:1]).retryable, body[:80]
-    monkeypatch.setattr(servers, "MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(server_embedders, "MAX_ANSWER_BYTES", 1000)
     server.replies = [Reply(body=b" " * 5000)]
     failure("over", embedder.embed, TEXTS[:1])
 
@@ -169,10 +169,10 @@ def test_the_time_is_for_the_whole_of_a_call(open_embedder: Open, server: Vector
 
 
 def test_queries_do_not_wait_for_a_server_that_was_not_there(embedder: ServerEmbedder, server: VectorServer) -> None:
-    server.replies = [Reply(503)] * servers.QUERY_ATTEMPTS
+    server.replies = [Reply(503)] * server_embedders.QUERY_ATTEMPTS
     failure("answered 503", embedder.embed_query, "x", None)
     failure("a moment ago", embedder.embed_query, "x", None)
-    assert len(server.asked) == servers.QUERY_ATTEMPTS
+    assert len(server.asked) == server_embedders.QUERY_ATTEMPTS
     assert embedder.embed(TEXTS[:1])
 
 
