@@ -252,7 +252,7 @@ class BucketImportFlags:
         bool,
         typer.Option(
             "--no-vectors",
-            help="Compute all vectors again instead of using those in FILE, if you don't trust its author.",
+            help="Compute all vectors again instead of using those in FILE. Use this if you don't trust its author.",
         ),
     ] = False
     wait: WaitOption = None

@@ -62,7 +62,7 @@ class Fetched:
     last_modified: str | None
     #: Size of the decoded body.
     size_bytes: int
-    #: From `Content-Disposition`, the URL's path, or the host.
+    #: The file's name, taken from `Content-Disposition`, the URL's path, or the host.
     file_name: str
 
 

@@ -118,9 +118,8 @@ def find_offers(
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> list[PassageText]:
     """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
-    A passage is only counted once its source is active with the passage's generation. If the daemon crashes before, the
-    source is indexed again with a new generation, which needs the offers. Returns the passages whose sources are still
-    being indexed with their generation.
+    Returns the passages whose sources are still being indexed with the same generation. Their offers are kept: if the
+    daemon crashes, the source is indexed again and needs them.
     """
     rows = connection.execute(
         "SELECT id, generation, status FROM sources WHERE team_id = :team_id"

@@ -64,7 +64,7 @@ class EmbeddingWorker(Worker):
         self._batch = BATCH
         #: By team, embedded passages of sources that aren't active yet. Their imported vectors are kept until then.
         self._early: dict[str, list[PassageText]] = {}
-        #: Numbers of the shares of each team's chunks, the next one first. Several nodes can embed a team's shares.
+        #: A team's chunks are divided into shares, for several nodes. The numbers of the shares, the next one first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The failure that was logged last; it isn't logged twice in a row.
         self._logged: str | None = None

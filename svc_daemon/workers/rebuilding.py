@@ -1,4 +1,4 @@
-"""Two workers that read stored documents again: one rebuilds indexes, one splits documents after chunk sizes changed.
+"""The workers that read stored documents again, to rebuild an index or because chunk sizes have changed.
 
 `operations.rebuilding` describes the steps of both, and what happens after a crash.
 """

@@ -1,4 +1,4 @@
-"""What `responses` and `completions` share: reading the conversation, collecting the answer."""
+"""Reads conversations and collects answers, for the handlers of `responses` and `completions`."""
 
 import logging
 from collections.abc import Iterable

@@ -52,7 +52,7 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Record the slug of the request's bucket. On an alias, the path in the `Link` header contains it."""
+    """Record the slug of the request's bucket. The response of an alias route has it in the `Link` header."""
     request.state.successor_bucket = slug
 
 
