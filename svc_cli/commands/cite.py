@@ -66,7 +66,8 @@ def group() -> None:
 def verify(
     call: Invocation,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="An answer or search results as JSON, or - for standard input.")
+        str,
+        typer.Argument(metavar="FILE", help="A JSON file with an answer or search results, or - for standard input."),
     ],
 ) -> Exit:
     """Check that each quote is in the stored file, at the location that the answer gives.

@@ -29,7 +29,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ExportRefused(SvcError):
-    """The file is no valid export; nothing was changed."""
+    """The file is not a valid export. Nothing was changed."""
 
     code = "svc_export_refused"
     exit = Exit.FAILED

@@ -123,7 +123,7 @@ class IndexInspector:
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
-    # An empty file is no problem: a crash can leave one, and its tables are created when it is opened.
+    # An empty file is not a problem: a crash can leave one, and its tables are created when it is opened.
     if is_blank(connection):
         return
     (version,) = connection.execute("PRAGMA user_version").fetchone()
