@@ -1,6 +1,6 @@
 """`svc-daemon backup`: copies a data directory, also while its daemon serves requests.
 
-1. make the daemon keep the files that it would delete, until step 4 is done (`store.removals`)
+1. make the daemon keep the files that it would delete, until step 4 is done (`store.file_removals`)
 2. copy the state database in one snapshot
 3. copy the search indexes; they may be newer than the copied state, so a restore checks them against it
 4. copy the files that the copied state names, or link them to the previous backup
@@ -29,7 +29,7 @@ from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store.backups import Backup, BackupFolder, BackupRecord, BackupRefused
 from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
 from svc_daemon.store.facts import find_fact
-from svc_daemon.store.removals import Removals
+from svc_daemon.store.file_removals import Removals
 from svc_daemon.store.uploads import list_open_ids
 from svc_daemon.wire.versions import VERSION
 

@@ -88,7 +88,7 @@ class DataFiles:
 
     @property
     def held(self) -> Path:
-        """Removed files that a backup may still need; see `store.removals`."""
+        """Removed files that a backup may still need; see `store.file_removals`."""
         return self.root / "held"
 
     @property

@@ -19,7 +19,7 @@ from pathlib import Path
 from svc_daemon.data_directory import DirectoryRefused, sync_folder
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.copies import Syncer
-from svc_daemon.store.removals import BackupRunning
+from svc_daemon.store.file_removals import BackupRunning
 
 PARTIAL, REMOVING, RECORD = "backup.partial", "backup.removing", "backup.json"
 #: Version of the layout of backups. Later versions are refused.

@@ -26,7 +26,7 @@ from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.contract import BlobFacts
-from svc_daemon.store.removals import Removals
+from svc_daemon.store.file_removals import Removals
 from svc_daemon.store.staging import StagedFile, Staging
 
 #: Number of bytes per read of a stream.

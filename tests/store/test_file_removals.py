@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.store import removals
-from svc_daemon.store.removals import BackupRunning, Removals
+from svc_daemon.store import file_removals
+from svc_daemon.store.file_removals import BackupRunning, Removals
 from tests.store.folders import Folder
 
 
@@ -63,7 +63,7 @@ def test_a_killed_backup_holds_nothing_up(folder: Folder) -> None:
 def test_a_second_backup_is_refused_and_removals_are_waited_for(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removals, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(file_removals, "PATIENCE_S", 0.0)
     gate = Removals(folder.files.held)
     with gate.pausing(), pytest.raises(BackupRunning), gate.pausing():
         pass
