@@ -73,7 +73,7 @@ from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
-from svc_daemon.workers.removing import RemovingWorker
+from svc_daemon.workers.removing_teams import RemovingWorker
 from svc_daemon.workers.runners import Worker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker

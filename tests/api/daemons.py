@@ -42,7 +42,7 @@ from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
-from svc_daemon.workers.removing import RemovingWorker
+from svc_daemon.workers.removing_teams import RemovingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import PATIENCE_S, wait_until

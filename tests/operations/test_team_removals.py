@@ -29,7 +29,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.server import open_context
 from svc_daemon.settings import Limits
 from svc_daemon.store.teams import list_team_ids
-from svc_daemon.workers.removing import RemovingWorker
+from svc_daemon.workers.removing_teams import RemovingWorker
 from tests.acceptance.backups import run_killed
 from tests.api.answers import details_of
 from tests.api.daemons import Daemon
@@ -38,7 +38,12 @@ from tests.operations.directories import Whole
 
 #: How many lines a removal is killed at; with --large at all.
 KILLS = 4
-COUNTED = ("operations/team_removals.py", "workers/removing.py", "operations/cascades.py", "operations/sweeping.py")
+COUNTED = (
+    "operations/team_removals.py",
+    "workers/removing_teams.py",
+    "operations/cascades.py",
+    "operations/sweeping.py",
+)
 IDS = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
 
 
