@@ -19,8 +19,8 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket
 from svc_daemon.operations.batch_items import end_batches
-from svc_daemon.operations.deletion import leave_bucket, remove_source
 from svc_daemon.operations.events import bucket_event, record_events
+from svc_daemon.operations.source_deletion import leave_bucket, remove_source
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.uploads import get_session
 from svc_daemon.process.contexts import Context
