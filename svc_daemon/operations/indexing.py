@@ -23,7 +23,7 @@ from svc_daemon.errors import stored_error
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.documents import IndexEntry
 from svc_daemon.operations.events import record_events, source_event
-from svc_daemon.operations.readings import SourceReading, list_chunkings
+from svc_daemon.operations.extracting import SourceReading, list_chunkings
 from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.operations.webhook_deliveries import record_outcomes

@@ -38,8 +38,8 @@ from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.events import maintenance_event, record_events
+from svc_daemon.operations.extracting import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.indexing import indexed, put_back
-from svc_daemon.operations.readings import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.teams import get_team

@@ -32,7 +32,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead
-from svc_daemon.operations import documents, readings
+from svc_daemon.operations import documents, extracting
 from svc_daemon.operations.indexing import (
     Failure,
     IndexedDocument,
@@ -135,10 +135,10 @@ class IndexingWorker(Worker):
         try:
             results: list[Extraction | Exception]
             if len(claims) == 1:
-                results = [await readings.read(self.context, self._extractor, claims[0].reading)]
+                results = [await extracting.read(self.context, self._extractor, claims[0].reading)]
             else:
                 wave = [claim.reading for claim in claims]
-                results = await readings.read_wave(self.context, self._extractor, wave)
+                results = await extracting.read_wave(self.context, self._extractor, wave)
             pairs = list(zip(claims, results, strict=True))
             failed = [(claim, result) for claim, result in pairs if isinstance(result, Exception)]
             read = [(claim, result) for claim, result in pairs if isinstance(result, Extraction)]

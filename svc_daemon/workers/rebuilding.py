@@ -15,9 +15,9 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead, may_share_a_child
-from svc_daemon.operations import documents, readings
+from svc_daemon.operations import documents, extracting
+from svc_daemon.operations.extracting import SourceReading
 from svc_daemon.operations.indexing import WAVE_BYTES
-from svc_daemon.operations.readings import SourceReading
 from svc_daemon.operations.rebuilding import (
     INDEX,
     begin_rechunk,
@@ -133,9 +133,9 @@ class RebuildingWorker(Worker):
         failed: list[tuple[SourceReading, Exception]]
         try:
             if len(wave) == 1:
-                results: list[Extraction | Exception] = [await readings.read(self.context, self._extractor, wave[0])]
+                results: list[Extraction | Exception] = [await extracting.read(self.context, self._extractor, wave[0])]
             else:
-                results = await readings.read_wave(self.context, self._extractor, wave)
+                results = await extracting.read_wave(self.context, self._extractor, wave)
             pairs = list(zip(wave, results, strict=True))
             failed = [(reading, result) for reading, result in pairs if isinstance(result, Exception)]
             if read := [(reading, result) for reading, result in pairs if isinstance(result, Extraction)]:
@@ -203,7 +203,7 @@ class RechunkingWorker(Worker):
         """Split one document into chunks again. Returns False if it must be retried later."""
         source_id = reading.source.id
         try:
-            extraction = await readings.read(self.context, self._extractor, reading)
+            extraction = await extracting.read(self.context, self._extractor, reading)
         except ExtractionFailed as error:
             if error.retryable and await self.context.shortages.is_cause_of(error, source_id):
                 raise Short from error

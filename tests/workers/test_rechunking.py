@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.operations import documents
-from svc_daemon.operations.readings import SourceReading, extract
+from svc_daemon.operations.extracting import SourceReading, extract
 from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, next_reading
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.provider.errors import ProviderFailed

@@ -36,7 +36,7 @@ from svc_daemon.errors import NotFound, stored_error
 from svc_daemon.operations import source_deletion
 from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.authorization import get_reachable_task
-from svc_daemon.operations.readings import read_again
+from svc_daemon.operations.extracting import read_again
 from svc_daemon.operations.refreshing import refresh_source
 from svc_daemon.operations.vectors import read_vectors
 from svc_daemon.operations.views import view_member, view_shortage, view_source, view_task
