@@ -26,9 +26,9 @@ from svc_cli.client.api import Client
 from svc_cli.client.batches import Member
 from svc_cli.client.contents import BytesContent, Content
 from svc_cli.client.imports import ImportRequest
+from svc_cli.client.new_files import Description, NewFile, idempotency_key
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.signatures import verify_webhook
-from svc_cli.client.uploads import Description, NewFile, idempotency_key
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import (
     ApiError,

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from svc_cli.client.calls import Calls, part
+from svc_cli.client.new_files import Description
 from svc_cli.client.transport import Reply
-from svc_cli.client.uploads import Description
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
@@ -91,7 +91,7 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
 def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
     """Derive the idempotency key of a batch from its files, so that the next run continues the batch.
 
-    `uploads.idempotency_key` explains `epoch`.
+    `new_files.idempotency_key` explains `epoch`.
     """
     text = json.dumps([bucket_id, epoch, manifest_of(members, "")], sort_keys=True)
     return f"svc-batch-{hashlib.sha256(text.encode()).hexdigest()}"

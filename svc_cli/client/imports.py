@@ -87,7 +87,7 @@ class ImportCalls(Calls):
 def import_key(bucket_id: str, wanted: ImportRequest, door: Door, epoch: int) -> str:
     """Derive the idempotency key of an import, so that a repeated run creates no duplicates.
 
-    `uploads.idempotency_key` explains `epoch`.
+    `new_files.idempotency_key` explains `epoch`.
     """
     text = json.dumps(["import", bucket_id, epoch, door, asdict(wanted)], sort_keys=True)
     return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from svc_cli.client.calls import Calls, key_or_random, part
 from svc_cli.client.contents import Content, OpenFileContent
+from svc_cli.client.new_files import Description, NewFile
 from svc_cli.client.storage import OnSent, Storage
 from svc_cli.client.transport import Reply, Request, Transport
-from svc_cli.client.uploads import Description, NewFile
 
 #: Larger files are sent in an upload session.
 ONE_REQUEST_BYTES = 8 * 1024 * 1024

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from svc_cli.client.api import Client
+from svc_cli.client.new_files import Description
 from svc_cli.client.transport import Reply
-from svc_cli.client.uploads import Description
 from svc_cli.errors import PathMissing, SvcError
 from svc_cli.exports.archives import Archive, read_archive
 from svc_cli.exports.manifests import ExportedQuestion, ExportedSource, ExportManifest, ExportRefused, canonical

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from svc_cli.client.uploads import FIELD_LEVELS, MOST_LEVELS, count_levels
+from svc_cli.client.new_files import FIELD_LEVELS, MOST_LEVELS, count_levels
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
 from svc_daemon.wire.buckets import Chunking, Description, Name, Slug

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from svc_cli.client.api import Client
+from svc_cli.client.new_files import Description
 from svc_cli.client.storage import OnSent
-from svc_cli.client.uploads import Description
 from svc_cli.errors import ApiError
 from svc_cli.sync.index import FileRow, Index, Journaled, State
 from svc_cli.sync.mappings import Mapping

@@ -19,9 +19,9 @@ from typing import Literal, Self, TypeVar
 
 from svc_cli.client.api import Client
 from svc_cli.client.batches import MOST_FILES
+from svc_cli.client.new_files import BATCH_LEVELS, FIELD_LEVELS, count_levels
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.storage import OnSent
-from svc_cli.client.uploads import BATCH_LEVELS, FIELD_LEVELS, count_levels
 from svc_cli.errors import SvcError
 from svc_cli.interrupts import shielded
 from svc_cli.uploads.transfers import Sender, Transfer, TransferGroup

@@ -12,8 +12,8 @@ from queue import SimpleQueue
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from svc_cli.client.api import Client
+from svc_cli.client.new_files import Description
 from svc_cli.client.pacing import Stopped
-from svc_cli.client.uploads import Description
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import ApiError, FileRefused, Interrupted, SvcError
 from svc_cli.interrupts import shielded

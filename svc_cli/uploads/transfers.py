@@ -19,8 +19,8 @@ from typing import Literal
 
 from svc_cli.client.api import Client
 from svc_cli.client.batches import FinalizeMode, Member, batch_key
+from svc_cli.client.new_files import Description, NewFile, idempotency_key, session_key
 from svc_cli.client.storage import OnSent
-from svc_cli.client.uploads import Description, NewFile, idempotency_key, session_key
 from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SvcError
 from svc_cli.exits import Exit
 from svc_cli.uploads.contents import BLOCK_BYTES, FileContent, changed

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from svc_cli.client.batches import Member, manifest_of
-from svc_cli.client.uploads import Description
+from svc_cli.client.new_files import Description
 from tests.acceptance.calls import take_in
 from tests.bench.bench_uploads import bare_server
 from tests.bench.loads import Load, run_requests

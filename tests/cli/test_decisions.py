@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from svc_cli.client.uploads import Description
+from svc_cli.client.new_files import Description
 from svc_cli.uploads.contents import FileContent
 from svc_cli.uploads.decisions import decide
 from svc_cli.uploads.items import ReportItem

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from svc_cli.client.api import Client
-from svc_cli.client.uploads import Description
+from svc_cli.client.new_files import Description
 from svc_cli.interrupts import InterruptHandler, listen, shielded
 from svc_cli.uploads.contents import read
 from svc_cli.uploads.items import ReportItem
