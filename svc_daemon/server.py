@@ -27,10 +27,10 @@ from starlette.applications import Starlette
 
 from svc_daemon.api.app import create_app
 from svc_daemon.api.connections.protocols import server_config
-from svc_daemon.api.layers.deadlines import ClientLimits
-from svc_daemon.api.layers.hardening import Hardening
-from svc_daemon.api.layers.origin_guards import GuardRules
-from svc_daemon.api.layers.response_headers import is_storage_path
+from svc_daemon.api.middleware.deadlines import ClientLimits
+from svc_daemon.api.middleware.hardening import Hardening
+from svc_daemon.api.middleware.origin_guards import GuardRules
+from svc_daemon.api.middleware.response_headers import is_storage_path
 from svc_daemon.certificates import ServerCertificate, load_certificate
 from svc_daemon.core import ids
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed

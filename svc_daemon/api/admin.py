@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from svc_daemon.api.endpoints import refuse_dry_run_in_body, refuse_dry_run_in_query
 from svc_daemon.api.handlers.services import view_embedding
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import body_of, context_of, is_from_browser, is_from_this_machine
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import maintenance

@@ -80,7 +80,7 @@ from svc_daemon.api.handlers import (
     vectors,
     webhooks,
 )
-from svc_daemon.api.layers.hardening import EXCEPTION_HANDLERS, Hardening, middleware
+from svc_daemon.api.middleware.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
 from svc_daemon.settings import Limits
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
-from svc_daemon.api.layers.error_responses import invalid_fields
+from svc_daemon.api.middleware.error_responses import invalid_fields
 from svc_daemon.core.json_bodies import find_key, parse_object, refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode

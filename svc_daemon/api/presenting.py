@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import Model, read_model, read_optional_model
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.destinations import in_path

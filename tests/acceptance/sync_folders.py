@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.api.layers.access_logs import NO_ROUTE
+from svc_daemon.api.middleware.access_logs import NO_ROUTE
 from tests.acceptance.calls import list_sources, search, take_in
 from tests.acceptance.installations import Finished, Installation, wait_until
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from svc_daemon.api.layers.error_responses import is_openai_path
+from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.errors import ERRORS
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.versions import API_RANGE, VERSION

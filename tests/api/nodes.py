@@ -15,9 +15,9 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from svc_daemon.api.app import create_app
-from svc_daemon.api.layers.hardening import Hardening
-from svc_daemon.api.layers.origin_guards import GuardRules
-from svc_daemon.api.layers.response_headers import is_storage_path
+from svc_daemon.api.middleware.hardening import Hardening
+from svc_daemon.api.middleware.origin_guards import GuardRules
+from svc_daemon.api.middleware.response_headers import is_storage_path
 from svc_daemon.core import ids
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import measure_files

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from svc_daemon.api.forms import OVERHEAD_BYTES
-from svc_daemon.api.layers.error_responses import is_openai_path
+from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations.agents import agent_lock
 from svc_daemon.operations.idempotency import key_lock

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from svc_daemon.api.layers.error_responses import is_openai_path
+from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.process.rate_limits import LocalRateLimits

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from svc_daemon.api.layers import access_logs
+from svc_daemon.api.middleware import access_logs
 from tests.acceptance.installations import wait_until
 from tests.api.servers import hardened, serving_client
 

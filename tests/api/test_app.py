@@ -9,7 +9,7 @@ from starlette.routing import compile_path
 from svc_daemon.api import app
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.layers.error_responses import is_openai_path
+from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys as keys
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon

@@ -10,7 +10,7 @@ import pytest
 
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.layers.error_responses import is_openai_path
+from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
 from svc_daemon.wire.codes import ErrorCode

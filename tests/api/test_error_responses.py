@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from svc_daemon.api.bodies import parse_model
-from svc_daemon.api.layers.error_responses import is_openai_path, response_of
+from svc_daemon.api.middleware.error_responses import is_openai_path, response_of
 from svc_daemon.core.json_bodies import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode as E

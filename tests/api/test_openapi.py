@@ -9,7 +9,7 @@ import pytest
 from starlette.routing import Route
 
 from svc_daemon.api.app import ENDPOINTS
-from svc_daemon.api.layers.response_headers import is_storage_path
+from svc_daemon.api.middleware.response_headers import is_storage_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
 from tests.api.daemons import UNLIMITED, Daemon

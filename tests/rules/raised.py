@@ -9,7 +9,7 @@ from tests.rules.modules import Module, is_within
 #: Parts that name codes to describe or translate them, and raise none of them by it.
 DESCRIBING = ("svc_daemon.errors", "svc_daemon.wire", "svc_daemon.api.endpoints", "svc_daemon.api.openapi")
 #: The translation of starlette's own errors.
-TRANSLATING = ("svc_daemon.api.layers.error_responses",)
+TRANSLATING = ("svc_daemon.api.middleware.error_responses",)
 
 _NAMES = {"ErrorCode", "E"}
 

@@ -12,7 +12,7 @@ import select
 from collections.abc import Callable
 from typing import Any
 
-from svc_daemon.api.layers.deadlines import ClientLimits
+from svc_daemon.api.middleware.deadlines import ClientLimits
 
 #: Buffered data of this size is sent at once, so that a slow client slows down the handler that writes to it.
 _GATHERED_BYTES = 64 * 1024

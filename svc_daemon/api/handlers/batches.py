@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, GATES, NO_BUCKET, Endpoint
 from svc_daemon.api.handlers.uploads import new_upload, storage_url, url_of
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import (
     Creating,
     answer,

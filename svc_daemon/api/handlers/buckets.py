@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, PAGE, Endpoint
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import (
     answer,
     body_of,

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from svc_daemon.api import event_streams
 from svc_daemon.api.endpoints import NO_BUCKET, Endpoint
 from svc_daemon.api.event_streams import EventStream, comment
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import caller, context_of, header_of, page_limit
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.operations import events as verbs

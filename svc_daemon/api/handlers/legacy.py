@@ -7,7 +7,7 @@ from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_SOURCE, PAGE
 from svc_daemon.api.handlers.batches import open_batch, refuse_mismatch
 from svc_daemon.api.handlers.imports import take_url
 from svc_daemon.api.handlers.uploads import open_session
-from svc_daemon.api.layers.response_headers import name_bucket
+from svc_daemon.api.middleware.response_headers import name_bucket
 from svc_daemon.api.presenting import Creating, body_of, caller, context_of, idempotency_key
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys

@@ -29,7 +29,7 @@ from svc_daemon.api.handlers.asking import (
     view_annotation,
     view_source,
 )
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import answer, caller, context_of, flag, respond
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files

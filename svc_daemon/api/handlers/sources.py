@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, INDEX, NO_BUCKET, NO_SOURCE, PAGE, SIZES, Endpoint
-from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import (
     answer,
     body_of,

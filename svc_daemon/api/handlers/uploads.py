@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, SIZES, Endpoint
-from svc_daemon.api.layers.response_headers import STORAGE_PREFIX, request_id_of
+from svc_daemon.api.middleware.response_headers import STORAGE_PREFIX, request_id_of
 from svc_daemon.api.presenting import (
     Creating,
     answer,

@@ -19,12 +19,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import ExceptionHandler
 
-from svc_daemon.api.layers.access_logs import AccessLogs, CountRequest
-from svc_daemon.api.layers.deadlines import ClientLimits, Deadlines
-from svc_daemon.api.layers.error_responses import Faults, is_openai_path, raise_again
-from svc_daemon.api.layers.origin_guards import GuardRules, Guards
-from svc_daemon.api.layers.response_headers import ResponseHeaders
-from svc_daemon.api.layers.tracing import Tracing
+from svc_daemon.api.middleware.access_logs import AccessLogs, CountRequest
+from svc_daemon.api.middleware.deadlines import ClientLimits, Deadlines
+from svc_daemon.api.middleware.error_responses import Faults, is_openai_path, raise_again
+from svc_daemon.api.middleware.origin_guards import GuardRules, Guards
+from svc_daemon.api.middleware.response_headers import ResponseHeaders
+from svc_daemon.api.middleware.tracing import Tracing
 from svc_daemon.process.traces import Traces
 
 

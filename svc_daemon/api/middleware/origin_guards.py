@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from svc_daemon.api.layers.response_headers import Header
+from svc_daemon.api.middleware.response_headers import Header
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode

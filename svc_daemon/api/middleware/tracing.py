@@ -3,7 +3,7 @@
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from svc_daemon.api.layers.access_logs import NO_ROUTE
+from svc_daemon.api.middleware.access_logs import NO_ROUTE
 from svc_daemon.process.traces import Traces
 
 

@@ -18,8 +18,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from svc_daemon.api.layers.origin_guards import FramingFault
-from svc_daemon.api.layers.response_headers import Header, request_id_of
+from svc_daemon.api.middleware.origin_guards import FramingFault
+from svc_daemon.api.middleware.response_headers import Header, request_id_of
 from svc_daemon.core.json_bodies import refusals
 from svc_daemon.core.problems import SENTENCES, find_lack
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
