@@ -1,5 +1,7 @@
 """Sends many files in parallel: collects them into groups, sends the groups in threads, and reports each as it ends.
 
+The work is divided among:
+
 shippers     threads that each handle one batch at a time
 senders      threads that send single files
 the caller   groups the files, collects results, and calls all callbacks except `on_sent`

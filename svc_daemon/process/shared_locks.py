@@ -1,8 +1,8 @@
 """Locks for a node of a cluster. Each lock is held within the node and on the database server.
 
-    taken        first within the node (`process.locks`), then on the server, all locks of a request or none
-    asked for    if another node holds a lock, a notice asks it to interrupt the holder, and this node tries again
-    lost         losing the connection loses all the node's locks, and interrupts requests that wait for bytes
+- A request takes its locks first within the node (`process.locks`), then on the server. It gets all of them or none.
+- If another node holds a lock, a notice asks that node to interrupt the holder, and this node tries again.
+- If the connection to the server is lost, so are all locks of the node. Requests that wait for bytes are interrupted.
 
 A request that continues without its locks is safe, because its transactions check the rows that they depend on.
 """

@@ -1,8 +1,10 @@
 """OpenTelemetry traces, from a request until the source that it created is ready.
 
-    request    continues the caller's trace, if it sends a `traceparent`
+A trace has these spans:
+
+    request    the request; continues the caller's trace if there is a `traceparent`
     queued     from the commit until a worker takes the document
-    index      from then until it is ready, or has failed for good
+    index      from then until the source is ready, or has failed for good
 
 The trace's id is stored with the task, so traces continue after a restart or on another node. Spans that can't be
 exported are dropped, so traces never delay work.

@@ -1,5 +1,7 @@
 """Memberships: which source is in which bucket, and whether the search index knows it yet (the sync).
 
+The sync status changes like this:
+
     queued -> active               the document was indexed with all its current buckets
     queued -> syncing -> active    the sync worker claimed the membership and updated the index
     syncing -> queued              the lease expired, or the process died

@@ -87,7 +87,7 @@ def fields_of(source: Json) -> Json:
 
 
 async def show_sources(service: ToolService, asked: SourceStatus) -> SourceStates:
-    """Return the states of the sources, after the wait. Raises CallFailed `source_not_found`."""
+    """Wait for the sources as requested, and return their states. Raises CallFailed `source_not_found`."""
     source_ids = asked.source_ids or [asked.source_id]
     if not all(source_ids) or (asked.source_ids and asked.source_id):
         raise refused(("sourceId", "Name one source here, or several in sourceIds."))
