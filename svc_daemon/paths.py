@@ -93,7 +93,7 @@ class DataFiles:
 
     @property
     def restoring(self) -> Path:
-        """An incomplete restore by `svc-daemon restore`."""
+        """The data of an incomplete `svc-daemon restore`."""
         return self.root / "restoring"
 
     @property

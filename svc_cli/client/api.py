@@ -104,8 +104,8 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         The address is `SVC_BASE_URL`, or else that of a local daemon. The key is `SVC_API_KEY`, the content of
         `SVC_API_KEY_FILE`, or the one that `svc auth login` has stored. Raises NotAuthenticated if there is none.
 
-        With `certificate` (in PEM form), an https server must have exactly this certificate. `service` names the
-        service in the state that the command line keeps; other programs leave it out.
+        With `certificate` (in PEM form), an https server must have exactly this certificate. `service` is the
+        name under which the command line keeps state about the service; other programs leave it out.
         """
         base_url = base_url or os.environ.get("SVC_BASE_URL") or LOCAL_URL
         if api_key is None:

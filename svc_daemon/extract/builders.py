@@ -19,7 +19,7 @@ _UNFIT_ASCII = bytes(code for code in range(128) if _UNFIT.match(chr(code)))
 
 
 def fit(text: str) -> str:
-    """Replace line ends by LF, and unstorable characters by spaces. The number of lines stays."""
+    """Replace line ends with LF, and unstorable characters with spaces. The number of lines doesn't change."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     # Faster than the pattern below, and enough for most texts.

@@ -26,7 +26,7 @@ class SourceRow:
     status: str = "queued"
     #: Number of the current extraction. The index keeps only the chunks of the newest one.
     generation: int = 1
-    #: Number of the first extraction from the current bytes; None means `generation`.
+    #: Number of the first extraction from the current bytes; None if that is `generation`.
     valid_from: int | None = None
     #: Whether to split the document again, because its bucket's chunk sizes have changed.
     rechunk: bool = False

@@ -54,7 +54,7 @@ T = TypeVar("T")
 GROUP_LIMIT = 64
 #: Maximum attempts to commit a group and, if all of them conflict, to commit each of its pieces alone.
 GROUP_TRIES, SINGLE_TRIES = 3, 40
-#: After this many conflicts, a transaction takes turns with those of other nodes.
+#: After this many conflicts, a transaction no longer runs at the same time as those of other nodes.
 FREE_TRIES = 2
 #: Longest pause in seconds after the first conflict. It doubles with each one; the actual pause is a random part of it.
 FIRST_PAUSE_S = 0.01

@@ -1,4 +1,4 @@
-"""Inspects the objects of an installation, also while its nodes use them."""
+"""Inspects the objects of an installation, even while its nodes are running."""
 
 import asyncio
 from collections.abc import Mapping
