@@ -17,12 +17,13 @@ from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
 from svc_daemon.process.followers import Followers
-from svc_daemon.process.gates import Gates, Tallies
 from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.measurements import Metrics
 from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.process.traces import Traces
+from svc_daemon.process.upload_gates import Gates
+from svc_daemon.process.usage import Tallies
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
 from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartStore

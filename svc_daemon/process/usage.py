@@ -1,43 +1,6 @@
-"""Counters of uploads being stored, and of answers and searches.
+"""Counters of answers and searches, in memory; a restart resets them. Use them only on the event loop."""
 
-They are in memory and only used on the event loop. A restart resets them.
-"""
-
-import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-
-#: How long indexing waits at most for uploads being stored, in seconds.
-UPLOADS_TURN_S = 0.25
-
-
-class Gates:
-    """Counts the uploads being stored, so that indexing can wait for them."""
-
-    def __init__(self) -> None:
-        self._uploads = 0
-        self._no_uploads = asyncio.Event()
-        self._no_uploads.set()
-
-    @contextmanager
-    def uploading(self) -> Iterator[None]:
-        """While the block runs, count one more upload that is being stored. All of its bytes have arrived."""
-        self._uploads += 1
-        self._no_uploads.clear()
-        try:
-            yield
-        finally:
-            self._uploads -= 1
-            if self._uploads == 0:
-                self._no_uploads.set()
-
-    async def let_uploads_go_first(self) -> None:
-        """Wait until no upload is being stored, but at most `UPLOADS_TURN_S`."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(UPLOADS_TURN_S):
-                await self._no_uploads.wait()
-
 
 #: A team's id, and a month such as `2026-01`.
 Period = tuple[str, str]

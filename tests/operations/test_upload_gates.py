@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from svc_daemon.process.gates import UPLOADS_TURN_S, Gates
+from svc_daemon.process.upload_gates import UPLOADS_TURN_S, Gates
 from tests.acceptance.installations import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
