@@ -9,6 +9,7 @@ nothing to do runs `--rounds` times, the sides in turns, and its fastest run is 
 import argparse
 import os
 import shutil
+import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ def main() -> None:
         rows += [min((row for row in idle if row["side"] == side.name), key=_wall_s) for side in sides]
         rows += _run_all(sides, "1 % changed", lambda folder: _change(folder, max(1, files // 100)))
         rows += _run_all(sides, "moved", lambda folder: _move(folder, min(options.moved, files)))
+        rows += [_restart(side, options.rounds) for side in sides]
         rows += _others(sides[-1].root, options)
         report_rows("sync", options, rows)
 
@@ -102,6 +104,14 @@ def _change(folder: Path, count: int) -> None:
 def _move(folder: Path, count: int) -> None:
     for path in sorted(folder.rglob("*.md"))[:count]:
         path.rename(folder / f"moved-{path.parent.name}-{path.name}")
+
+
+def _restart(side: Side, rounds: int) -> Row:
+    took_s = []
+    for _ in range(rounds):
+        side.stop()
+        took_s.append(timed(side.start)[1])
+    return {"side": side.name, "run": "daemon's start", "wall_s": round(statistics.median(took_s), 3)}
 
 
 def _others(root: Path, options: argparse.Namespace) -> Iterator[Row]:
