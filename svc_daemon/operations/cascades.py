@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from svc_daemon.core import ids, readiness, retries
+from svc_daemon.core import ids, readiness, task_retries
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket
@@ -198,8 +198,8 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
         now = _held(connection, claim)
         if now is None:
             return
-        if not retries.is_last(claim.task.attempt, claim.task.max_attempts, retryable=True):
-            pause_s = retries.pause_s(claim.task.attempt, jitter)
+        if not task_retries.is_last(claim.task.attempt, claim.task.max_attempts, retryable=True):
+            pause_s = task_retries.pause_s(claim.task.attempt, jitter)
             retry_task(connection, claim.task, context.clock.timestamp(pause_s), _failed(reason))
             return
         _end(connection, context, claim, replace(now, reason=reason))

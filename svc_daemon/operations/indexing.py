@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from svc_daemon.core import lanes, readiness, retries
+from svc_daemon.core import lanes, readiness, task_retries
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection, InTurn
@@ -365,7 +365,7 @@ def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> Failure | None:
     """Queue the task again, or let the source fail. Returns the failure if it fails now."""
-    if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
+    if task_retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = failure
         if failure.retryable:
             message = f"{failure.message} ({task.attempt} attempts)"
@@ -374,7 +374,7 @@ def _end_attempt(
         _move(connection, context, source, readiness.FAILED, final.as_error())
         record_outcomes(connection, context, [replace(source, status=readiness.FAILED, error=final.as_error())])
         return final
-    pause_s = retries.pause_s(task.attempt, jitter)
+    pause_s = task_retries.pause_s(task.attempt, jitter)
     retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())
     _move(connection, context, source, readiness.QUEUED)
     record_events(connection, context.ids, source.team_id, [source_event(EventType.SOURCE_QUEUED, source)])

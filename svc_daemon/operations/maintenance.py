@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.retries import retry_after_s
+from svc_daemon.core.task_retries import retry_after_s
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError

@@ -31,7 +31,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from svc_daemon.core import ids, readiness, retries
+from svc_daemon.core import ids, readiness, task_retries
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
@@ -127,13 +127,13 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
         return
     due_at = None
     if last is not None and (last.finished_at or "") > soon:
-        due_at = context.clock.timestamp(retries.LONGEST_PAUSE_S)
+        due_at = context.clock.timestamp(task_retries.LONGEST_PAUSE_S)
         log.error(
             "the index of %s is damaged again, soon after it was rebuilt (%s): look at the disk; the next try is in"
             " %d s, and its sources are not ready until then",
             team_id,
             last.id,
-            retries.LONGEST_PAUSE_S,
+            task_retries.LONGEST_PAUSE_S,
         )
     else:
         log.error("the index of %s is damaged: it is rebuilt from the stored files", team_id)
@@ -230,7 +230,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
     """Schedule another attempt after a pause, with an empty index if the new one is damaged too."""
-    due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
+    due_at = context.clock.timestamp(task_retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
     def work(connection: Connection) -> None:

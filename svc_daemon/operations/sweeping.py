@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from svc_daemon.core import ids, readiness, retries
+from svc_daemon.core import ids, readiness, task_retries
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.batch_items import end_batches
@@ -142,8 +142,8 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 async def recall_far_pauses(context: Context) -> int:
     """Make retries due now if their time is too far ahead, because the clock was set back. Returns how many."""
-    now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
-    latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
+    now, latest = context.clock.timestamp(), context.clock.timestamp(task_retries.FURTHEST_DUE_S)
+    latest_call = context.clock.timestamp(max(task_retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
     def is_needed(connection: Connection) -> bool:
         return (

@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 
-from svc_daemon.core import readiness, retries
+from svc_daemon.core import readiness, task_retries
 from svc_daemon.databases.contract import Connection, InTurn
 from svc_daemon.operations.source_deletion import give_places
 from svc_daemon.operations.sources import requeue
@@ -108,7 +108,7 @@ def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
     """Schedule a retry after the index failed. Attempts are not limited, and the pauses increase."""
-    due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
+    due_at = context.clock.timestamp(task_retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
         memberships.fail_membership(connection, sync.claim, due_at)
@@ -119,7 +119,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
     """Retry later because of a shortage, without counting a failure."""
-    due_at = context.clock.timestamp(retries.FIRST_PAUSE_S)
+    due_at = context.clock.timestamp(task_retries.FIRST_PAUSE_S)
 
     def work(connection: Connection) -> None:
         for sync in syncs:

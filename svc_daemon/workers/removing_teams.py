@@ -5,7 +5,7 @@ import logging
 import random
 from functools import partial
 
-from svc_daemon.core import retries
+from svc_daemon.core import task_retries
 from svc_daemon.operations.team_removals import (
     claim_removal,
     give_back_removal,
@@ -68,5 +68,5 @@ class RemovingWorker(Worker):
             await asyncio.sleep(PAUSE_S)
             return
         log.error("removing the team %s failed, tried again", task.team_id, exc_info=error)
-        pause_s = retries.pause_s(task.attempt, random.SystemRandom().random())
+        pause_s = task_retries.pause_s(task.attempt, random.SystemRandom().random())
         await give_back_removal(self.context, task, "Removing the team failed; the log has the cause.", pause_s)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.retries import LONGEST_PAUSE_S, is_last, pause_s, retry_after_s
+from svc_daemon.core.task_retries import LONGEST_PAUSE_S, is_last, pause_s, retry_after_s
 
 
 def test_pauses_grow_to_a_minute() -> None:

@@ -1,4 +1,4 @@
-"""Computes the pause before a retry, and the `Retry-After` of searches during an index rebuild."""
+"""Computes the pause before a task is retried, and the `Retry-After` of searches while an index is rebuilt."""
 
 from math import ceil
 
