@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 
 from svc_daemon.core import lanes
@@ -93,9 +93,7 @@ class RebuildingWorker(Worker):
         reads: Counter[str] = Counter()
         while missing := await find_missing(self.context, task):
             waves = self._list_waves(task, missing, reads)
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self.context.limits.extract_children):
-                    group.create_task(self._read_all(task, waves, reads))
+            await _run_together(self._read_all(task, waves, reads) for _ in range(self.context.limits.extract_children))
         await finish_rebuild(self.context, task)
         log.info("the index of %s is whole again (%s)", task.team_id, task.id)
 
@@ -154,9 +152,6 @@ class RebuildingWorker(Worker):
             log.info("%s could not be read again: %s", reading.source.id, failure)
 
     async def _give_back(self, task: TaskRow, error: Exception) -> None:
-        while isinstance(error, ExceptionGroup):
-            # If several documents failed, report only the first error.
-            error = error.exceptions[0]
         if await self.context.shortages.is_cause_of(error):
             await park_rebuild(self.context, task)
             await self.context.shortages.passed()
@@ -233,3 +228,18 @@ class RechunkingWorker(Worker):
             return True
         await finish_rechunk(self.context, begun, extraction)
         return True
+
+
+async def _run_together(works: Iterable[Coroutine[None, None, None]]) -> None:
+    """Run the coroutines until all have ended. The first error cancels the others and is raised.
+
+    After an error, a TaskGroup leaves the current task's count of cancellations raised. Up to Python 3.11.2, that ends
+    the next `asyncio.timeout` with CancelledError, and so the worker.
+    """
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -32,7 +32,7 @@ from tests.workers.test_shortages import refused, short_pauses
 
 __all__ = ["short_pauses"]
 
-#: Takes a child a second of processor time, where a wave of small documents takes a hundredth.
+#: Takes a child half a second of processor time, where a wave of small documents takes a hundredth.
 SLOW = b"# a\n\nb\n" * 30_000
 
 
@@ -64,7 +64,7 @@ def killing(scratch: Path) -> Iterator[list[int]]:
         while not stop.wait(0.005):
             with suppress(psutil.Error):
                 for child in [child for server in children_of(None, str(scratch)) for child in server.children()]:
-                    if child.pid not in killed and child.cpu_times().user > 0.3:
+                    if child.pid not in killed and child.cpu_times().user > 0.1:
                         child.kill()
                         killed.append(child.pid)
 

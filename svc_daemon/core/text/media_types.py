@@ -236,13 +236,13 @@ _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 # Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent slow backtracking.
 _HTML = re.compile(
-    rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
+    rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?>(?:<!--(?>.*?-->)\s*+)*)<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
 )
 _XML = re.compile(rb"\s*<\?xml\s")
 _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
 _MAIL = re.compile(
     rb"(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version):[^\n]*+\n"
-    rb"(?:[ \t][^\n]*+\n)*+){2}",
+    rb"(?>(?:[ \t][^\n]*+\n)*)){2}",
     re.IGNORECASE,
 )
 

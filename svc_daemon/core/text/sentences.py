@@ -17,7 +17,7 @@ _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 #: The marker of a list item, quotation, heading or table row.
 _MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t])")
 #: Markers and white space before a sentence.
-_LEADING = re.compile(r"(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*+")
+_LEADING = re.compile(r"(?>(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*)")
 #: The end of a sentence, with closing quotes and citation marks.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
 #: Abbreviations whose full stop does not end a sentence.
