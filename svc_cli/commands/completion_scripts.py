@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from svc_cli.commands.completion_words import CommandPlace, Flag
+from svc_cli.commands.completion_grammar import CommandPlace, Flag
 
 #: The command with which the scripts list buckets. It never starts the daemon.
 BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.event_streams import MEDIA_TYPE as EVENTS
 from svc_daemon.api.middleware.error_responses import is_openai_path
+from svc_daemon.api.server_sent_events import MEDIA_TYPE as EVENTS
 from svc_daemon.errors import ERRORS
 from svc_daemon.settings import Limits
 from svc_daemon.wire import headers

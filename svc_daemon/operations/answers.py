@@ -14,9 +14,9 @@ from svc_daemon.core import readiness
 from svc_daemon.core.answers.citations import WrittenAnswer
 from svc_daemon.core.answers.conversations import FollowUp, Turn, prompt, sharpen
 from svc_daemon.core.answers.evidence import trust_of, weigh_evidence
+from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND, quote_best
 from svc_daemon.core.answers.grounding import is_grounded, is_support
 from svc_daemon.core.answers.passages import Citation, Passage, QuotePlace, place_of, quote_of
-from svc_daemon.core.answers.quoting import NOTHING_FOUND, quote_best
 from svc_daemon.core.search.agents import TeamAgent
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import parse_query

@@ -6,9 +6,9 @@ from contextlib import aclosing
 
 from starlette.requests import Request
 
-from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.middleware.error_responses import service_error
 from svc_daemon.api.presenting import context_of
+from svc_daemon.api.server_sent_events import until_gone
 from svc_daemon.core.answers.conversations import ASSISTANT, USER, Turn, up_to_question
 from svc_daemon.core.answers.passages import QuotePlace
 from svc_daemon.core.json_bodies import refusal

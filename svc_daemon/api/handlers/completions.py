@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import ANSWER, Endpoint
-from svc_daemon.api.event_streams import DONE, EventStream, event
 from svc_daemon.api.handlers.asking import (
     collect,
     error_halfway,
@@ -24,6 +23,7 @@ from svc_daemon.api.handlers.asking import (
 from svc_daemon.api.middleware.error_responses import openai_error
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import body_of, caller, context_of, respond
+from svc_daemon.api.server_sent_events import DONE, EventStream, event
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations.answers import AnswerOutcome, Ask, answer

@@ -11,11 +11,11 @@ from contextlib import suppress
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api import event_streams
+from svc_daemon.api import server_sent_events
 from svc_daemon.api.endpoints import NO_BUCKET, Endpoint
-from svc_daemon.api.event_streams import EventStream, comment
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import caller, context_of, header_of, page_limit
+from svc_daemon.api.server_sent_events import EventStream, comment
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.operations import events as verbs
 from svc_daemon.operations.authorization import is_live
@@ -44,7 +44,7 @@ async def list_events(request: Request) -> Response:
     limit, query = page_limit(request), request.query_params
     asked = EventFilter(types=_types(query.get("types")), key_id=query.get("key"))
     chosen = await asyncio.to_thread(verbs.choose_events, context, key, asked, query.get("bucket"))
-    is_stream = event_streams.MEDIA_TYPE in (header_of(request, "accept") or "")
+    is_stream = server_sent_events.MEDIA_TYPE in (header_of(request, "accept") or "")
     resumed = header_of(request, headers.LAST_EVENT_ID) if is_stream else None
     last_id, position = verbs.find_start(context, key, resumed or query.get("after"))
     if is_stream:
@@ -80,7 +80,7 @@ async def follow(
             woken.clear()
             page = await asyncio.to_thread(verbs.read_events, context, key, chosen, position, STREAM_ROWS)
             if page.events:
-                yield b"".join(event_streams.event(vars(each), each.type, each.id) for each in page.events)
+                yield b"".join(server_sent_events.event(vars(each), each.type, each.id) for each in page.events)
                 beat_s = monotonic()
             position, last_id = page.position, page.last_id or last_id
             if page.has_more:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.answers.claims import Reference
+from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND
 from svc_daemon.core.answers.passages import Citation, Passage
-from svc_daemon.core.answers.quoting import NOTHING_FOUND
 from svc_daemon.core.text.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.text.words import stems_of, words_of
 

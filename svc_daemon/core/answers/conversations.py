@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
+from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND
 from svc_daemon.core.answers.passages import Passage
-from svc_daemon.core.answers.quoting import NOTHING_FOUND
 from svc_daemon.core.text.words import STOP_WORDS, stem_of
 
 USER, ASSISTANT = "user", "assistant"

@@ -1,7 +1,7 @@
 """The answer that is put together from sentences of the sources."""
 
+from svc_daemon.core.answers.extractive_answers import MOST_SENTENCES, quote_best
 from svc_daemon.core.answers.passages import Passage
-from svc_daemon.core.answers.quoting import MOST_SENTENCES, quote_best
 from tests.core.answers.passages import passage
 
 OFFICE = "Our policy is generous. Full-time employees get\n30 days of vacation a year. Part-time staff get 15 days."
