@@ -1,5 +1,4 @@
-"""Operations that need several calls of the store, or apply a rule. Each write is one transaction.
+"""The daemon's operations, such as storing a file or answering a question.
 
-An operation takes a `Context` and often the caller's API key. It contains no SQL and no HTTP. It raises `ServiceError`
-to refuse a request.
+They contain no SQL and no HTTP code. They raise `ServiceError` to refuse a request.
 """

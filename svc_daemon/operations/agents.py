@@ -1,8 +1,6 @@
-"""Agents: create, list, show, change and delete them, within the limits of the caller's key.
+"""Creates, lists, shows, changes and deletes agents, within the limits of the caller's key.
 
-Several keys may use the same agent, so no key may let an agent retrieve more than the key itself can. A key limited to
-some buckets can change only agents that stay within these buckets. A key limited to some agents can write only policies
-that one of those agents already covers.
+A key can't let an agent retrieve more than the key itself can.
 """
 
 from collections.abc import Callable
@@ -57,7 +55,7 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
 
 
 def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
-    """Raise `forbidden_project_key` unless one of the key's agents already covers this policy."""
+    """Raise `forbidden_project_key` unless one of the key's agents may already retrieve all that the policy allows."""
     if key.models is None:
         return
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
@@ -96,7 +94,7 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
             resets_at=None,
         )
     now = context.clock.timestamp()
-    # Without a policy, an agent gets what its creator's key can reach, and never more.
+    # If the request sets no policy, the agent may retrieve what the creator's key can reach.
     policy = EVERYTHING if key.buckets is None else RetrievalPolicy(bucket_ids=key.buckets)
     if key.models is not None:
         policy = NOTHING
@@ -123,7 +121,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
     lock = agent_lock(request.key.id, request.idempotency_key, fields.agent_id)
     async with context.locks.hold_free(*lock) as free:
         if len(free) < len(lock):
-            # This may be a repetition of the request in progress, whose response is not stored yet.
+            # This may repeat a request that is still running and hasn't stored its response yet.
             raise ServiceError(
                 ErrorCode.AGENT_REPLAY_CHECK_UNAVAILABLE, agent_id=fields.agent_id, retry_after_seconds=1
             )
@@ -132,9 +130,9 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
 
 
 def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -> list[str]:
-    """Return the lock's name for creating this agent with this idempotency key, in a list.
+    """Return a list with the name of the lock for creating this agent with this idempotency key.
 
-    The list is empty if either is missing.
+    The list is empty if the agent's id or the idempotency key is None.
     """
     if idempotency_key is None or agent_id is None:
         return []
@@ -148,13 +146,13 @@ async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
 
 
 async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
-    """List agents like `list_visible_agents`, without the buckets and sources that the key can't reach."""
+    """List the agents that the key may use. Their policies omit buckets and sources that the key can't reach."""
     found = await list_visible_agents(context, key)
     return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
 
 def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:
-    """Return the agent, without the buckets and sources that the key can't reach.
+    """Return the agent. Its policy omits buckets and sources that the key can't reach.
 
     Raises `model_not_allowed` and NotFound.
     """
@@ -243,7 +241,7 @@ def view_agent(agent: TeamAgent) -> wire.Agent:
 
 
 def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Agent:
-    """Return the agent, without the buckets and sources that the key can't reach."""
+    """Return the agent. Its policy omits buckets and sources that the key can't reach."""
     visible = agent.policy
     if key.buckets is not None:
         buckets = (bucket for bucket in visible.bucket_ids if bucket == EVERY_BUCKET or bucket in key.buckets)

@@ -1,7 +1,4 @@
-"""The files of a batch and their states.
-
-The transaction that finishes the last file of a batch also records the end of the batch.
-"""
+"""Determines the status of each file in a batch, and records when the batch has ended."""
 
 import json
 from collections.abc import Iterable
@@ -25,18 +22,18 @@ from svc_daemon.wire.event_types import EventType
 
 @dataclass(frozen=True, slots=True)
 class BatchItemStatus:
-    """A file of a batch, as the batch status shows it."""
+    """The status of one file in a batch of uploads."""
 
     member: BatchMember
     #: One of the item states in `core.uploads.batches`.
     state: str
-    #: Whether the source is searchable now, which is false while the index is rebuilt.
+    #: Whether searches find the source now. False while the search index is being rebuilt.
     ready: bool
     error: dict[str, Any] | None
 
 
 def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[BatchItemStatus]]:
-    """Return the status of a batch with these files at the time `now`, and each file's state."""
+    """Return the overall status of a batch with these files at the time `now`, and the status of each file."""
     items = [_item(member, now) for member in members]
     states = [(item.state, item.ready) for item in items]
     return rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
@@ -45,7 +42,7 @@ def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[B
 def end_batches(
     connection: Connection, context: Context, team_id: str, batch_ids: Iterable[str | None], key_id: str | None = None
 ) -> None:
-    """Record the end of each of these batches whose files are all finished.
+    """Record the end of those batches in which every file is finished.
 
     `batch_ids` may contain duplicates and None. Call this in the transaction that finishes a file.
     """
@@ -72,7 +69,7 @@ def end_batches(
 
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:
-    """Return a file's state: that of its upload session until it is finalized, then that of its source."""
+    """Return a file's status: the status of its upload session or, once the upload is finalized, of its source."""
     if member.upload_status == uploads.FAILED:
         return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
     if member.upload_status == uploads.CANCELED:

@@ -1,4 +1,4 @@
-"""Bucket operations: put, create, list, get, update."""
+"""Creates, lists, shows and updates buckets."""
 
 from dataclasses import asdict, replace
 from typing import Any
@@ -33,7 +33,7 @@ from svc_daemon.wire.field_errors import plain
 
 
 async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:
-    """Get or create the bucket with this slug. Returns it, and whether this call created it.
+    """Get or create the bucket with this slug. Returns the bucket, and whether this call created the bucket.
 
     Raises `bucket_slug_exists` if the bucket exists but is not active.
     """
@@ -54,7 +54,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
 
 
 def check_put(connection: Connection, key: KeyRow, slug: str) -> BucketRow | None:
-    """Return the bucket that a put would find, or None if it would create one; raises the put's errors."""
+    """Return the existing bucket, or None if `put_bucket` would create it; raises the errors of `put_bucket`."""
     existing = find_bucket(connection, key.team_id, slug)
     if key.buckets is not None and (existing is None or existing.id not in key.buckets):
         raise _limited()
@@ -125,7 +125,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
             return view_bucket(found, take_census(connection, found.id))
-        # Start from the row as stored now, because the transaction may run again after another request's change.
+        # Start from the row as stored now, because another request may have changed the bucket meanwhile.
         fields = sent | ({} if change.chunking is None else {"chunking": _change_chunking(found, sent["chunking"])})
         changed = replace(found, **fields, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)
@@ -143,7 +143,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
 
 
 def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
-    """Return the bucket's chunk sizes with the sent ones changed; if none are sent, the default sizes.
+    """Return the bucket's chunk sizes, updated by the sent sizes. If no sizes are sent, return the default sizes.
 
     Raises `invalid_request` if the sizes contradict each other.
     """
@@ -182,7 +182,7 @@ def _slug_taken(bucket: BucketRow) -> ServiceError:
 
 
 def _limited() -> ServiceError:
-    """Build the error for a key limited to some buckets, which could not reach a new bucket."""
+    """Build the error for a key that is limited to some buckets, and therefore can't create others."""
     return ServiceError(
         ErrorCode.FORBIDDEN_PROJECT_KEY,
         "This key is limited to certain buckets and can't create others.",

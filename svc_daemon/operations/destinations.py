@@ -1,7 +1,4 @@
-"""Destinations: the buckets of a new source, looked up before it is created, and again when it is.
-
-A missing bucket is created in the transaction of its first source, so it exists only if the source does.
-"""
+"""Finds the buckets that a request names for a new source, and creates missing buckets together with the source."""
 
 import re
 from collections.abc import Sequence
@@ -54,7 +51,7 @@ class Destination:
     def identity(self) -> str:
         """Return a text that identifies the buckets, to recognize a repeated request.
 
-        It is the same whether the request names ids or slugs.
+        The text is the same whether the request names ids or slugs.
         """
         return ",".join(sorted(self.slugs) if self.naming.in_body else self.ids)
 
@@ -86,9 +83,9 @@ def find_destinations(
 def find_in_manifest(
     connection: Connection, context: Context, key: KeyRow, naming: ManifestNaming
 ) -> list[Destination]:
-    """Return the buckets of each item: those named at the top of the manifest, otherwise the item's own.
+    """Return the buckets of each item in the manifest. Buckets named at the manifest's top level apply to all items.
 
-    Raises the errors of `find_destinations`, and `invalid_request` if an item and the top name different buckets.
+    Raises the errors of `find_destinations`, and `invalid_request` if an item names other buckets than the top level.
     """
     distinct = list(dict.fromkeys(each for each in (naming.root, *naming.items) if each is not None))
     by_naming = dict(zip(distinct, find_destinations(connection, context, key, distinct), strict=True))

@@ -15,13 +15,13 @@ from svc_daemon.store.sources import SourceRow, list_titles
 class IndexEntry:
     """A document's title and buckets in the index, after `put`.
 
-    If the index already had the same generation or a later one, it keeps that one.
+    The index ignores the put of a document if it already has the same generation of the document, or a later one.
     """
 
     title: str
-    #: The document's buckets in the index; None if the index kept the generation that it already had.
+    #: The document's buckets in the index; None if the index has another generation of the document.
     bucket_ids: Sequence[str] | None
-    #: The generation that the index already had and kept; None if it stored the new one.
+    #: The generation that the index already had and kept; None if the index stored the new generation.
     kept_generation: int | None = None
 
     def is_current(self, source: SourceRow) -> bool:
@@ -54,11 +54,11 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
     source_ids = [source.id for source, _ in documents]
     titles = context.read(lambda connection: list_titles(connection, team_id, source_ids))
     entries = []
-    # Calls to an index on a server are slow, so read back only documents that it may not have stored.
+    # Calls to an index on a server are slow, so read back only documents that the index may not have stored.
     for source, _ in documents:
         title = titles.get(source.id, source.title)
         if source.id in titles and (title != source.title or source.id in kept):
-            # The source was renamed after the claim, or the index kept an old title.
+            # The source was renamed after the worker claimed it, or the index kept an old title.
             context.provider.set_title(team_id, source.id, title)
         if source.id not in kept:
             entries.append(IndexEntry(title, source.searched_places))

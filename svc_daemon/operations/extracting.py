@@ -29,9 +29,9 @@ class SourceReading:
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """The hash and text of a source's stored bytes, read again."""
+    """The hash and the text of a source's stored file, computed again."""
 
-    #: SHA-256 of the bytes in hexadecimal; None if there are no bytes.
+    #: SHA-256 of the stored file in hexadecimal; None if the file is missing.
     sha256: str | None
     extraction: Extraction | None
     #: Why no text could be extracted; None if extraction did not fail.
@@ -53,7 +53,10 @@ def list_chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict
 
 
 async def read(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
-    """Extract the source's stored bytes. Raises ExtractionFailed, or ProviderFailed if the disk is nearly full."""
+    """Extract the text of the source's stored file.
+
+    Raises ExtractionFailed, or ProviderFailed if the disk is nearly full.
+    """
     await asyncio.to_thread(check_room, context)
     return await extract(context, extractor, reading)
 
@@ -61,9 +64,10 @@ async def read(context: Context, extractor: Extractor, reading: SourceReading) -
 async def read_wave(
     context: Context, extractor: Extractor, readings: Sequence[SourceReading]
 ) -> list[Extraction | Exception]:
-    """Extract the stored bytes of several sources of one team in one child process.
+    """Extract the text of several sources of one team in a single child process.
 
-    Returns for each source the extraction, an exception of `read`, or NotRead if it must be read alone.
+    Returns an extraction or an exception for each source: an error of `read`, or NotRead if the source must be read in
+    a separate process.
     """
     await asyncio.to_thread(check_room, context)
     results = await extractor.extract_wave([_stored(context, reading) for reading in readings])
@@ -74,7 +78,7 @@ async def read_wave(
 
 
 async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
-    """Hash and extract the stored bytes, without using the index; raises NotFound."""
+    """Hash the source's stored file and extract its text; raises NotFound."""
     reading = context.read(partial(find_reading, team_id=source.team_id, source_id=source.id))
     if reading is None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
@@ -107,10 +111,10 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
 
 
 async def _find_cause(context: Context, reading: SourceReading, missing: FileNotFoundError) -> Exception:
-    """Return an error for lost bytes, or `missing` if another file is missing.
+    """Return an error if the source's stored file is lost; otherwise return `missing`.
 
-    If the source's bytes are lost, the source fails for good. If another file is missing, the installation is broken,
-    and the source must not fail.
+    Without its stored file, the source fails. If another file is missing, the installation is broken, and the source
+    must not fail.
     """
     if await context.blobs.blob(reading.source.blob_name).find() is not None:
         return missing

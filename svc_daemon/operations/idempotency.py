@@ -1,4 +1,4 @@
-"""Stores responses by idempotency key, so that a repeated create request gets the first one's response."""
+"""Stores responses by idempotency key, so that a repeated create request gets the response of the first request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -48,7 +48,8 @@ def check_key(context: Context, idempotency_key: str | None) -> str | None:
 async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outcome | None]:
     """Lock the request's idempotency key, and yield the response stored under it; None if there is none.
 
-    Raises `request_in_progress`, and `idempotency_key_conflict` if another request has used the key.
+    Raises `request_in_progress` if the key is locked, and `idempotency_key_conflict` if another request has used the
+    key.
     """
     if request.idempotency_key is None:
         yield None
@@ -65,9 +66,10 @@ def key_lock(key_id: str, idempotency_key: str) -> str:
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
-    """Store the response in the transaction that makes the change. Without an idempotency key, does nothing.
+    """Store the response in the request's transaction. Does nothing without an idempotency key.
 
-    Raises `request_in_progress` if a response was stored since the lookup. This undoes the change.
+    Raises `request_in_progress` if another request has stored a response meanwhile. The transaction is then rolled
+    back.
     """
     if request.idempotency_key is None:
         return

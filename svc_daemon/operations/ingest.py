@@ -1,7 +1,6 @@
-"""Stores an uploaded file: checks the limits, stores the bytes, then the rows.
+"""Stores an uploaded file: checks the limits, stores the bytes, then writes the database rows.
 
-After a crash before the commit, the next start moves the file aside. After the commit, a retry gets the stored
-response. A refused upload leaves nothing.
+If the daemon crashes before the rows are committed, its next start moves the file aside.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUpload:
-    """An uploaded file that has arrived, with the checked fields of its source."""
+    """The fields of an uploaded file's source, already checked."""
 
     filename: str
     content_type: str
@@ -55,10 +54,9 @@ class FileUpload:
 async def create_file(
     context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedBytes
 ) -> Outcome:
-    """Store the file in the destination's buckets and queue its indexing. Raises ServiceError if that is refused.
+    """Store the file in the destination's buckets and queue its indexing. Raises ServiceError if the upload is refused.
 
-    A repeated request returns the first one's source. Afterwards, the staged file is the source's blob or deleted, even
-    on errors.
+    A repeated request gets the response of the first request. The staged file becomes the source's blob, or is deleted.
     """
     try:
         check_bytes(upload, staged)
@@ -113,7 +111,7 @@ def check_room(context: Context) -> None:
 
 
 async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[[Connection], T]) -> T:
-    """Commit the rows of these durable files, and remove the files if that fails."""
+    """Commit the rows of files that are already durable. If the commit fails, remove the files."""
     try:
         return await context.write(commit)
     except (asyncio.CancelledError, CommitUnknown):
@@ -125,7 +123,7 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 
 async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, commit: Callable[[Connection], T]) -> T:
-    """Make the staged bytes durable, then commit their rows. Remove the bytes if that fails."""
+    """Make the staged bytes durable, then commit their rows. If the commit fails, remove the bytes."""
     with context.gates.uploading():
         await staged.keep(source.blob_name)
         outcome = await commit_blobs(context, [source.blob_name], commit)
@@ -151,9 +149,9 @@ def commit_source(
 
 
 def add_sources(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
-    """Insert new sources whose files are durable, with their buckets and tasks.
+    """Insert new sources, with their buckets and indexing tasks. Their files must already be durable.
 
-    The caller records their events.
+    The caller records the sources' events.
     """
     _insert(connection, context, [source for source in sources if source.replaces is None], len(sources))
     for source in sources:
@@ -163,7 +161,7 @@ def add_sources(connection: Connection, context: Context, sources: Sequence[Sour
         # Other unfinished sources may be replacing the same source. The new source replaces them too.
         for other in list_replacing(connection, source.team_id, source.replaces):
             if other.id != source.id and set(other.places) & set(source.places):
-                # `other` leaves the new source's buckets. Where it stays, it no longer replaces anything.
+                # `other` leaves the new source's buckets. In its remaining buckets, it no longer replaces anything.
                 update_state(connection, replace(other, replaces=None))
                 give_places(connection, context, other, source.places, source.id)
 
@@ -182,7 +180,7 @@ def _insert(connection: Connection, context: Context, sources: Sequence[SourceRo
 
 
 def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
-    """Return the status `queued` for each bucket, oldest first, as in `SourceRow.places`."""
+    """Map each bucket's id to the status `queued`, oldest bucket first, as in `SourceRow.places`."""
     return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 
@@ -214,10 +212,7 @@ def new_source(
     bucket_ids: Collection[str] = (),
     batch_id: str | None = None,
 ) -> SourceRow:
-    """Build the row of a new source. `new_ids` are its id and its task's id, if they exist already.
-
-    More buckets may be added when the source is committed.
-    """
+    """Build the row of a new source. `new_ids` are the source's id and its task's id, if already chosen."""
     now = context.clock.timestamp()
     source_id, task_id = new_ids or (context.ids.make(ids.SOURCE), context.ids.make(ids.TASK))
     return SourceRow(
@@ -244,7 +239,7 @@ def new_source(
 
 
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedBytes) -> Claim:
-    """Return what identifies the request to create this file."""
+    """Return the claim by which a repeated request to create this file is recognized."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(

@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 INSTALLATION_ID = "installation_id"
 #: Row of the table `facts`: the secret that a cluster's nodes share.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
-#: Row of the table `facts`: the newest schema with which a daemon has run and stopped.
+#: Row of the table `facts`: the newest database schema with which a daemon has run and stopped normally.
 SERVED_SCHEMA = "served_schema"
 
 
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
-    """Return the installation's id. The first start creates it, with a team and the key in `admin.key`.
+    """Return the installation's id. The first start creates the id, a team, and an admin key in the file `admin.key`.
 
     Raises StorageError if the database is lost but stored files remain, or if the installation was moved.
     """
@@ -60,7 +60,7 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
     kept = database.write(work)
     if kept != installation_id:
-        # Another node created the installation first, and only its key is valid.
+        # Another node created the installation first, and only that node's key is valid.
         clear_away(files.admin_key)
     return kept
 
@@ -93,7 +93,7 @@ def refuse_lost_state(files: DataFiles) -> None:
 
 
 def _refuse_stored_files(files: DataFiles) -> None:
-    """Raise StorageError if there are stored files, for which a new database has no rows."""
+    """Raise StorageError if files are stored, because a new database would have no rows for them."""
     stored = list_own(files.blobs, ids.BLOB_NAME) if files.blobs.is_dir() else []
     if stored:
         raise StorageError(
@@ -162,7 +162,7 @@ def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) ->
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
     """Write a new token for the routes below `/admin`, valid until the service stops.
 
-    Anyone who can read its file can use it.
+    Anyone who can read the token's file can use the token.
     """
     token = random(32).hex()
     write_secret(files.operator_token, token)

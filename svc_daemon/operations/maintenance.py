@@ -51,7 +51,7 @@ async def ask_index(context: Context, team_id: str, work: Callable[[], T]) -> T:
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
-#: Name of the row in the table `facts` while search is off. Its value is the seconds until clients may retry.
+#: Row of the table `facts` that exists while search is turned off: the seconds until clients may retry.
 FACT = "search_disabled"
 
 

@@ -1,4 +1,4 @@
-"""Q&A sources: a question with its answer, stored as a small text. Searches of a bucket omit them."""
+"""Creates Q&A sources: a question with its answer, stored as a short text."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,9 +34,9 @@ class QaPair:
 
 
 async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
-    """Store the question in its buckets, and queue its indexing. Raises ServiceError if that is refused.
+    """Store the question with its answer, and queue its indexing. Raises ServiceError if the request is refused.
 
-    A repeated request returns the first one's source.
+    A repeated request gets the response of the first request.
     """
     staged = context.blobs.stage()
     try:
@@ -81,6 +81,6 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
 
 
 def claim_of(destination: Destination, question: QaPair) -> Claim:
-    """Return what identifies a request to create this question."""
+    """Return the claim by which a repeated request to create this question is recognized."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
     return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))

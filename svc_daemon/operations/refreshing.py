@@ -1,7 +1,6 @@
 """Refreshing: fetches a source's URL again, and reindexes the source if its content has changed.
 
-Unchanged content costs neither quota nor indexing. New bytes get a new blob name. One transaction switches the source
-to them, queues a new generation, and records that the old blob is to be removed.
+Unchanged content costs no quota.
 """
 
 from dataclasses import replace
@@ -28,8 +27,8 @@ from svc_daemon.wire.codes import ErrorCode
 async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
     """Fetch the source's URL again. Returns the source, and whether its content has changed.
 
-    Raises ServiceError if the source can't be refreshed, and the errors of `imports.fetch`. Unless `force` is set, a
-    page that became a file, or a file that became a page, is refused.
+    Raises ServiceError if the source can't be refreshed, and the errors of `imports.fetch`. Without
+    `force`, the refresh is refused if a web page has become a file, or a file has become a web page.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if source.source_url is None:
@@ -46,7 +45,7 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         got = await refetch(context, source.type, source.source_url, staged, validators)
         if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
             return await _note_fetch(context, key, source, got), False
-        # A file that became a page is usually a login form.
+        # If the URL returns a web page instead of the earlier file, the page is usually a login form.
         was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
         if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
             refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
@@ -76,7 +75,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
 
 
 async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedBytes, Fetched]) -> SourceRow:
-    """Replace the source's bytes, unless another request has changed it meanwhile."""
+    """Replace the source's bytes. Raises `request_in_progress` if another request has changed the source meanwhile."""
     staged, got = taken
     check_room(context)
     await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)

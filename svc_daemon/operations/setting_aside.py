@@ -1,8 +1,6 @@
-"""At startup, sorts stored files that have no database row: deletes some, moves some aside, and moves some back.
+"""At startup, moves stored files that have no database row into a separate folder. Some days later, deletes them.
 
-Such a file may be left by a crash, or be the only copy of an upload whose row a restore has lost. Nothing shows which,
-so it is moved aside and kept for days. A file that was deleted on purpose is removed. A file moved aside is moved back
-if it has a row again.
+Such a file may be left over from a crash. It may also be the only copy of an upload whose row was lost by a restore.
 """
 
 import asyncio
@@ -27,14 +25,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """The owners of stored files, according to the state database."""
+    """What the state database knows about stored files."""
 
     #: Size of each source's stored file in bytes, by file name.
     sizes: dict[str, int]
     #: Names of files that were deleted on purpose.
     deleted: set[str]
     open_ids: set[str]
-    #: Upload sessions that have ended but still have bytes.
+    #: Ids of upload sessions that have ended, but whose bytes are still stored.
     ended_ids: set[str]
 
 
@@ -56,13 +54,13 @@ async def sort_leftovers(context: Context) -> Counter[str]:
 
 
 async def clear_held(context: Context) -> int:
-    """Remove files that a killed backup had kept from deletion. Returns how many."""
+    """Remove files whose deletion was delayed by a backup that was then killed. Returns how many."""
     folders = context.stores
     return await asyncio.to_thread(folders.blobs.removals.clear_held) if isinstance(folders, DataFolders) else 0
 
 
 async def count_asides(context: Context) -> None:
-    """Count the files that were moved aside, and how many of them a search index still lists in a bucket."""
+    """Count the files that were moved aside, and how many of them a search index still has in a bucket."""
     found = await asyncio.to_thread(context.asides.list_names)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
@@ -128,7 +126,7 @@ def _remove(folders: DataFolders, path: Path) -> str:
 
 def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
-        # Use the later of two dates: if the clock is slow, its date would cause the file to be deleted too early.
+        # Use the later of the file's date and today, so that a slow clock doesn't cause an early deletion.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
         if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"
@@ -147,7 +145,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 def _count_known(context: Context, source_ids: set[str]) -> int:
     known: set[str] = set()
-    # Ask the search index for the teams, because a restored older database may lack newer ones.
+    # Ask the search index for the teams, because a database restored from a backup may lack newer teams.
     for team_id in filter(ids.TEAM_ID.fullmatch, context.provider.list_teams()):
         try:
             documents = context.provider.list_documents(team_id)

@@ -1,4 +1,4 @@
-"""Source operations: show, verify, list, update, attach and retry sources, and read their text."""
+"""Operations on existing sources, such as listing, renaming and retrying them, or attaching them to a bucket."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -53,7 +53,7 @@ def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class SourceLookup:
-    """Sources looked up by id. Only those that the key can reach are found."""
+    """The result of looking up sources by id. Sources that the key can't reach count as missing."""
 
     #: In the order of the requested ids.
     found: list[SourceRow]
@@ -63,7 +63,7 @@ class SourceLookup:
 
 
 def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) -> SourceLookup:
-    """Return those of the sources that exist and that the key can reach."""
+    """Find the sources that exist and that the key can reach."""
 
     def work(connection: Connection) -> SourceLookup:
         rows = find_sources(connection, key.team_id, source_ids)
@@ -103,7 +103,7 @@ async def list_members(
 
 
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
-    """Update these fields, which were already checked. A new title is written to the index first.
+    """Update these fields of the source. A new title is written to the index first.
 
     Raises `forbidden_project_key` if the key can't reach all of the source's buckets.
     """
@@ -120,9 +120,9 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
 
 @asynccontextmanager
 async def _retitling(context: Context, source: SourceRow) -> AsyncIterator[None]:
-    """Schedule an update of the index after the block, and keep the sync worker from doing it earlier.
+    """Have the sync worker update the index after the block, but not earlier.
 
-    During the block, the worker would write the old title and consider the update done.
+    During the block, the worker would write the old title.
     """
     now_s, until_s = context.clock.lease_s(), lease_end_s(context)
     await context.write(
@@ -166,7 +166,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
             attached = source_event(EventType.SOURCE_ATTACHED, source, [found.id], key.id)
             record_events(connection, context.ids, key.team_id, [attached])
         if is_new and source.status == readiness.INDEXING:
-            # The source may have left this bucket while it was indexed. Then the index must be updated.
+            # If the source left this bucket earlier during indexing, the index may lack the bucket: update the index.
             create_detachment(connection, key.team_id, source.id)
         return get_source(connection, key.team_id, source_id)
 
@@ -218,10 +218,10 @@ def requeue(connection: Connection, context: Context, source: SourceRow, key_id:
 
 
 async def read_text(context: Context, source: SourceRow) -> StoredText:
-    """Return the extracted text.
+    """Return the source's extracted text.
 
-    Raises `bucket_store_indexing_pending` if there is none yet, `invalid_request` if extraction failed, and
-    `team_store_maintenance` while a rebuild has not reached this source.
+    Raises `bucket_store_indexing_pending` if the source is not indexed yet, `invalid_request` if extraction failed, and
+    `team_store_maintenance` if a rebuild of the index has not reached this source yet.
     """
     stored = await ask_index(context, source.team_id, lambda: context.provider.get_text(source.team_id, source.id))
     if stored is not None and stored.generation in source.generations:

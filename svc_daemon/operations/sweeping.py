@@ -1,6 +1,6 @@
-"""Clean-up: finishes deletions, expires upload sessions, and removes old rows and bytes that no row names.
+"""Clean-up: finishes deletions, expires upload sessions, and removes old database rows and unused files.
 
-After a crash, every step can simply be repeated.
+Each step can be repeated after a crash.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ PART_AGE_S = 86400
 async def clean_tombstones(context: Context) -> int:
     """Remove the files and index rows of all deleted sources. Returns how many sources were cleaned up."""
     count, after = 0, ""
-    # Skip sources that fail, so that one damaged index does not block other teams.
+    # Skip sources whose clean-up fails, so that one team's damaged index does not block other teams.
     while listed := context.read(partial(tombstones.list_to_clean, after=after, limit=STEP_LIMIT)):
         after = listed[-1].source_id
         count += await _clean(context, listed)
@@ -53,7 +53,7 @@ async def clean_tombstones(context: Context) -> int:
 
 
 async def _clean(context: Context, listed: list[Tombstone]) -> int:
-    # Mark the tombstones as done last, after the deletion of the files is durable.
+    # Record the clean-up last, when the files and index rows are deleted for good.
     refused = await context.blobs.delete([stone.blob_name for stone in listed])
     rest = [stone for stone in listed if stone.blob_name not in refused]
     tried = await asyncio.to_thread(lambda: [(stone, _clear_index(context, stone)) for stone in rest])
@@ -72,7 +72,7 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
 
 
 async def expire_uploads(context: Context) -> int:
-    """Expire the upload sessions whose time is over, and delete their bytes. Returns how many there were."""
+    """Expire the upload sessions that have reached their end, and delete their bytes. Returns how many were due."""
     now = context.clock.timestamp()
     by_lock = {session_lock(each): each for each in context.read(lambda c: uploads.list_expired_ids(c, now))}
     locks = list(by_lock)
@@ -100,7 +100,7 @@ async def forget_old_keys(context: Context) -> int:
 
 async def forget_ended(context: Context) -> int:
     """Delete old rows of ended upload sessions, batches, tasks and webhook calls. Returns how many."""
-    # Repeated requests need the rows as long as their idempotency key is kept.
+    # Keep rows for longer than idempotency keys, because a repeated request needs the row of the first request.
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
     count = 0
@@ -116,15 +116,15 @@ async def forget_ended(context: Context) -> int:
 
 
 async def sweep_objects(context: Context, after: str) -> str | None:
-    """Delete old objects that no row names, one page of the object store per call.
+    """Delete old objects that no database row names, among the next page of objects after the key `after`.
 
-    Returns the last object's key on the page, which is the next call's `after`; None when done.
+    Returns the key to pass as `after` in the next call; None when all objects were checked.
     """
     stores = context.stores
     if not isinstance(stores, SweptStores):
         return None
     page = await stores.list_page(after)
-    # Keep newer objects: their row may not be committed yet, or a state restored from a backup may name them.
+    # Keep newer objects: their rows may not be committed yet, or a database restored from a backup may name them.
     blobs_before = from_text(context.clock.timestamp(-86400 * context.limits.set_aside_days))
     parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
@@ -141,9 +141,9 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """Make retries due now if their time is too far ahead, because the clock was set back. Returns how many."""
-    now, latest = context.clock.timestamp(), context.clock.timestamp(task_retries.FURTHEST_DUE_S)
-    latest_call = context.clock.timestamp(max(task_retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
+    """After the clock was set back, make retries due now that are too far in the future. Returns how many."""
+    now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
+    latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
     def is_needed(connection: Connection) -> bool:
         return (
@@ -166,11 +166,7 @@ async def recall_far_pauses(context: Context) -> int:
 
 
 async def rebuild_lost(context: Context) -> int:
-    """Queue the rebuild of each index that is missing, damaged or of another release. Returns how many.
-
-    A daemon outside a cluster calls this before it serves requests, so that no source of such an index is shown as
-    ready.
-    """
+    """Queue a rebuild of each team's search index that is missing or damaged. Returns how many."""
     found = 0
     for team_id in context.read(teams.list_team_ids):
         # Several nodes may find the same problem, but only one may queue a rebuild.
@@ -198,8 +194,8 @@ def _is_lost(context: Context, team_id: str) -> bool:
 async def reconcile_index(context: Context) -> int:
     """At startup, compare each team's index with the state database. Returns how many documents did not match.
 
-    A document without a source is removed, unless its bytes are still stored. A source without a document is queued for
-    indexing. A document with wrong buckets gets the buckets of its source.
+    A document without a source is removed, unless the source's file is still stored. A source without a document is
+    queued for indexing. A document with wrong buckets gets the buckets of its source.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -213,13 +209,13 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    # Read the state first, so that the index has every source that was active then.
+    # Read the database before the index: the index then has every source that was active in the database.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     places = await context.read_aside(partial(memberships.list_searched_places, team_id=team_id))
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     if orphans:
-        # Keep documents whose bytes are still stored, because nothing else describes these bytes.
+        # Keep documents whose file is still stored, because only the index still describes the file.
         orphans -= await context.blobs.find_stored(orphans)
         orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.asides.list_names)}
     for source_id in orphans:
@@ -244,9 +240,9 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
 def _list_documents(
     context: Context, team_id: str, places: dict[str, tuple[str, ...] | None]
 ) -> tuple[dict[str, int], set[str]]:
-    """Return each source's generation in the index, and the sources whose buckets differ from `places`.
+    """Return each source's generation in the index, and the ids of sources whose buckets differ from `places`.
 
-    Sources that wait for a sync are left out, because the sync corrects the index.
+    A source waiting for a sync doesn't count as different, because the sync corrects the index.
     """
     listed, misplaced = dict[str, int](), set[str]()
     for document in context.provider.list_documents(team_id):
@@ -263,14 +259,14 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
         return 0
     if generation in source.generations:
         return 0
-    # The new generation must exceed that of the index. If an older state was restored, the index may have a higher one
-    # than the source.
+    # The new generation must be higher than the index's. After a restore from a backup, the index's generation may be
+    # higher than the source's.
     requeue(connection, context, replace(source, generation=max(source.generation, generation or 0)))
     return 1
 
 
 def _clear_index(context: Context, stone: Tombstone) -> Exception | None:
-    """Delete one source's index rows. Returns an error instead of raising it, so that the others are processed."""
+    """Delete one source's index rows. Returns an error instead of raising it, so that other sources are cleaned too."""
     try:
         context.provider.delete_document(stone.team_id, stone.source_id)
     except ProviderError as error:

@@ -1,8 +1,6 @@
-"""Bucket sync: writes changes of a source's buckets and title to the index, then makes its memberships `active`.
+"""Bucket sync: updates the search index after a source has joined or left a bucket, or has a new title.
 
-A membership connects a source with one of its buckets. A newly indexed document needs no sync, only later changes do.
-If the source replaces another, the other leaves the bucket in the same commit. So every search finds exactly one of
-them. Only one worker changes buckets in the index, because two could overwrite each other's changes.
+Only one worker does this, because two workers could overwrite each other's changes.
 """
 
 import asyncio
@@ -38,20 +36,20 @@ _Words = tuple[str, list[str]]
 
 #: Maximum number of memberships that the worker claims at a time.
 CLAIM_LIMIT = 64
-#: Seconds until a sync is tried again while the source gets new chunks.
+#: Seconds until a sync is retried if the source is just being split into new chunks.
 RECHUNK_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A source in one of its buckets, whose sync this worker has claimed."""
+    """A sync that the worker has claimed, and the source to sync."""
 
     claim: SyncClaim
     source: SourceRow
 
 
 async def claim_syncs(context: Context) -> list[Sync]:
-    """Claim the memberships that are due for a sync, which writes the source's buckets and title to the index."""
+    """Claim the memberships that are due for a sync, at most `CLAIM_LIMIT`."""
     now = context.clock.timestamp()
     lease_until_s = lease_end_s(context)
 
@@ -68,7 +66,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Make these memberships active, now that the index has their buckets."""
+    """Mark the synced memberships as active. The index already has their buckets."""
 
     def work(connection: Connection) -> None:
         activated: list[SyncClaim] = []
@@ -80,7 +78,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
             take_place(connection, context, sync.claim.team_id, sync.claim.source_id, sync.claim.bucket_id)
             activated.append(sync.claim)
         for team_id in sorted({claim.team_id for claim in activated}):
-            # A source without another bucket to sync is ready now.
+            # A source is ready as soon as all of its buckets are synced.
             ours = dict.fromkeys(claim.source_id for claim in activated if claim.team_id == team_id)
             found = find_sources(connection, team_id, list(ours))
             record_outcomes(connection, context, [found[each] for each in ours if each in found and found[each].ready])
@@ -94,7 +92,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
     """Return the syncs whose source has joined or left a bucket since the claim.
 
-    They may have overwritten newer values in the index, so the caller updates it again.
+    Such a sync may have written outdated buckets to the index. The caller schedules a correction.
     """
     by_team: dict[str, list[str]] = {}
     for sync in syncs:
@@ -107,8 +105,8 @@ def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
 
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
-    """Schedule a retry after the index failed. Attempts are not limited, and the pauses increase."""
-    due_at = context.clock.timestamp(task_retries.pause_s(sync.claim.attempt, jitter))
+    """Schedule a retry after an error of the index. The pauses increase, and the number of retries is not limited."""
+    due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
         memberships.fail_membership(connection, sync.claim, due_at)
@@ -118,8 +116,8 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
 
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Retry later because of a shortage, without counting a failure."""
-    due_at = context.clock.timestamp(task_retries.FIRST_PAUSE_S)
+    """Schedule the syncs again because the daemon is short of a resource. This doesn't count as a failed attempt."""
+    due_at = context.clock.timestamp(retries.FIRST_PAUSE_S)
 
     def work(connection: Connection) -> None:
         for sync in syncs:
@@ -134,10 +132,10 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
     def work(connection: Connection) -> None:
         source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
         if source is None or source.in_maintenance:
-            # The source was deleted, or is part of a rebuild. The rebuild will index it, and the sync runs afterwards.
+            # Do nothing if the source was deleted, or if a rebuild of the index will index the source.
             return
         if source.rechunk:
-            # Wait with the sync until the index has the source's new chunks.
+            # Sync later, when the index has the source's new chunks.
             memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)
@@ -147,7 +145,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
-    """Requeue the syncs whose lease ended by `now_s` (infinity means all). Returns how many."""
+    """Requeue the syncs whose claim has expired by `now_s`; infinity requeues all. Returns how many."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> int:
@@ -166,9 +164,10 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Remove buckets that sources have left, and old titles, from the index. Returns how many sources were updated.
+    """Update the index for sources that left a bucket or have a new title. Returns how many were updated.
 
-    Call it until it returns 0. A failed update is skipped, so that one damaged index does not block other teams.
+    Call this repeatedly until it returns 0. A source whose update fails is skipped, so that one team's damaged index
+    does not block other teams.
     """
     after, now_s = "", context.clock.lease_s()
     # Skip sources being renamed: the database still has their old title.
@@ -186,7 +185,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
     def work(connection: Connection) -> None:
         for detachment, words in updated:
-            # If the source has changed meanwhile, update it again.
+            # If the source has changed meanwhile, keep its detachment, so that the index is updated again.
             if _words(_find(connection, detachment)) == words:
                 delete_detachment(connection, detachment.source_id, now_s)
 

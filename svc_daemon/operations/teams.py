@@ -20,7 +20,7 @@ from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: What an operator's command does. It runs in one transaction, in the daemon or, if none is running, in the command.
+#: An operator's command. It runs in one transaction, in the daemon's process or, without a daemon, in its own.
 Verb = Callable[[Connection, Ids], BaseModel]
 
 
@@ -70,7 +70,7 @@ def list_teams(connection: Connection) -> wire.TeamList:
 
 
 def view_team(connection: Connection, team: TeamRow) -> wire.Team:
-    """Convert a team to its API form, with how much it stores."""
+    """Convert a team to its API form, and count its sources and their bytes."""
     sources, size_bytes = store.measure_sources(connection, team.id)
     return wire.Team(
         id=team.id,

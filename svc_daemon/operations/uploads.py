@@ -1,7 +1,6 @@
-"""Upload sessions: creates them, receives their bytes, and cancels them. `sweeping` expires them.
+"""Creates and cancels upload sessions, and receives their bytes.
 
-`core.uploads.sessions` decides what is allowed in which state. One request at a time works on a session. Acknowledged
-bytes are durable.
+Only one request at a time works on a session.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -27,7 +26,7 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Extend a session only by at least this share of its idle time, so that few requests write to the database.
+#: Smallest extension of a session, as a share of its idle time. So only few requests write to the database.
 EXTEND_STEP = 1 / 60
 
 
@@ -67,7 +66,7 @@ class SessionStart:
 
 
 def begin_session(context: Context) -> SessionStart:
-    """Make the id and the times of a session without a batch."""
+    """Return the id and the end times of a new session that belongs to no batch."""
     expires_at, ends_at = lifetime(context)
     now = context.clock.timestamp()
     return SessionStart(id=context.ids.make(ids.UPLOAD), created_at=now, expires_at=expires_at, ends_at=ends_at)
@@ -76,9 +75,9 @@ def begin_session(context: Context) -> SessionStart:
 async def create_upload(
     context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
 ) -> tuple[UploadRow, Outcome]:
-    """Create an upload session for the buckets. Raises ServiceError if that is refused.
+    """Create an upload session for the buckets. Raises ServiceError if the request is refused.
 
-    A repeated request gets the first one's session, renewed if it has expired.
+    A repeated request gets the session of the first request. An expired session is renewed.
     """
 
     def work(connection: Connection) -> tuple[UploadRow, Outcome]:
@@ -91,16 +90,16 @@ async def create_upload(
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
-        # Don't check a repeated request: the first one may have replaced the source already.
+        # Check only the first request: when a request is repeated, the source may already be replaced.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         await admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)
 
 
 async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
-    """Return the session to a client that repeats its create request.
+    """Return the session for a repeated create request.
 
-    If it expired before it was finished, renew it with a new token.
+    If the session has expired before it was finished, renew the session with a new token.
     """
     found = context.read(lambda connection: get_session(connection, upload_id))
     if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
@@ -159,7 +158,7 @@ async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[
 
 
 def _judge(upload: UploadRow, stored_bytes: int, now: str) -> UploadProgress:
-    """Compute the session's state from its stored bytes. The bytes of a finalized session have become a blob."""
+    """Compute the session's state. The bytes of a finalized session have become the source's blob."""
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else stored_bytes
     status = rules.CANCELED if upload.status == store.FAILED else upload.status
     is_expired = now >= upload.expires_at
@@ -181,9 +180,9 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 
 
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
-    """Receive bytes of a file, or report the session's progress.
+    """Receive bytes of the session's file, if the request has any. Returns the session's progress.
 
-    Bytes reported as received are durable. Raises ServiceError if the bytes are refused, and `request_in_progress` if
+    Raises ServiceError if the bytes are refused, and `request_in_progress` if
     another request has taken over the session.
     """
     async with context.locks.take_over(session_lock(upload_id)) as hold:
@@ -213,7 +212,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
 
 
 async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None = None) -> UploadProgress:
-    """Cancel the session and delete its bytes; does nothing if it has ended."""
+    """Cancel the session and delete its bytes; does nothing if the session has ended."""
 
     def work(connection: Connection) -> bool:
         is_canceled = store.finish_upload(connection, get_session(connection, upload.id), store.CANCELED)
@@ -229,7 +228,7 @@ async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None 
 async def receive(
     context: Context, writer: PartWriter, verdict: rules.PutDecision, size_bytes: int, sending: ChunkBody
 ) -> None:
-    """Store what is new in the body; `size_bytes` is the size of the whole file or pack.
+    """Store the bytes of the body that aren't stored yet. `size_bytes` is the size of the whole file or pack.
 
     Raises `size_mismatch` if the body's length differs from its headers. A body that is too long is not stored.
     """
@@ -250,7 +249,7 @@ async def receive(
 
 
 async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
-    """Append what is new in the body. Returns how many of its bytes have arrived."""
+    """Append the bytes of the body that aren't stored yet. Returns how many bytes of the body have arrived."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:

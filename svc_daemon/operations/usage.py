@@ -1,8 +1,6 @@
 """Counts each team's answers and searches this month, and enforces the monthly limit.
 
-The counts are in memory, and `workers.sweeping` writes them to the state database at most once a second, so no search
-waits for the disk. A crash loses the counts of the last second. The nodes of a cluster may together exceed the limit by
-the answers of one second.
+The counts are kept in memory and written to the database about once a second, so that no search waits for the disk.
 """
 
 from collections.abc import Iterator
@@ -19,7 +17,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @contextmanager
 def counting_answer(context: Context, team_id: str) -> Iterator[None]:
-    """Count the answer or search that the block makes, unless it fails. Raises `rag_quota_exceeded`."""
+    """Count the answer or search that the block makes, unless the block fails. Raises `rag_quota_exceeded`."""
     period = _period(context, team_id)
     used, limit = _total(context, period), context.limits.answers_per_month
     if limit and used >= limit:
@@ -66,7 +64,7 @@ def _total(context: Context, period: Period) -> int:
     # In a cluster, read the stored count each time, because other nodes add to it.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Keep the old total if it is higher: answers that are just being recorded are in neither of the new numbers.
+        # Counts that are just being written are in neither `stored` nor `unrecorded`, so keep a higher old total.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

@@ -1,7 +1,6 @@
-"""Sends webhooks: records the events to report, makes the calls, lists both, and manages the signing secrets.
+"""Webhooks: sends a call when a source is ready or has failed, lists the calls, and rotates the signing secret.
 
-An event is recorded in the transaction that makes its source ready or failed. A call is recorded after it was made.
-After a crash between the call and its record, it is repeated with the same id.
+If the daemon crashes before it has recorded a call's result, it repeats the call with the same id.
 """
 
 import logging
@@ -59,7 +58,7 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """An event for a webhook, and all calls made for it."""
+    """A webhook event, and all calls that were made to report the event."""
 
     delivery: DeliveryRow
     attempts: Sequence[Attempt]
@@ -68,9 +67,9 @@ class Logged:
 def record_outcomes(
     connection: Connection, context: Context, sources: Sequence[SourceRow], earlier: Sequence[NewEvent] = ()
 ) -> None:
-    """Record that these sources of one team became ready or failed, for the event log, webhooks and batches.
+    """Record that these sources became ready or failed: in the event log, for webhooks and for batches.
 
-    `earlier` events are recorded first.
+    All sources must be of one team. The events in `earlier` are recorded first.
     """
     if not sources:
         return
@@ -86,7 +85,7 @@ def record_outcomes(
 def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str | None = None) -> None:
     """Queue a webhook call if the source has a webhook and is ready or failed.
 
-    Each event is queued only once. `event_id` is its id in the event log.
+    `event_id` is the event's id in the event log. A source has at most one call of each kind, ready or failed.
     """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
@@ -115,7 +114,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
 
 
 async def deliver(context: Context, delivery: DeliveryRow) -> None:
-    """Make one call and record its result, unless `delivery` has changed since it was read."""
+    """Make one webhook call and record the result. Does nothing if the stored delivery differs from `delivery`."""
     if not context.look(lambda connection: store.is_unchanged(connection, delivery)):
         return
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
@@ -140,13 +139,13 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
 
 
 async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
-    """Queue another call now, whatever the earlier results; raises NotFound."""
+    """Queue another call for this event, even if an earlier call succeeded; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Logged:
         delivery = store.get_delivery(connection, key.team_id, delivery_id)
         source = find_source(connection, key.team_id, delivery.source_id)
-        # A key limited to some buckets sees only calls about their sources.
+        # A key limited to some buckets sees only calls about sources in these buckets.
         if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
