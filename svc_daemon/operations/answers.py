@@ -1,7 +1,6 @@
-"""Answers: a search finds passages, and a model, or the default answerer, writes the answer from them.
+"""Answers questions: a search finds passages, and a language model writes the answer from them.
 
-Only passages that reach the policy's threshold are used. If there are none, no model is called. Every citation mark has
-a quote with its position.
+If no model is configured, the answer consists of sentences quoted from the passages.
 """
 
 import asyncio
@@ -55,7 +54,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A citation mark of an answer, with its quote and source."""
+    """A citation in an answer, with the quoted text and its source."""
 
     citation: Citation
     found: SearchResults
@@ -65,11 +64,11 @@ class Cited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOutcome:
-    """The complete answer, after all of its text has been sent."""
+    """The complete answer, yielded after all pieces of its text."""
 
     text: str
     usage: Usage
-    #: All citation marks, in the order of the text.
+    #: All citations, in the order of the text.
     cited: tuple[Cited, ...] = ()
     grounded: bool = False
     #: Why the model stopped early; None if its answer is complete.
@@ -79,16 +78,16 @@ class AnswerOutcome:
 
     @property
     def sources(self) -> list[Cited]:
-        """Return the first citation mark of each number, sorted by number."""
+        """Return the first citation with each number, in the order of the text."""
         first: dict[int, Cited] = {}
         for each in self.cited:
             first.setdefault(each.citation.number, each)
         return list(first.values())
 
 
-#: Pieces of the text, each citation mark after the text that it supports, and at the end the outcome.
+#: Yields the pieces of an answer's text, each citation after the text that it supports, and finally the outcome.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
-#: Like AnswerStream, but a citation mark names a passage instead of a source.
+#: Like AnswerStream, but its citations name a passage instead of a source.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
@@ -136,9 +135,9 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
-    """Return the hits and passages that reach the policy's threshold.
+    """Return the hits that reach the minimum score, and their passages.
 
-    Without a threshold, return those that can support an answer.
+    If neither the request nor the agent's policy sets a minimum score, return the hits that can support an answer.
     """
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}

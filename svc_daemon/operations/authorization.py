@@ -88,9 +88,9 @@ def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) ->
 
 
 def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Return a source whose buckets the key can all reach, so that it may change the source.
+    """Return a source that the key may change, because the key can reach all of the source's buckets.
 
-    Raises NotFound if it can reach none of them, and `forbidden_project_key` if only some.
+    Raises NotFound if the key can reach none of the buckets, and `forbidden_project_key` if it can reach only some.
     """
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)

@@ -1,7 +1,4 @@
-"""Batches: create one with an upload session per file, finalize it, and show its status.
-
-A batch's status is computed from the states of its files, and not stored.
-"""
+"""Creates, finalizes and shows batches. A batch has an upload session for each of its files."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,16 +29,13 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum size of the uploads finalized in one transaction.
+#: Maximum total size in bytes of the uploads finalized in one transaction.
 STEP_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A request to create a batch, with its files already checked.
-
-    Its buckets are looked up when the batch is created.
-    """
+    """A request to create a batch, with its files already checked."""
 
     batch: BatchRow
     #: Each accepted file's upload session, and the buckets of its source.
@@ -61,10 +55,9 @@ class FinalizeReport:
 
 
 async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
-    """Create the batch with a session per accepted file. Raises ServiceError if that is refused.
+    """Create the batch, with an upload session for each accepted file. Raises ServiceError if the request is refused.
 
-    A repeated request returns the first one's batch. The rate limits count a batch as one create request with the
-    total size of its files.
+    A repeated request gets the batch of the first request. For the rate limits, a batch counts as one create request.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
@@ -88,7 +81,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # Don't check a repeated request: the first one may have replaced the sources already.
+        # Check only the first request: when a request is repeated, the sources may already be replaced.
         refuse_empty(opening)
         await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
@@ -119,9 +112,9 @@ def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> Bat
 
 
 async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, abandon: bool) -> FinalizeReport:
-    """Create sources from the files that are complete. If `abandon` is set, cancel the others.
+    """Create sources from the files that are complete. If `abandon` is set, cancel the incomplete files.
 
-    Raises `request_in_progress` while another finalize works on these files, and `storage_full`.
+    Raises `request_in_progress` while another request is finalizing these files, and `storage_full`.
     """
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     late = await list_complete(context, members)
@@ -154,7 +147,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
-    """For a dry run, return the result of finalizing each file, without storing anything."""
+    """Return the result that finalizing each file would have, for a dry run. Nothing is stored."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     return [await judge_finalize(context, upload) for upload in members]
 
@@ -184,7 +177,7 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
-    """Return the batch's upload sessions to a client that repeats its create request.
+    """Return the batch's upload sessions for a repeated create request.
 
     Sessions of an expired batch are renewed.
     """
@@ -203,7 +196,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 
 async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
-    """Cancel the upload sessions whose bytes are incomplete, and stop requests that send to them."""
+    """Cancel the upload sessions whose bytes are incomplete, and interrupt requests that send bytes to them."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
     async with context.locks.take_over(*map(session_lock, open_ids)):
         measured = await list_progress(context, missing)

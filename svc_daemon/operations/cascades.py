@@ -1,12 +1,7 @@
 """Deletes a bucket: hides it at once, then a background task (a cascade) removes its sources.
 
-    active, archived -> deleting    one transaction marks the bucket and queues the task
-    deleting -> (no row)            every source was deleted, or is still in another bucket
-    deleting -> active              some sources could not be deleted (`lastDeleteError`); delete again to retry
-
-From the first commit on, searches and lists leave out sources that are only in this bucket. Each step is one
-transaction that records its progress, so a crash loses only the current step. Nothing can be added to a bucket that is
-being deleted.
+A source that is also in another bucket is not deleted. If some sources can't be deleted, the bucket becomes active
+again, and its `lastDeleteError` has the reason.
 """
 
 from collections.abc import Sequence
@@ -49,7 +44,7 @@ from svc_daemon.wire.tasks import CASCADE
 
 #: Maximum number of sources removed in one step, so that other writes can run between steps.
 STEP_LIMIT = 200
-#: The task's only stage, as its progress shows it to clients.
+#: The name of the task's only stage, shown in its progress.
 STAGE = "delete"
 
 
@@ -180,7 +175,7 @@ async def end_uploads(context: Context, claim: CascadeClaim) -> None:
 
 
 async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
-    """End the task: delete the bucket or, if sources are left, make it active again."""
+    """End the task: delete the bucket or, if sources are left, make the bucket active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)

@@ -1,20 +1,4 @@
-"""The event log: each transition is recorded in the transaction that makes it.
-
-So a crash can't separate a transition from its event. The commit wakes the requests that follow the log. Each reads at
-its client's speed, so a slow client delays nobody else.
-
-source.queued     created, retried, refreshed, or queued again after a failed attempt or a stop
-source.indexing   claimed by a worker
-source.active     put into the index
-source.ready      searchable in all of its buckets
-source.failed     no attempt is left, or another would not help
-source.replaced   deleted, because a newer source has taken its place
-source.deleted
-source.attached, source.detached, source.updated
-bucket.created, bucket.updated, bucket.archived, bucket.deleted
-batch.completed, batch.expired     see `batch_items`
-store.maintenance                  `data.status` is `began` or `ended`; in between, no source of the team is ready
-"""
+"""The event log: each change of a source, bucket or batch is recorded in the transaction that makes the change."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -68,7 +52,7 @@ class EventPage:
     """The events that a key may see, and the position after them."""
 
     events: list[wire.LogEvent]
-    #: The last event read, even if the key may not see it.
+    #: Id of the last event read, even if the key may not see that event.
     last_id: str | None
     position: Position
     #: Whether the log may have more events after these.
@@ -84,7 +68,7 @@ def source_event(
 ) -> NewEvent:
     """Build an event about the source; `facts` are added to its data.
 
-    The event names the buckets in `bucket_ids`, or all of the source's buckets if that is None.
+    The event names the buckets in `bucket_ids`, or all of the source's buckets if `bucket_ids` is None.
     """
     if kind is EventType.SOURCE_FAILED:
         facts["error"] = source.error
@@ -127,7 +111,7 @@ def choose_events(context: Context, key: KeyRow, chosen: EventFilter, bucket: st
 
 
 def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | None, Position]:
-    """Return the event id that `after` means, and its position in the log.
+    """Return the id of the event that `after` names, and its position in the log. `after` can be `latest`.
 
     Raises `events_expired` if the log does not have this event.
     """

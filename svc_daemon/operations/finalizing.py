@@ -1,10 +1,6 @@
-"""Finalizing: creates sources from complete upload sessions.
+"""Finalizing: creates sources from upload sessions that have received all of their bytes.
 
-The steps, and what a crash after each leaves:
-
-    link      the file gets a second link, as the source's blob    the session has its bytes; the link is removed later
-    commit    creates the source and ends the session              a repeated call returns the same source
-    unlink    the session's link is removed                        nothing is left to do
+A crash loses nothing: a session keeps its bytes until the source is committed.
 """
 
 import asyncio
@@ -50,7 +46,7 @@ class Finalized:
 
 
 async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> Finalized:
-    """Finalize one session; raises its error. `blob_not_uploaded` means that bytes are missing."""
+    """Finalize one session. Raises the error if this fails, such as `blob_not_uploaded` if bytes are missing."""
     outcome = (await finalize_all(context, [upload], key_id))[0]
     if outcome.error is not None:
         raise outcome.error
@@ -61,7 +57,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
     """Finalize the sessions whose bytes are complete. Returns a result for each session, in order.
 
     A session that has ended gets its earlier result. Raises `request_in_progress` if another request is finalizing one
-    of them, and `storage_full`.
+    of these sessions, and `storage_full`.
     """
 
     def work(connection: Connection) -> list[Finalized]:
@@ -105,7 +101,7 @@ async def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[
 
 
 async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Collection[str]) -> list[Finalized]:
-    """Build a source for each complete open session, and link its blob.
+    """Build a source for each complete open session, and link the session's bytes as the source's blob.
 
     The result for a session that has ended has neither source nor error.
     """
@@ -136,9 +132,9 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
-    """For a dry run, return the result of finalizing the session, without storing anything.
+    """Return the result that finalizing the session would have, for a dry run. Nothing is stored.
 
-    For a session that has ended, the result has only its error, if any.
+    If the session has ended, the result has no source.
     """
     if upload.status != store.OPEN:
         return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
@@ -203,7 +199,7 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
 def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:
     """Raise NotFound if a bucket of the source, or the source that it replaces, no longer exists.
 
-    `active` has the buckets already checked in this transaction.
+    `active` collects the ids of the buckets that were already checked in this transaction.
     """
     for bucket_id in source.places.keys() - active:
         bucket = get_bucket(connection, source.team_id, bucket_id)

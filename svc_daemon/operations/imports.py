@@ -1,8 +1,4 @@
-"""Imports URLs as files or web pages.
-
-The rate limits are checked, the URL is fetched, and the bytes are stored like an upload's. The idempotency key is
-locked during the fetch, so a retry gets `request_in_progress`. Nothing is stored before the last byte has arrived.
-"""
+"""Imports URLs: fetches a file or a web page, and stores the bytes as a source."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -119,7 +115,7 @@ async def create_from_url(
 ) -> Outcome:
     """Import the URL into the destination's buckets, and queue the indexing of the new source.
 
-    A repeated request returns the first one's source. Raises ServiceError if the import is refused or fails.
+    A repeated request gets the response of the first request. Raises ServiceError if the import is refused or fails.
     """
     async with replaying(context, request) as earlier:
         return earlier or await _take_in(context, request, destination, wanted)

@@ -1,13 +1,6 @@
-"""The steps of indexing that change the state: claim a task, complete it, fail it, queue it again, or release it.
+"""The steps of an indexing task: a worker claims the task, then completes it, fails it or queues it again.
 
-Each step is one transaction. A claim has a token. If the source is deleted or the lease expires, the token becomes
-invalid, and the worker's later steps change nothing.
-
-Completing a task makes its source `active`, and usually ready. The sync worker must update the index first if
-
-- the source has joined or left a bucket, or its title has changed, since the claim;
-- an earlier update of the index (a detachment) is pending, and may be writing older values;
-- the index is being rebuilt.
+Each step is one transaction. If the source was deleted or the worker's lease has expired, a step changes nothing.
 """
 
 import asyncio
@@ -91,8 +84,8 @@ class Failure:
 async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
     """Claim indexing tasks of one team for one child process: up to `most` small documents, or a large one.
 
-    `turns` decides which queue and team come next. Returns None if no document is waiting. The list may be empty if
-    tasks were canceled.
+    `turns` decides which queue and team come next. Returns None if no document is waiting. The list is empty
+    if the tasks were canceled meanwhile.
     """
     now = context.clock.timestamp()
 
@@ -116,7 +109,7 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     try:
         claims = await asyncio.shield(claiming)
     except asyncio.CancelledError:
-        # The claim may still be committed, so give its tasks back.
+        # The claim may still be committed, so put its tasks back into the queue.
         await park_indexing(context, await claiming)
         raise
     context.followers.wake()
@@ -133,7 +126,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
     update_statuses(connection, team_id, source_ids, readiness.INDEXING, now)
     sources = find_sources(connection, team_id, source_ids)
     for source_id in sources.keys() & {task.source_id for task in tasks if task.token > 1}:
-        # An earlier attempt may have stored its text, which the index replaces only if the generation is higher.
+        # An earlier attempt may have stored its text in the index. Only a higher generation replaces that text.
         retried = sources[source_id]
         sources[source_id] = replace(retried, generation=retried.generation + 1)
         update_state(connection, sources[source_id])
@@ -151,7 +144,7 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
 
 
 def note_progress(context: Context, claim: IndexingClaim, chunks: int) -> None:
-    """Record how many chunks are being indexed. Call `forget_progress` when the task ends."""
+    """Record how many chunks of the document are being indexed. Call `forget_progress` when the task ends."""
     context.progress[claim.task.id, claim.task.token] = chunks
 
 
@@ -161,9 +154,9 @@ def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
 
 
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Complete one team's tasks whose documents are in the index, in one transaction.
+    """Complete the tasks of these documents, which are now in the index. All must be of one team.
 
-    Returns the documents whose tasks this worker no longer holds, which are left unchanged.
+    Returns the documents whose tasks this worker no longer holds. These tasks are not changed.
     """
     team_id = documents[0].claim.source.team_id
     stale, ready, wakes = await context.write(
@@ -207,7 +200,7 @@ def _complete(
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
     events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    # Record these events before those of replaced sources. If there are none, `_make_ready` records them.
+    # `_make_ready` can record these events too, but needs ready sources, and records replacements before them.
     if not synced or any(source.replaces for source in synced):
         record_events(connection, context.ids, team_id, events)
         events = []
@@ -223,9 +216,9 @@ def _complete(
 def _make_ready(
     connection: Connection, context: Context, sources: Sequence[SourceRow], earlier: Sequence[NewEvent]
 ) -> set[asyncio.Event]:
-    """Record the `earlier` events, then that these sources are ready, and delete the sources that they replace.
+    """Record the `earlier` events, and then that these sources are ready. Remove the sources that they replace.
 
-    Returns the events to set after the commit, which wake workers.
+    Returns the asyncio events to set after the commit, which wake workers.
     """
     wakes = set[asyncio.Event]()
     for source in sources:
@@ -244,15 +237,15 @@ def _make_ready(
 
 
 async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
-    """Queue documents again that the index did not store because it already has a later generation of them.
+    """Queue documents again that the index did not store, because it already has a later generation of them.
 
-    This happens after an older state database was restored. No attempt is counted.
+    This happens after an older state database was restored.
     """
 
     def work(connection: Connection) -> None:
         for document in documents:
             if (source := _held_source(connection, document.claim)) is not None:
-                # Take over the index's generation. The next claim increments it, and then the index stores the text.
+                # The next claim increments the generation, so that the index accepts the document.
                 kept = max(document.entry.kept_generation or 0, source.generation)
                 update_state(connection, replace(source, generation=kept))
                 put_back(connection, context, document.claim.task)
@@ -262,7 +255,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 
 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
-    """Schedule another attempt for each task, or let its source fail if no attempt can help."""
+    """Schedule another attempt for each task. If no attempt is left or can help, the task's source fails."""
 
     def work(connection: Connection) -> list[tuple[TaskRow, Failure]]:
         held = [(each, source) for each in failures if (source := _held_source(connection, each[0])) is not None]
@@ -279,10 +272,7 @@ async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim
 async def park_indexing(
     context: Context, claims: Sequence[IndexingClaim], pause_s: float | None = None, lane: str | None = None
 ) -> None:
-    """Queue the tasks again without counting an attempt, in the queue `lane` if given.
-
-    Used when the process stops, is short of a resource, or hasn't read the documents.
-    """
+    """Queue the tasks again without counting an attempt, in the queue `lane` and after `pause_s` seconds, if given."""
     due_at = None if pause_s is None else context.clock.timestamp(pause_s)
 
     def work(connection: Connection) -> None:
@@ -303,7 +293,7 @@ def put_back(connection: Connection, context: Context, task: TaskRow, lane: str 
 
 
 async def release_expired(context: Context, now_s: float) -> int:
-    """Requeue the tasks whose lease ended by `now_s` (infinity means all). Returns how many."""
+    """Requeue the tasks whose lease has ended by `now_s`; infinity requeues all. Returns how many."""
 
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
@@ -313,7 +303,7 @@ async def release_expired(context: Context, now_s: float) -> int:
                 park_task(connection, task)
                 continue
             if task.lane != lanes.SUSPECT:
-                # Any of several documents may have caused the crash, so read each alone next time.
+                # Any of several documents may have caused the crash, so read each in its own child process next time.
                 put_back(connection, context, task, lanes.SUSPECT)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
@@ -342,7 +332,7 @@ def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | No
 
 
 def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: bool) -> SourceRow:
-    """Build the source's row for its extracted document in the index."""
+    """Return the source's row with the status `active` and the facts about its extracted text."""
     return replace(
         source,
         status=readiness.ACTIVE,
@@ -364,8 +354,8 @@ def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: boo
 def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> Failure | None:
-    """Queue the task again, or let the source fail. Returns the failure if it fails now."""
-    if task_retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
+    """Queue the task again or, after the last attempt, let the source fail. Returns the final failure, if any."""
+    if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = failure
         if failure.retryable:
             message = f"{failure.message} ({task.attempt} attempts)"

@@ -1,30 +1,14 @@
 """Moves an installation from a data directory into a cluster, or back.
 
-The source is the installation to move, and the target is its new place. The steps are mark, bytes, rows, finish:
+The source is the installation to move, and the target is its new place. A move has four steps:
 
-mark     Both databases get a mark with the id of the move. No service serves a database with a mark, so the source no
-         longer changes, and nobody uses an incomplete target.
-bytes    Copies and checks blobs and the bytes of open upload sessions. Blobs that the target has are kept.
-rows     Copies all tables in the order of their keys. Each transaction records how far the copy has come.
-finish   One transaction at the target copies the facts (single values about the installation), queues the rebuild of
-         each index, and ends the mark. Now the target can be served. The source's mark then says that the move is
-         complete, and stays.
+mark     Marks both databases with the id of the move. No service serves a marked database.
+bytes    Copies and checks the stored files, and the bytes of open upload sessions.
+rows     Copies all tables. Each transaction records how far the copy has come.
+finish   Copies the facts (single values about the installation), queues the rebuild of each index, and removes the
+         target's mark.
 
-After a crash, run the move again: equal ids in both marks show that nothing has changed. After `cancel_move`, the next
-move has a new id and copies rows and sessions again. If bytes of the source are missing or wrong, the move ends before
-any row is copied, and the source can be served again. Nothing is ever removed from the source.
-
-What happens to everything else:
-
-upload sessions, batches   copied with their bytes; their URLs stay valid below the new address
-idempotency keys           copied, so a repeated create gets its first response
-expiries, due times        unchanged
-leases                     ended, so interrupted work is due again
-webhook calls              made by the target
-events                     copied in order, with new numbers; clients continue after the last event that they have
-rate limits                reset
-search indexes             rebuilt by the target while it serves, with new vectors
-other files                not copied: bytes without a row, bytes set aside as damaged, and the embedding model
+After a crash, run the move again: it continues where it stopped. The source's data is never removed.
 """
 
 import asyncio
@@ -66,20 +50,20 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 T = TypeVar("T")
 
-#: Number of documents read, or of rows written, in one step.
+#: Number of rows read or written in one step.
 PAGE_ROWS = 500
 #: The column with the time when a lease ends. The target's clock differs, so the move ends all leases.
 LEASE = "lease_until_s"
 FACTS = "facts"
 EVENTS = "events"
-#: The column of an event's number. The target assigns new numbers.
+#: The column with an event's sequence number. The target assigns new numbers.
 EVENT_NUMBER = "seq"
 
 
 class MoveRefused(Exception):
     """The installation can't be moved now; `hint` says what to do.
 
-    Nothing was changed, or the move can be continued.
+    Either nothing was changed, or the move can be continued later.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -101,9 +85,9 @@ class BytesDamaged(MoveRefused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One side of a move: an installation that no service is using."""
+    """The source or the target of a move."""
 
-    #: The name of this side in messages.
+    #: The name of the source or target in messages.
     name: str
     state: Database
     stores: ByteStores
@@ -130,7 +114,7 @@ class MoveReport:
     #: Number of upload sessions whose bytes were copied.
     sessions: int = 0
     rows: int = 0
-    #: Whether an earlier run had finished the move.
+    #: Whether the move was already finished by an earlier run of the command.
     was_done: bool = False
     #: Called with each line of progress.
     note: Callable[[str], object] = field(default=lambda _: None, repr=False)
@@ -150,9 +134,9 @@ async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report
 
 
 async def cancel_move(source: Place) -> Departure:
-    """Delete the departure, the mark that keeps the source from being served.
+    """Cancel the move: delete the mark that keeps the source from being served.
 
-    Returns the departure; raises MoveRefused if there is none.
+    Returns the deleted mark; raises MoveRefused if there is none.
     """
     departure = await _read(source, find_departure)
     if departure is None:
@@ -181,7 +165,7 @@ async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure,
         installation_id = await _read(source, _get_installation_id)
         arrival = Arrival(move_id=departure.move_id, installation_id=installation_id)
         await _write(target, partial(_arrive, arrival=arrival))
-        # Delete session bytes that an earlier move has copied, because the source may have received more since.
+        # Delete upload bytes that an earlier move has copied: the source may have received more bytes since.
         await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
     return departure, arrival
 
@@ -216,7 +200,7 @@ def _get_installation_id(connection: Connection) -> str:
 
 
 def _arrive(connection: Connection, *, arrival: Arrival) -> None:
-    """Put the arrival into the target's database, and delete the rows that an earlier move has copied."""
+    """Mark the target's database as part of this move, and delete the rows that an earlier move has copied."""
     if find_fact(connection, INSTALLATION_ID) is not None:
         raise MoveRefused("A service was started on the target in the meantime.")
     for table in reversed(list_tables()):
@@ -252,7 +236,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
 
 
 async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: bool) -> str | None:
-    """Copy one document's blob.
+    """Copy the blob of one source.
 
     Returns "" after copying, None if there is nothing to copy, or a description of what is missing or wrong.
     """
@@ -294,7 +278,7 @@ async def _copy_session(source: Place, target: Place, session_id: str, size_byte
 
 
 async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: MoveReport) -> Arrival:
-    """Copy the rows of all tables except `facts`. Returns the arrival, which names the last row copied."""
+    """Copy the rows of all tables except `facts`. Returns the target's mark, which names the last row copied."""
     tables = [
         replace(table, key=("turn", EVENT_NUMBER)) if table.name == EVENTS else table
         for table in list_tables()
@@ -334,7 +318,7 @@ async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids)
         for name, value in kept.items():
             put_fact(connection, name, value)
         for team_id in teams.list_team_ids(connection):
-            # Cancel a rebuild that began before the move: it may have cleared the old index, and would skip this one.
+            # Cancel a rebuild that began before the move, because it may be past the stage that clears the index.
             begun = tasks.find_open_rebuild(connection, team_id)
             if begun is not None:
                 tasks.cancel_task(connection, begun.id, to_text(make_ids.now()))

@@ -1,8 +1,4 @@
-"""Packs: receives the bytes of all files of a batch in one request (see `core.uploads.packs`).
-
-A request locks the upload sessions of all its files. The URL's token is derived from the sessions' highest generation,
-so renewing them makes an earlier URL invalid.
-"""
+"""Receives packs: the bytes of all files of a batch, sent in one request (see `core.uploads.packs`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -52,10 +48,10 @@ def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMemb
 
 
 async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember], sending: ChunkBody) -> PackProgress:
-    """Receive bytes of a pack, or report its progress.
+    """Receive bytes of a pack, if the request has any. Returns the pack's progress.
 
-    Bytes reported as received are durable. Raises ServiceError if the bytes are refused, and `request_in_progress` if
-    another request has taken over a session.
+    Raises ServiceError if the bytes are refused, and `request_in_progress` if another request has taken over one of the
+    upload sessions.
     """
     async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))) as hold:
         before = await _read_progress(context, batch_id)
@@ -70,10 +66,7 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
 
 
 async def _read_progress(context: Context, batch_id: str) -> PackProgress:
-    """Compute the pack's progress from its sessions.
-
-    Bytes that may not be durable yet are made durable first.
-    """
+    """Compute the pack's progress from its upload sessions, after making the received bytes durable."""
     members = context.look(lambda connection: store.list_members(connection, batch_id))
     stored = await context.parts.settle(*(member.id for member in members))
     items = rules.place_items(

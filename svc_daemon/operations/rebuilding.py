@@ -1,27 +1,9 @@
-"""Rebuilds a team's search index from the stored bytes, and rechunks the documents of a bucket.
+"""Rebuilds a team's search index from the stored files, and splits sources again after a change of chunk sizes.
 
-Rebuilding is one task. While it is open, the team's searches are refused and its sources are not ready:
+During a rebuild, the team's searches are refused and its sources are not ready. After a crash, the rebuild continues
+with the sources that the new index lacks.
 
-    queued       a command, or a worker that finds the index damaged, queues the task
-    clear        the index file is removed
-    index        active sources that the new index lacks are read, under their current generation
-    succeeded    searches are allowed again, and the bucket syncs that waited are done
-
-After a crash, only sources that the new index lacks are read again. Uploads and deletes during a rebuild take effect as
-usual; uploads are ready after it. Indexing tasks that run when the file is removed are queued again. A document that
-can't be read is queued as a new generation. A failing disk never fails the task, because the team would be left without
-search; it is retried with longer pauses.
-
-Rechunking keeps the source ready, and searches use the old chunks until the new ones are put:
-
-    mark      the change of a bucket's chunk sizes marks its sources
-    read      a child process splits the text again
-    begin     the source gets its next generation; the earlier ones stay valid
-    put       the index replaces the chunks atomically
-    finish    the mark is removed
-
-After a crash, the mark remains and the next start begins again. New bytes or a retry end the
-rechunking, because they use the new chunk sizes too. Rechunking waits for running syncs of the source.
+A source that is split again stays ready. Searches use the old chunks until the index has all of the new chunks.
 """
 
 import asyncio
@@ -65,9 +47,9 @@ SOON_S = 3600
 
 
 def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> TaskRow:
-    """Queue the rebuild of a team's index, or return the open task. `team` is an id or name; raises NotFound.
+    """Queue the rebuild of a team's index, or return its open rebuild. `team` is an id or name; raises NotFound.
 
-    Searches are refused at once; the rebuild begins at `due_at`. If no service is running, the next start does it.
+    Searches are refused at once. A worker begins the rebuild at `due_at`, or immediately if that is None.
     """
     found = get_team(connection, team)
     running = find_open_rebuild(connection, found.id)
@@ -164,7 +146,7 @@ async def note_cleared(context: Context, task: TaskRow) -> None:
 
 
 async def find_missing(context: Context, task: TaskRow) -> list[str]:
-    """List the active sources whose document the new index lacks, and record the progress."""
+    """List the ids of active sources whose document the new index lacks, and record the progress."""
     held = await asyncio.to_thread(list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
     missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
@@ -229,8 +211,8 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
-    """Schedule another attempt after a pause, with an empty index if the new one is damaged too."""
-    due_at = context.clock.timestamp(task_retries.pause_s(task.attempt, jitter))
+    """Schedule another attempt after a pause. If the new index is damaged too, the attempt starts from scratch."""
+    due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
     def work(connection: Connection) -> None:
@@ -247,7 +229,7 @@ async def park_rebuild(context: Context, task: TaskRow) -> None:
 
 
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
-    """Return the source's current row, or None if it is not active or has a newer generation."""
+    """Return the source's current row, or None if the source is not active or has a newer generation."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
     if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
         return None
@@ -260,7 +242,7 @@ def list_generations(context: Context, team_id: str) -> dict[str, int]:
 
 
 def next_reading(context: Context, after_id: str) -> SourceReading | None:
-    """Return the next source after `after_id` that is marked for new chunks."""
+    """Return the first source after the id `after_id` whose text must be split again; None if there is none."""
 
     def work(connection: Connection) -> SourceReading | None:
         found = find_next_rechunk(connection, after_id)
@@ -290,7 +272,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """Record that the index has the new chunks. The source stays marked if the chunk sizes have changed again."""
+    """Record that the index has the source's new chunks. If the chunk sizes have changed again, rechunk once more."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -299,7 +281,7 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
         update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
         if set(source.places) != set(reading.source.places):
-            # The source has left a bucket since it was read; update the index.
+            # The source has left a bucket since it was read, so schedule an update of the index.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
 

@@ -1,7 +1,6 @@
-"""Repairs the problems that `verifying` has found, where it is clear how.
+"""Repairs problems that `verifying` has found, if there is a safe repair.
 
-Sources whose bytes are lost are marked as failed. Stored bytes whose row is lost become sources again: the index has
-their id, team, title and buckets, but tags, metadata and URL are lost. The workers do the rest once the service runs.
+For example, sources without their stored file are marked as failed, and files without a row become sources again.
 """
 
 import asyncio

@@ -9,14 +9,14 @@ from svc_daemon.wire.restores import RestoreMark
 
 #: Row of the table `facts`: the time of the last restore.
 RESTORED_AT = "restored_at"
-#: A restore sets revisions to the Unix time in seconds, shifted left by this many bits. No earlier revision is as high.
+#: A restore sets revisions to the Unix time in seconds, shifted left by this many bits. This exceeds all earlier ones.
 REVISION_BITS = 20
 
 
 def mark_restored(connection: Connection, make_ids: Ids) -> RestoreMark:
     """Record that the state was restored, and raise the revisions of all buckets."""
     now = make_ids.now()
-    # Distinguish two restores at the same time, which can happen if the clock is set back.
+    # Add random bits: if the clock is set back, two restores can happen at the same clock time.
     part = int.from_bytes(make_ids.random(4), "big") >> (32 - REVISION_BITS)
     revision = (int(now.timestamp()) << REVISION_BITS) + part
     raise_revisions(connection, revision)

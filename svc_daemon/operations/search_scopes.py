@@ -1,8 +1,4 @@
-"""Determines what a search covers, and which agent's policy applies.
-
-A search covers what the key can reach, the request names and the policy allows. A named bucket that the key can't reach
-counts as missing. One that the policy excludes is left out with a warning.
-"""
+"""Determines which buckets and sources a search covers, and which agent's policy applies."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +29,7 @@ class SearchScope:
     takes_unplaced: bool
     #: Slugs of the buckets that the request names but the agent does not search.
     left_out: tuple[str, ...]
-    #: Each bucket's revision, which increases with each change of its members.
+    #: The revision of each searched bucket, by id. It increases with each change of the bucket's sources.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
     #: Id of the last rebuild of the index. If it changes, the index was replaced.
@@ -76,7 +72,7 @@ def _remedy(agent: TeamAgent) -> str:
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
     """Return the agent that the request names.
 
-    If it names none, returns the default agent, or None if it names buckets.
+    If the request names no agent, returns the default agent, or None if the request names buckets.
     """
     if request.agent is None and request.buckets is not None:
         if key.models is not None:

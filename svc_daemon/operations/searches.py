@@ -1,10 +1,6 @@
 """Search: the index finds hits, and the state database decides which of them are valid.
 
-A hit is valid only if its source is active and in scope. So a deleted source is no longer found, even if the index
-still has it. If too few hits are left, the index is queried again. While the index is rebuilt, searches are refused.
-
-Without an embedding model, searches match by keyword. If the model fails, a hybrid search falls back to keywords, and a
-semantic search fails.
+So a deleted source is no longer found, even if the index still has its document.
 """
 
 from collections.abc import Collection
@@ -82,7 +78,7 @@ GROWTH = 8
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """A valid hit and its source, read in one snapshot."""
+    """A valid hit and its source."""
 
     hit: Hit
     source: FoundSource
@@ -108,9 +104,9 @@ class Judged:
     """The hits of one index query, checked against the state database."""
 
     results: Results
-    #: Whether a search for more hits is needed, because some of these are outdated and too few are left.
+    #: Whether the index must be queried for more hits, because too few of these hits are valid.
     is_short: bool
-    #: Whether hits were dropped because buckets or the index have changed meanwhile.
+    #: Whether the index must be queried again, because buckets or the index have changed meanwhile.
     is_overtaken: bool
 
     @property
@@ -168,7 +164,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """One search. Each method runs in a thread and does much, because switching threads is expensive."""
+    """One search. Its methods run in a thread."""
 
     context: Context
     key: KeyRow
@@ -177,14 +173,14 @@ class _Asking:
     deadline_s: float
 
     def look(self) -> SearchScope:
-        """Return what to search; raises the errors of `find_scope`."""
+        """Return the scope of the search; raises the errors of `find_scope`."""
         policy = _policy_of(self.agent)
         return self.context.read(
             lambda connection: find_scope(connection, self.context, self.key, self.request, policy)
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """Query the index until enough hits are valid, and return these. Raises the errors of `search`."""
+        """Query the index until enough hits are valid, and return the valid hits. Raises the errors of `search`."""
         # Some hits may be of deleted sources, so ask for more than needed.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
@@ -217,7 +213,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
     except ProviderError as error:
-        # A rebuild may have closed the index; if so, report that instead.
+        # If the index is closed because of a rebuild, report the rebuild instead of the error.
         context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
         if isinstance(error, SearchTimeout):
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -255,7 +251,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """Raise `bucket_store_indexing_pending` if nothing in these buckets is searchable yet, but sources are pending.
+    """Raise `bucket_store_indexing_pending` if no source in the searched buckets is ready yet and some are pending.
 
     A search of a single named bucket is refused even if no source is pending.
     """

@@ -1,8 +1,7 @@
-"""Deletes sources, or detaches them from a bucket. After the commit, no search finds them.
+"""Deletes sources, or removes them from a bucket.
 
-The transaction deletes the source's rows and inserts a tombstone, a row that names what is left to remove. The sweeper
-then removes the file and the index rows, even after a crash. A worker that is indexing the source finds that its task
-is gone, and changes nothing.
+A deletion first removes a source's database rows, so that no search finds the source. The sweeper later removes the
+stored file and the index rows.
 """
 
 from collections.abc import Collection
@@ -29,8 +28,8 @@ from svc_daemon.wire.event_types import EventType
 async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:
     """Delete the source from all of its buckets.
 
-    Raises `forbidden_project_key` if the key can't reach all of them. Raises `delete_blocked` if an agent's policy
-    names the source, unless `force` is set.
+    Raises `forbidden_project_key` if the key can't reach all of these buckets. Unless `force` is set, raises
+    `delete_blocked` if an agent's policy names the source.
     """
 
     def work(connection: Connection) -> None:
@@ -71,9 +70,10 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 def leave_bucket(
     connection: Connection, context: Context, source: SourceRow, bucket_id: str, key_id: str | None = None
 ) -> None:
-    """Remove the source from the bucket, and schedule the update of the index.
+    """Remove the source from the bucket, and schedule an update of the index.
 
-    If only this bucket kept the source from being ready, it is ready now, and `source.ready` is recorded.
+    If the source was only waiting for the sync of this bucket, the source is ready now. `source.ready` is then
+    recorded.
     """
     was_active = delete_membership(connection, source.id, bucket_id) in (readiness.ACTIVE, None)
     create_detachment(connection, source.team_id, source.id)
@@ -87,7 +87,7 @@ def leave_bucket(
     if not left.in_maintenance:
         record_outcomes(connection, context, [left])
     else:
-        # The index is being rebuilt. A sync afterwards writes the buckets and records the event.
+        # A rebuild of the index is in progress. The sync after the rebuild writes the buckets and records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 
@@ -109,7 +109,7 @@ def remove_source(
     replaced_by: str | None = None,
     key_id: str | None = None,
 ) -> None:
-    """Delete the source's rows, and leave a tombstone: the row by which the sweeper removes the rest."""
+    """Delete the source's rows, and add a tombstone: a row that tells the sweeper what else to remove."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)

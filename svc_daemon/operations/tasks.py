@@ -1,4 +1,4 @@
-"""Tasks: claims the next task of a type, and extends its lease."""
+"""Claims the next background task of a type, and extends leases on claimed tasks."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar

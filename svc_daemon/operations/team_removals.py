@@ -1,15 +1,7 @@
 """Removes a team with all its buckets, sources, keys, agents, files and index.
 
-    queued      one transaction queues the task and revokes the team's keys, so that new requests are refused
-    running     a worker repeats the steps below until nothing is left, because earlier requests may still add something
-    (no row)    the last transaction deletes the team and the task
-
-1. end open upload sessions, and delete the sources that no worker is reading
-2. delete the team's files that were set aside, then its index
-3. remove the bytes of the deleted sources
-4. delete the rows, some at a time
-
-After a crash, the task is claimed again, and finds less to do. Without a running daemon, the next start does all of it.
+First, the team's keys are revoked and a task is queued. A worker then repeats all steps until nothing is left, because
+requests that began earlier may still add something. The last transaction deletes the team.
 """
 
 import asyncio
@@ -48,9 +40,9 @@ SOURCES_PER_STEP, ROWS_PER_STEP = 200, 1000
 
 
 def queue_removal(connection: Connection, make_ids: Ids, team: str) -> wire.Team:
-    """Revoke the team's keys and queue its removal, unless it is queued already. `team` is an id or name.
+    """Revoke the team's keys and queue its removal, unless the removal is already queued. `team` is an id or name.
 
-    Raises NotFound, and `invalid_request` if it is the only team.
+    Raises NotFound, and `invalid_request` if there is no other team.
     """
     found = get_team(connection, team)
     if store.find_removal(connection, found.id) is None:
@@ -88,7 +80,7 @@ def is_removing(context: Context, task: TaskRow) -> bool:
 async def remove_contents(context: Context, team_id: str) -> bool:
     """Cancel the team's upload sessions and delete its sources.
 
-    Returns whether something of the team is still in use.
+    Returns whether the team still has sources, open uploads or unfinished tasks.
     """
     gone, after_id = NotFound(ErrorCode.NOT_FOUND, "The team was removed.").as_error(), ""
     while found := context.read(
@@ -112,7 +104,7 @@ async def remove_contents(context: Context, team_id: str) -> bool:
 
 
 async def _cancel_rebuild(context: Context, team_id: str) -> bool:
-    """Cancel the team's queued rebuild, which might never succeed. Returns whether the team is then unused."""
+    """Cancel the team's queued rebuild, which might never succeed. Returns whether the team is not in use now."""
 
     def work(connection: Connection) -> bool:
         rebuild = tasks.find_open_rebuild(connection, team_id)
@@ -125,7 +117,7 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 
 async def remove_index(context: Context, team_id: str) -> None:
-    """Delete the files moved aside whose documents are in the team's index, then the index itself."""
+    """Delete the team's files that were moved aside, which the team's index names, and then the index."""
     names = await asyncio.to_thread(context.asides.list_names)
     if names:
         try:
@@ -142,7 +134,7 @@ async def remove_index(context: Context, team_id: str) -> None:
 async def remove_rows(context: Context, task: TaskRow) -> None:
     """Remove the bytes of the deleted sources, then all rows of the team.
 
-    Stops if the team is in use again, or if some bytes could not be removed; the worker then repeats all steps.
+    Stops if the team is in use again, or if some bytes could not be removed. The worker then repeats all steps.
     """
     await clean_tombstones(context)
     # Delete the bytes of ended sessions before their rows: without the rows, the bytes could not be found.

@@ -1,16 +1,7 @@
-"""Vectors of passages that were computed elsewhere: offered by an import, checked, and used by the embedding worker.
+"""Checks vectors that an import offers for its passages, so that the daemon need not compute these vectors.
 
-An archive may be a stranger's, and a wrong vector would put its passage into unrelated results. So an offered vector
-waits in the state database, and is used only if
-
-- it is finite, has length 1, and is of the model in use;
-- it was offered for exactly the text of the passage;
-- the samples of its batch are right: passages chosen at random that the worker embeds itself. If one differs, all
-  offers for the batch are deleted.
-
-A few wrong vectors can still pass: a single one in a full batch does in 15 of 16 cases.
-
-Without an offer, the vector is computed. Offers survive a restart, and are deleted when they are used, or after a day.
+An offered vector is used only for exactly the same text and the same model. In each batch of passages, the daemon
+computes a few vectors itself. If one of these differs from the offered vector, all offers for the batch are deleted.
 """
 
 import base64
@@ -46,7 +37,7 @@ FLOAT_BYTES = 4
 SAMPLES = 4
 #: Maximum dimension of an offered vector while the model's dimension is unknown.
 MOST_DIMENSIONS = 8192
-#: Age in seconds at which offers are deleted.
+#: Age in seconds at which unused offers are deleted.
 OFFER_AGE_S = 86_400
 
 
@@ -56,7 +47,7 @@ def hash_text(text: str) -> str:
 
 
 async def offer_vectors(context: Context, key: KeyRow, bucket: str, model: str, offers: Sequence[VectorOffer]) -> int:
-    """Keep the offers that may be usable for sources of the bucket. Returns how many were kept."""
+    """Store the offered vectors that may be usable for sources of the bucket. Returns how many were stored."""
     found = context.read(lambda connection: get_usable_bucket(connection, key, bucket))
     embedding, dimension = context.embedding, None
     if embedding.embedder is not None:
@@ -72,7 +63,7 @@ async def offer_vectors(context: Context, key: KeyRow, bucket: str, model: str, 
 
 
 async def count_vectors(context: Context, key: KeyRow, bucket: str) -> tuple[str, str | None, VectorCount]:
-    """Return the bucket's id, the model in use, and how many passages have a vector of it."""
+    """Return the bucket's id, the model in use, and how many passages have a vector of that model."""
     found = context.read(lambda connection: get_lasting_bucket(connection, key, bucket))
     model = context.embedding.embedder.model if context.embedding.embedder else None
     count = await ask_index(
@@ -118,14 +109,14 @@ class OfferedBatch:
         return [chunk for chunk in chunks if chunk.chunk_id not in self.vectors or chunk.chunk_id in self.samples]
 
     def find_wrong(self, computed: Sequence[tuple[str, bytes]]) -> list[str]:
-        """Return the samples whose computed vector differs from the offered one."""
+        """Return the ids of the samples whose computed vector differs from the offered vector."""
         pairs = [(each, _read(vector), _read(self.vectors[each])) for each, vector in computed if each in self.samples]
         return [each for each, mine, theirs in pairs if sum(map(mul, mine, theirs)) < LEAST_COSINE]
 
     def add_to(self, computed: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-        """Return the vectors to store: the computed ones and, if these agree with the samples, the offered ones.
+        """Return the vectors to store: the computed vectors and, if the samples are right, the offered vectors.
 
-        If a text has both, the offered vector is returned, which may be rounded differently.
+        If a sample is right, its offered vector is returned, not the computed vector.
         """
         mine = dict(computed)
         is_checked = self.samples <= mine.keys() and not self.find_wrong(computed)
@@ -147,10 +138,10 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
 async def finish_offers(
     context: Context, team_id: str, chunks: Sequence[ChunkText], early: Sequence[PassageText], wrong: Sequence[str]
 ) -> list[PassageText]:
-    """Delete the offers for these chunks' texts, except those that other passages still need.
+    """Delete the offers for these chunks, except offers that other passages with the same text still need.
 
-    If `wrong` is not empty, all offers for these texts are deleted. Returns the passages whose sources aren't active
-    yet, so that their offers are kept: pass them as `early` to the next call.
+    If `wrong` names any samples, all offers for the chunks are deleted. Otherwise, offers for sources that aren't
+    active yet are kept. Returns the passages of these sources, to pass as `early` in the next call.
     """
     passages = [_passage_of(chunk) for chunk in chunks]
 
@@ -181,9 +172,9 @@ def _passage_of(chunk: ChunkText) -> PassageText:
 
 
 def _decode(text: str, dimension: int | None) -> bytes | None:
-    """Decode a vector from base64. Returns None unless it has this dimension and length 1.
+    """Decode a vector from base64. Returns None unless the vector has this dimension and length 1.
 
-    If `dimension` is None, any up to `MOST_DIMENSIONS` will do.
+    If `dimension` is None, any dimension up to `MOST_DIMENSIONS` is accepted.
     """
     try:
         values = base64.b64decode(text, validate=True)

@@ -1,10 +1,7 @@
-"""Verifies an installation: checks its invariants without changing anything.
+"""Checks an installation for damaged, missing or inconsistent data, without changing anything.
 
-Work that the next start or the workers will do anyway, such as an open task or a due sync, is not a problem. Bytes
-without an owner are reported.
-
-A running cluster changes during the check, which may look like damage. The caller therefore checks twice, and
-`confirmed` keeps the problems found both times.
+In a running cluster, changes during the check may look like damage. So the caller checks twice, and `confirmed` keeps
+the problems that were found both times.
 """
 
 import json
@@ -37,10 +34,10 @@ PAGE_ROWS = 1000
 
 
 class Snapshots(Protocol):
-    """Reads a state database in snapshots, as Database does."""
+    """A state database that can be read in snapshots."""
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which must only read, in one snapshot."""
+        """Run `work` on one snapshot of the database, and return the result. `work` must not write."""
         ...
 
 
@@ -52,7 +49,7 @@ class Inspection:
     bytes: BytesInspector
     #: None if the team indexes are not checked.
     index: Inspector | None
-    #: Size of the state database's write-ahead log; 0 for a database server.
+    #: Size in bytes of the state database's write-ahead log; 0 for a database server.
     log_bytes: int = 0
     #: Whether the stores are on servers, which other nodes and installations may use too.
     is_shared: bool = False
@@ -65,14 +62,15 @@ class InstallationFindings:
     problems: list[Problem]
     #: How many objects of each kind were checked.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
-    #: Stored bytes that have no row and that no index assigns to a source. They are deleted after some days.
+    #: Stored files that neither the database nor a search index knows. They are deleted after some days.
     aside: list[StoredBytes] = field(default_factory=list)
 
 
 def verify(inspection: Inspection, *, read_data: bool) -> InstallationFindings:
-    """Check everything. If `read_data` is set, also read every stored byte and the whole index.
+    """Check the installation. If `read_data` is set, also read every stored file and the whole index.
 
-    Raises StorageError if the database is of another release, or if a move to here is incomplete.
+    Raises StorageError if the database has another release's schema, or if only a part of the installation was moved
+    here.
     """
     blobs = dict(inspection.bytes.list_blobs())
     # A database server checks its own files, and its schema was checked when the connection was opened.
@@ -111,7 +109,7 @@ def verify(inspection: Inspection, *, read_data: bool) -> InstallationFindings:
 
 
 def confirmed(first: InstallationFindings, second: InstallationFindings) -> InstallationFindings:
-    """Return the problems that both checks found; others were changes in progress."""
+    """Return the problems that both checks found. Problems found only once were changes in progress."""
     found = {(problem.invariant, problem.message) for problem in first.problems}
     problems = [problem for problem in second.problems if (problem.invariant, problem.message) in found]
     return InstallationFindings(problems, second.counts, second.aside)
@@ -130,9 +128,9 @@ def _pages(inspection: Inspection, team_id: str) -> Iterator[list[SourceRow]]:
 def _check_blobs(
     inspection: Inspection, findings: InstallationFindings, unowned: dict[str, StoredBytes], *, read_data: bool
 ) -> dict[str, list[StoredBytes]]:
-    """Check the blob of each source. Returns the stored blobs without a row.
+    """Check the stored file of each source. Returns the stored files without a row, by source id.
 
-    They are keyed by the source id in their name or, if it has none, by the whole name.
+    A file whose name contains no source id is keyed by its whole name.
     """
     hash_of = inspection.bytes.hash if read_data else None
     with ThreadPoolExecutor(inspection.bytes.readers) as readers:
@@ -146,7 +144,7 @@ def _check_blobs(
             # Threads only help if the bytes are read.
             for found in map(check, page, stored) if hash_of is None else readers.map(check, page, stored):
                 findings.problems.extend(found)
-    # The service removes the blobs of deleted sources, and returns bytes to open uploads, so don't report these.
+    # Don't report the blobs of deleted sources and of open uploads, because the daemon takes care of them.
     for name in unowned.keys() & (
         inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(uploads.list_open_ids)
     ):
@@ -160,7 +158,7 @@ def _check_blobs(
 def _check_bytes(
     hash_of: Callable[[str, StoredBytes], str] | None, row: BlobRow, stored: StoredBytes | None
 ) -> list[Problem]:
-    """Check a source's bytes. Bytes that were moved aside are no problem: the next start moves them back."""
+    """Check a source's stored file. A file that was moved aside is no problem: the next start moves the file back."""
     if stored is None or not stored.is_plain:
         is_known = json.loads(row.error or "{}").get("code") == SourceErrorCode.STORED_BYTES_LOST
         return [] if is_known else [_broken(row, "I3", f"source {row.source_id} has no blob")]
@@ -228,7 +226,7 @@ def _check_team(
         return
     documents: Mapping[str, InspectedDocument] = index.list_documents(team.id)
     if broken or team.is_foreign:
-        # Use a damaged or foreign index only to find the sources of bytes without a row.
+        # If the index is damaged or another installation's, use it only to identify files without a row.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
     # Read these in one snapshot, so that they are consistent.
@@ -251,14 +249,14 @@ def _check_team(
 def _stray(
     team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[StoredBytes]]
 ) -> Iterator[Problem]:
-    """Report a document without a source. Repair removes it, or recovers the source if its bytes are still stored."""
+    """Report a document without a source. A repair removes the document or, from a stored file, recovers the source."""
     about = {"source_id": found.source_id, "team_id": team_id}
     stored = unowned.get(found.source_id, [])
     if not stored:
         message = f"the index of {team_id} has a document of {found.source_id}, which is not a source"
         yield Problem("I8", message, Repair.REMOVE_DOCUMENT, about)
     elif len(stored) == 1 and buckets:
-        # Repair needs exactly one stored file, and a bucket for its source.
+        # To recover the source, a repair needs exactly one stored file and a bucket.
         (blob,) = unowned.pop(found.source_id)
         message = f"blob {blob.name} has no source, and the index of {team_id} has it as {found.title!r} in"
         yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Repair.RECOVER, about | {"file": blob.place})
@@ -272,7 +270,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
         yield Problem("I6", message, Repair.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # During rechunking, the index has the new chunks before the source's row counts them.
+    # While a source gets new chunks, the index has them before the source's row has their number.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", message, Repair.QUEUE_SOURCE, _about(source))

@@ -1,7 +1,4 @@
-"""Converts stored rows to their API form.
-
-This is not part of `api`, because operations store the API forms as responses to repeated requests.
-"""
+"""Converts database rows to the objects that the API returns."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +15,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
-    """Convert a source to its API form, as the key may see it."""
+    """Convert a source to its API form, without the buckets that the key can't reach."""
     return sources.Source(**_fields(source, key))
 
 
@@ -56,7 +53,7 @@ def _fields(source: SourceRow, key: KeyRow) -> dict[str, Any]:
 
 
 def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
-    """Convert a source to its API form in a bucket's list, with its status in that bucket."""
+    """Convert a source to its API form for the list of a bucket's sources, with the sync status in that bucket."""
     sync_status = source.places[bucket_id]
     ready = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
     here = {"ready": ready, "bucket_sync_status": sync_status, "bucketSyncStatus": sync_status}

@@ -1,11 +1,6 @@
-"""What the nodes of a cluster share through the database: locks, rate limits, a clock and notices.
+"""Connects a node with its cluster: the nodes share locks, rate limits and a clock, and send each other notices.
 
-A notice is a short message from one node to the others:
-
-    a node commits work                 its notice wakes the workers of the other nodes
-    a request needs a lock              the notice interrupts the request of another node that holds it
-    a node dies                         the server frees its locks; other nodes continue its work when its leases expire
-    a node missed notices               its workers look for work as soon as it receives notices again
+A notice is a short message that wakes workers on the other nodes, or asks the other nodes to free a lock.
 """
 
 import asyncio
@@ -25,7 +20,7 @@ from svc_daemon.settings import Limits
 
 log = logging.getLogger(__name__)
 
-#: Longest sleep of a cluster's workers in seconds, because notices may get lost.
+#: Longest time in seconds that a worker of a cluster sleeps, because the notice that wakes it may get lost.
 LOOK_S = 10.0
 #: How many seconds a node waits for further wake-ups, to send them in one notice.
 GATHER_S = 0.005
@@ -71,7 +66,7 @@ class Notices:
                 self._wakes.shared()[name].set_here()
             self.let_go(notice.get("let_go", ()))
         except (ValueError, KeyError, TypeError, AttributeError):
-            # A later release, or another program, may have sent it.
+            # A later release, or another program, may have sent this notice.
             log.debug("a notice was not understood: %s", text)
 
     def _flush(self) -> None:
@@ -82,7 +77,7 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a node shares with the other nodes of its cluster."""
+    """The locks, rate limits and clock that a node shares with the other nodes of its cluster."""
 
     locks: SharedLocks
     rate_limits: SharedRateLimits
@@ -92,7 +87,7 @@ class Cluster:
     def share(self, context: Context) -> Context:
         """Return a copy of the context that uses the cluster's locks, limits and clock.
 
-        The context must have the same `Wakes` as this cluster.
+        The context must have the `Wakes` that `join_cluster` was called with.
         """
 
         def now() -> datetime:
@@ -106,8 +101,8 @@ class Cluster:
 def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits: Limits, wakes: Wakes) -> Cluster:
     """Join the cluster of nodes that use this database. Raises StorageError.
 
-    The state database must be open already, because opening it creates the schema. `node` is this process's unique
-    name, of letters, digits and hyphens. Call this on the event loop. Closing `stack` leaves the cluster.
+    The state database must already be open. `node` is this process's unique name, of letters, digits and hyphens. Call
+    this on the event loop. Closing `stack` leaves the cluster.
     """
     from svc_daemon.databases.postgres.sessions import LockSession, NoticeListener, ShortTransactions  # noqa: PLC0415
 

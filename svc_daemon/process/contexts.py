@@ -42,7 +42,7 @@ class EmbeddingState(StrEnum):
     OFF = "off"
     LOADING = "loading"
     READY = "ready"
-    #: The model fails and is tried again; `EmbedderInUse.message` says why.
+    #: The model fails and is retried; `EmbedderInUse.message` has the reason.
     FAILING = "failing"
 
 
@@ -53,7 +53,7 @@ class EmbedderInUse:
     #: None if no model is configured or open.
     embedder: Embedder | None = None
     state: EmbeddingState = EmbeddingState.OFF
-    #: What is wrong, as a sentence; None if nothing is.
+    #: A sentence that says what is wrong with the model; None if nothing is wrong.
     message: str | None = None
     threads: ThreadPoolExecutor = field(
         default_factory=partial(ThreadPoolExecutor, THREADS, thread_name_prefix="embed")
@@ -100,7 +100,7 @@ class Wakes:
     counting: Wake = field(default_factory=Wake)
     embedding: Wake = field(default_factory=Wake)
     removing: Wake = field(default_factory=Wake)
-    #: Longest sleep of a worker in seconds, because a wake-up may get lost.
+    #: Longest time in seconds that a worker sleeps, because the event that wakes it may get lost.
     look_s: float = 60.0
     #: Teams with a damaged index whose rebuild isn't queued yet.
     damaged: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Wakes requests that follow the event log, after each commit."""
+"""After each commit, wakes requests that wait for new events."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from contextlib import contextmanager
 
 
 class Followers:
-    """The requests of this process that follow the event log. Use it only on the event loop."""
+    """The requests of this process that wait for new events. Use this class only on the event loop."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Event] = set()
 
     def wake(self) -> None:
-        """Wake all followers, so that they read the event log again."""
+        """Wake all waiting requests, so that they read the event log again."""
         for each in self._waiting:
             each.set()
 

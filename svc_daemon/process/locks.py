@@ -1,10 +1,7 @@
 """Named locks, for idempotency keys, upload sessions, and work that only one node may do at a time.
 
-A node of a cluster can lose its locks without noticing, so each transaction also checks the rows that it depends on.
-
-A request whose connection broke silently would hold its upload session forever. So a new request interrupts it: the old
-one makes its bytes durable and ends, and the new one continues from there. A request is interrupted only while it waits
-for bytes. Otherwise two clients could interrupt each other forever.
+An upload request can take over the lock of an earlier request, whose connection may be broken. The earlier request then
+makes its bytes durable and ends.
 """
 
 import asyncio
@@ -29,16 +26,16 @@ class Locks(Protocol):
     """Locks identified by names. Use them only on the event loop."""
 
     def hold_free(self, *names: str) -> AbstractAsyncContextManager[Sequence[str]]:
-        """During the block, hold the locks that are free. Yields their names.
+        """During the block, hold those of the locks that are free. Yields the names of these locks.
 
-        Other requests can't interrupt the holder.
+        Other requests can't take over locks that are held this way.
         """
 
     def take_over(self, *names: str) -> AbstractAsyncContextManager["Hold"]:
         """Within the block, hold all of the locks, interrupting requests that hold them.
 
-        Raises `request_in_progress` if such a request doesn't end in time. This request can itself be interrupted only
-        while it waits in `Hold.arriving`.
+        Raises `request_in_progress` if one of these requests doesn't end in time. The caller can itself be interrupted
+        only while it waits in `Hold.arriving`.
         """
 
 
@@ -133,7 +130,7 @@ class LocalLocks:
     async def _interrupt(self, names: Collection[str]) -> None:
         """Interrupt the requests that hold these locks, and return when all locks are free.
 
-        Waiting for all before taking any prevents deadlocks.
+        Waiting for all locks before taking any of them prevents deadlocks.
         """
         until_s = asyncio.get_running_loop().time() + TAKEOVER_S
         while holders := [self._holders[each] for each in names if each in self._holders]:

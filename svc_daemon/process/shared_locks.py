@@ -1,10 +1,7 @@
-"""Locks for a node of a cluster. Each lock is held within the node and on the database server.
+"""Locks for a node of a cluster. A request takes each lock within its node first, and then on the database server.
 
-- A request takes its locks first within the node (`process.locks`), then on the server. It gets all of them or none.
-- If another node holds a lock, a notice asks that node to interrupt the holder, and this node tries again.
-- If the connection to the server is lost, so are all locks of the node. Requests that wait for bytes are interrupted.
-
-A request that continues without its locks is safe, because its transactions check the rows that they depend on.
+If the node loses its connection to the server, it loses its locks. A request that continues without its locks is safe,
+because each transaction checks the rows that it depends on.
 """
 
 import asyncio
@@ -21,7 +18,7 @@ from svc_daemon.wire.codes import ErrorCode
 if TYPE_CHECKING:
     from svc_daemon.databases.postgres.sessions import Grip, LockSession
 
-#: Pause in seconds between two attempts to take locks of another node.
+#: Pause in seconds between two attempts to take locks that another node holds.
 PAUSE_S = 0.03
 
 

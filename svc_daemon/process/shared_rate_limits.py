@@ -1,7 +1,6 @@
-"""Rate limits for several nodes. Each team's use is counted in a row of the database.
+"""Rate limits for the nodes of a cluster. A row of the database counts what each team uses.
 
-A separate transaction counts each request before its work begins, so the count stays even if the work is rolled back.
-Requests that wait meanwhile are counted together in the next transaction.
+Each request is counted in a separate transaction, so it still counts if its own transaction is rolled back.
 """
 
 import asyncio
@@ -90,7 +89,7 @@ class SharedRateLimits:
         return self._transactions.run(partial(self._apply, wave=wave))
 
     def _apply(self, connection: Connection, *, wave: Sequence[_Charge]) -> "list[ServiceError | None]":
-        """Count the requests. Returns an error for each refused one, and None for the others."""
+        """Count the requests. Returns an error for each refused request, and None for each other request."""
         rates = lock_rates(connection, {charge.team_id for charge in wave})
         # Time must not go back, even if the server's clock was set back.
         now_s = max([read_clock(connection), *(rate.updated_s for rate in rates.values())])

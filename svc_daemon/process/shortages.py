@@ -1,11 +1,6 @@
-"""Shortages: while a resource runs out, or a remote store doesn't answer, work waits and nothing is lost.
+"""Shortages: while disk space, memory or another resource is short, work waits instead of failing.
 
-    begins       work fails because disk space, memory, descriptors or processes ran out (`is_cause_of`)
-    lasts        `run` checks every second whether resources, stores and index are available again
-    retries      then work continues; if it fails again, the delays get longer
-    ends         no work has failed because of the shortage for `QUIET_S` seconds
-
-Waiting work doesn't lose an attempt, unless it keeps failing although the checks find no shortage.
+A remote store that doesn't answer counts as a shortage too. A check every second finds out whether work can continue.
 """
 
 import asyncio
@@ -35,7 +30,7 @@ LOOK_S = 1.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 #: A shortage ends when no work has failed because of it for this many seconds.
 QUIET_S = 5.0
-#: How much of each resource a check allocates, and then releases. Reading any document needs more.
+#: How much of each resource a check allocates and then releases. Reading a document needs more than this.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
 #: How often the same work may fail although no check finds a shortage. Later failures count as attempts.
 MOST_ALONE = 5
@@ -87,10 +82,10 @@ class Shortages:
     async def is_cause_of(
         self, error: BaseException, about: str = "", *, lacks: Collection[Lack] = tuple(Lack)
     ) -> bool:
-        """Return whether a shortage made the work fail, and record it.
+        """Return whether a shortage made the work fail, and record the shortage.
 
-        If the error doesn't show which resource is short, a check must find one of `lacks` short. `about` identifies
-        the work.
+        If the error doesn't show which resource is short, a check must find that one of `lacks` is short. `about`
+        identifies the work.
         """
         if isinstance(error, Short):
             return True

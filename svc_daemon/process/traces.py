@@ -1,13 +1,7 @@
 """OpenTelemetry traces, from a request until the source that it created is ready.
 
-A trace has these spans:
-
-    request    the request; continues the caller's trace if there is a `traceparent`
-    queued     from the commit until a worker takes the document
-    index      from then until the source is ready, or has failed for good
-
-The trace's id is stored with the task, so traces continue after a restart or on another node. Spans that can't be
-exported are dropped, so traces never delay work.
+A trace has the spans `request`, `queued` (until a worker takes the document) and `index` (until the source is ready or
+has failed). The trace's id is stored with the indexing task.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +18,7 @@ from svc_daemon.wire.versions import VERSION, install_command
 
 T = TypeVar("T")
 
-#: Describes the response: method, route template, and status (None if the client left before it).
+#: Describes the response: method, route template, and status (None if the client disconnected first).
 Describe = Callable[[str, str, int | None], None]
 
 
@@ -116,7 +110,7 @@ class OpenTelemetry(Traces):
 
 
 def open_traces() -> Traces:
-    """Start exporting traces as OpenTelemetry's variables (`OTEL_…`) configure. Raises SettingError."""
+    """Start exporting traces, configured by OpenTelemetry's environment variables (`OTEL_…`). Raises SettingError."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415

@@ -13,7 +13,7 @@ class Turns:
     """Tracks how many child processes each lane is running, and when each lane and team last started one."""
 
     def __init__(self, children: int) -> None:
-        """`children` is the maximum number of child processes per lane; the lanes `single` and `suspect` share it."""
+        """`children` is the maximum number of child processes in a lane, and in `single` and `suspect` together."""
         self._children = children
         self._at_work: Counter[str] = Counter()
         self._served: dict[str, int] = {}
@@ -25,7 +25,7 @@ class Turns:
         return lanes.in_turn(self._at_work, self._served, self._children)
 
     def teams(self, lane: str, team_ids: Collection[str]) -> list[str]:
-        """Sort the teams by their last turn in the lane, so that no team delays the others."""
+        """Sort the teams by their last turn in the lane. The team that has waited longest is first."""
         return sorted(team_ids, key=lambda team_id: self._served_teams.get((lane, team_id), 0))
 
     def begin(self, lane: str, team_id: str) -> None:

@@ -18,7 +18,7 @@ class Gates:
 
     @contextmanager
     def uploading(self) -> Iterator[None]:
-        """While the block runs, count one more upload that is being stored. All of its bytes have arrived."""
+        """While the block runs, count one more upload that is being stored."""
         self._uploads += 1
         self._no_uploads.clear()
         try:

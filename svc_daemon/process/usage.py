@@ -1,4 +1,4 @@
-"""Counters of answers and searches, in memory; a restart resets them. Use them only on the event loop."""
+"""Counters of answers and searches, kept in memory. Use them only on the event loop."""
 
 from dataclasses import dataclass, field
 
