@@ -189,7 +189,7 @@ async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wir
 
 
 async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: bool) -> None:
-    """Delete an agent other than the default one.
+    """Delete an agent other than the default agent.
 
     Raises `delete_blocked` if the agent is in use, unless `force` is set.
     """

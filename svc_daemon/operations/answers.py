@@ -30,7 +30,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: Characters of a model's text to process before other requests get a turn.
+#: Number of characters of a model's text to process before other requests get a turn.
 PART_CHARACTERS = 200
 
 
@@ -73,12 +73,12 @@ class AnswerOutcome:
     grounded: bool = False
     #: Why the model stopped early; None if its answer is complete.
     cut: Cut | None = None
-    #: Warnings of the search, for example that it matched by keyword only.
+    #: Warnings of the search, for example that the search used keywords only.
     warnings: tuple[str, ...] = ()
 
     @property
     def sources(self) -> list[Cited]:
-        """Return the first citation with each number, in the order of the text."""
+        """Return the first citation for each citation number, in the order of the text."""
         first: dict[int, Cited] = {}
         for each in self.cited:
             first.setdefault(each.citation.number, each)

@@ -61,7 +61,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
-        # Most files share their buckets, so look up each set once.
+        # Most files share their buckets, so look up each set of buckets once.
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
         opened = [

@@ -73,7 +73,7 @@ def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
 
 
 async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
-    """Create a bucket; raises `bucket_slug_exists`, unless the request repeats an earlier one."""
+    """Create a bucket; raises `bucket_slug_exists`, unless this repeats an earlier request."""
     wanted = new_bucket(context, request.key, fields.slug, fields)
 
     def work(connection: Connection) -> Outcome:

@@ -119,7 +119,7 @@ async def claim_cascade(context: Context) -> CascadeClaim | None:
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
     """Return the ids of the sources to remove next.
 
-    The list is empty if none is left, or if the claim has expired.
+    The list is empty if no source is left, or if the claim has expired.
     """
 
     def work(connection: Connection) -> list[str]:
@@ -275,4 +275,4 @@ async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
-        # Another request is finalizing the session. It will find the bucket deleted, and end the session.
+        # Another request is finalizing the session. That request will find the bucket deleted, and end the session.

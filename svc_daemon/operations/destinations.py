@@ -24,7 +24,7 @@ from svc_daemon.wire.event_types import EventType
 class Destination:
     """The buckets that a request names for a new source: at least one, without duplicates.
 
-    They may change before the commit, so `settle_buckets` looks them up again.
+    The buckets may change before the commit, so `settle_buckets` looks them up again.
     """
 
     naming: Naming
@@ -44,7 +44,7 @@ class Destination:
 
     @property
     def slug(self) -> str:
-        """Return the first bucket's slug, for responses that name only one."""
+        """Return the first bucket's slug, for responses that name only one bucket."""
         return self.slugs[0]
 
     @property
@@ -66,8 +66,8 @@ def find_destinations(
 ) -> list[Destination]:
     """Return the buckets that each item of a request names.
 
-    Raises `bucket_not_found` for a bucket in the URL, `bucket_assignment_failed` for buckets in the body, and
-    `forbidden_project_key` if the key may not create missing buckets.
+    Raises `bucket_not_found` if the bucket in the URL can't be used, and `bucket_assignment_failed` if a bucket in the
+    body can't. Raises `forbidden_project_key` if the key may not create missing buckets.
     """
     if any(naming.creates_missing for naming in namings):
         require(key, api_keys.BUCKET_CREATE)
@@ -163,7 +163,7 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
     """Return whether the key may create the missing bucket.
 
-    A key limited to some buckets may not, because it couldn't reach the new one.
+    A key limited to some buckets may not, because the key couldn't reach the new bucket.
     """
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None

@@ -1,4 +1,4 @@
-"""Adds the documents of sources to the search index, and removes those of deleted sources."""
+"""Adds the documents of sources to the search index, and removes the documents of deleted sources."""
 
 import errno
 from collections.abc import Sequence

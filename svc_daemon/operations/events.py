@@ -130,7 +130,7 @@ def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | 
 
 
 def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position, limit: int) -> EventPage:
-    """Return at most `limit` events after a position that pass the filter, oldest first. This blocks while it reads."""
+    """Return at most `limit` events after a position that pass the filter, oldest first. Blocks the thread."""
     found: list[wire.LogEvent] = []
     last_id, position = None, after
     while True:

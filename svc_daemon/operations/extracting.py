@@ -1,4 +1,4 @@
-"""Extracts the text of a source's stored bytes, and splits it into chunks."""
+"""Extracts the text of a source's stored file, and splits the text into chunks."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """A source to read, and the chunk sizes for its text."""
+    """A source whose text is to be extracted, and the chunk sizes for the text."""
 
     source: SourceRow
     #: The chunk sizes of the source's oldest bucket.

@@ -165,7 +165,7 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
 
 
 def _commit(connection: Connection, made: Finalized, active: set[str]) -> Finalized:
-    """End the session; the caller adds its source. A permanent error is stored, so that retries get it too."""
+    """End the session. The caller adds the source. A permanent error is stored, so that retries get the same error."""
     if made.error is not None:
         return made
     upload_id, outcome = made.upload.id, made

@@ -26,7 +26,7 @@ class Repeatable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The response to a create request, without `request_id`, and whether an earlier request stored it."""
+    """The response to a create request, without `request_id`, and whether an earlier request stored this response."""
 
     body: dict[str, Any]
     replayed: bool = False
@@ -61,7 +61,7 @@ async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outc
 
 
 def key_lock(key_id: str, idempotency_key: str) -> str:
-    """Return the lock's name for an idempotency key."""
+    """Return the name of the lock for an idempotency key."""
     return f"key {key_id} {idempotency_key}"
 
 

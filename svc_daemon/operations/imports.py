@@ -36,8 +36,8 @@ _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+x
 async def fetch(context: Context, kind: str, url: str, staged: StagedBytes) -> Fetched:
     """Download the URL into `staged`; `kind` is `file` or `page`.
 
-    Raises `url_fetch_blocked` if the fetch policy refuses the URL, `url_fetch_failed` for a file,
-    `website_analysis_failed` for a page, `file_too_large`, `empty_file` and `storage_full`.
+    If the fetch fails, raises `url_fetch_failed` for a file and `website_analysis_failed` for a page. Also raises
+    `url_fetch_blocked` if the fetch policy refuses the URL, `file_too_large`, `empty_file` and `storage_full`.
     """
     # Never NotModified: without validators (an ETag or a date), the host always sends the content.
     return cast("Fetched", await refetch(context, kind, url, staged, None))

@@ -175,7 +175,11 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks. Returns documents whose tasks are no longer held, ids of ready sources, and events to set."""
+    """Complete the tasks of documents that are now in the index.
+
+    Returns the documents whose tasks this worker no longer holds, the ids of ready sources, and the asyncio events to
+    set.
+    """
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources = find_again(connection, team_id, [document.claim.source for document in documents])
@@ -200,7 +204,7 @@ def _complete(
         (synced if is_synced else unsynced).append(source)
         wakes |= {context.wakes.rechunking} if rechunk else set()
     events = [source_event(EventType.SOURCE_ACTIVE, source) for source in active.values()]
-    # `_make_ready` can record these events too, but needs ready sources, and records replacements before them.
+    # Record these events now, unless `_make_ready` can record them together with its own events.
     if not synced or any(source.replaces for source in synced):
         record_events(connection, context.ids, team_id, events)
         events = []
@@ -325,7 +329,7 @@ async def release_expired(context: Context, now_s: float) -> int:
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
-    """Return the source's current row, or None if it was deleted or the task is no longer held."""
+    """Return the source's current row, or None if the source was deleted or the worker no longer holds the task."""
     if not is_held(connection, claim.task):
         return None
     return find_source(connection, claim.source.team_id, claim.source.id)

@@ -90,7 +90,7 @@ def check_bytes(upload: FileUpload, staged: StagedBytes) -> None:
 
 
 def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[str], replaces: str | None) -> None:
-    """Raise an error unless the key may delete the source to be replaced, and one of the buckets contains it."""
+    """Raise an error unless the key may delete the source to be replaced, and one of the buckets has that source."""
     if replaces is None:
         return
     require(key, api_keys.SOURCE_DELETE)
@@ -115,7 +115,7 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
     try:
         return await context.write(commit)
     except (asyncio.CancelledError, CommitUnknown):
-        # The commit may have succeeded, so keep the files. The next start moves unused ones aside.
+        # The commit may have succeeded, so keep the files. The next start moves unused files aside.
         raise
     except BaseException:
         await context.blobs.drop(names)

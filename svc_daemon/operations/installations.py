@@ -1,4 +1,4 @@
-"""The first start of a data directory: creates an installation id, a team, and an admin key."""
+"""At the daemon's first start, creates the installation's id, its first team, an admin key and secrets."""
 
 import logging
 import os
@@ -123,9 +123,9 @@ def serving_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
 
 def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
-    """Return the installation's secret, which the first start creates. Raises StorageError if its file is damaged.
+    """Return the installation's secret, which the first start creates. Raises StorageError if the file is damaged.
 
-    A damaged secret is not replaced, because receivers of webhooks depend on it.
+    A damaged secret is not replaced, because receivers of webhooks depend on the secret.
     """
     if not files.secret.exists():
         write_secret(files.secret, random(SECRET_BYTES).hex())
@@ -172,7 +172,7 @@ def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, atomically and durably."""
     for leftover in path.parent.glob(f".{path.name}.*"):
-        # A killed process left this file. It has a secret, so delete it.
+        # A killed process left this file, which contains a secret.
         leftover.unlink()
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

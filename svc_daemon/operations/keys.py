@@ -19,7 +19,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A new key, and its text, which is shown once and not stored."""
+    """A new API key, and its text, which is shown only once and not stored."""
 
     key: KeyRow
     text: str
@@ -59,7 +59,7 @@ def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.
 
 
 async def create_new_key(context: Context, request: Repeatable, fields: wire.KeyCreate) -> Outcome:
-    """Create a key. Its text is only in the first response, not in those to repeated requests."""
+    """Create a key. Only the first response has the key's text; responses to repeated requests don't."""
 
     def work(connection: Connection) -> Outcome:
         minted = plan_key(connection, context.ids, request.key, fields)

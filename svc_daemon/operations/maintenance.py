@@ -23,7 +23,7 @@ T = TypeVar("T")
 def refuse_in_maintenance(connection: Connection, context: Context, team_id: str) -> str | None:
     """Raise `team_store_maintenance` while the team's index is being rebuilt.
 
-    Returns the id of its last rebuild, or None.
+    Returns the id of the index's last rebuild; None if there was none.
     """
     last = find_last_rebuild(connection, team_id)
     if last is None or last.finished_at is not None:

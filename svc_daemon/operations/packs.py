@@ -34,12 +34,12 @@ def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
 
 
 def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:
-    """Return the secret token of the pack's URL, which allows sending all its files."""
+    """Return the secret token of the pack's URL, which allows sending all files of the pack."""
     return sessions.token(context.secret, batch_id, max(upload.generation for upload in members))
 
 
 def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMember]:
-    """Return the pack's sessions if the token is valid; otherwise raises `session_not_found`."""
+    """Return the pack's upload sessions if the token is valid; otherwise raises `session_not_found`."""
     members = context.look(lambda connection: store.list_members(connection, batch_id))
     generation = max((member.generation for member in members), default=0)
     if not members or not sessions.is_token(token, context.secret, batch_id, generation):

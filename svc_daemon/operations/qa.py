@@ -18,7 +18,7 @@ ROUTE = "POST /v1/buckets/{bucket}/qa"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QaPair:
-    """A question and its answer, with checked fields."""
+    """A question and its answer, already checked."""
 
     question: str
     answer: str

@@ -72,7 +72,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
 
 
 async def rebuild_store(context: Context, team: str) -> TaskRow:
-    """Queue the rebuild of a team's index, unless one is open. Raises NotFound."""
+    """Queue the rebuild of a team's index, unless a rebuild is already open. Raises NotFound."""
     task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
     context.wakes.rebuilding.set()
     return task
@@ -123,7 +123,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 
 async def claim_rebuild(context: Context) -> TaskRow | None:
-    """Claim a rebuild that is due. If it was interrupted, it continues at its last stage."""
+    """Claim a rebuild that is due. An interrupted rebuild continues at its last stage."""
 
     def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)

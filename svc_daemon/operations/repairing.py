@@ -79,7 +79,7 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
     for bucket_id in bucket_ids:
         bucket = find_bucket(connection, source.team_id, bucket_id)
         if bucket is None:
-            # The index has only the bucket's id, so its name is lost.
+            # The index has only the bucket's id. The bucket's name is lost.
             now, name = source.created_at, _name(bucket_id)
             bucket = BucketRow(
                 id=bucket_id,

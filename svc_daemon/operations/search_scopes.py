@@ -29,10 +29,10 @@ class SearchScope:
     takes_unplaced: bool
     #: Slugs of the buckets that the request names but the agent does not search.
     left_out: tuple[str, ...]
-    #: The revision of each searched bucket, by id. It increases with each change of the bucket's sources.
+    #: The revision of each searched bucket, by id. A revision increases with each change of the bucket's sources.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
-    #: Id of the last rebuild of the index. If it changes, the index was replaced.
+    #: Id of the last rebuild of the index. If the id changes, the index was replaced.
     rebuild_id: str | None
 
     @property

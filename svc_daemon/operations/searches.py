@@ -27,7 +27,7 @@ from svc_daemon.store.memberships import list_unplaced
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: Maximum share of a search's time for embedding its query.
+#: Maximum share of a search's time limit that embedding the query may take.
 EMBED_SHARE = 0.5
 _NO_MODEL = "The search used keywords only, because no embedding model is set up."
 
@@ -72,7 +72,7 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
 
 #: Maximum number of index queries per search.
 MAX_ROUNDS = 5
-#: If too few hits are valid, the limit of the next query is multiplied by this.
+#: If too few hits are valid, the next query asks for this many times as many hits.
 GROWTH = 8
 
 

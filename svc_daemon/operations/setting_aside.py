@@ -37,7 +37,7 @@ class _Owners:
 
 
 async def sort_leftovers(context: Context) -> Counter[str]:
-    """Delete or move all files without a row. Returns the number of files for each action, such as `set aside`.
+    """Delete or move stored files without a database row. Returns the number of files by action, such as `set aside`.
 
     Call this only at startup, because a running upload's file has no row yet.
     """

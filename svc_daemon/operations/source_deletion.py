@@ -94,7 +94,7 @@ def leave_bucket(
 def give_places(
     connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
-    """Remove the replaced source `old` from these buckets. Delete it if it has no other bucket."""
+    """Remove the replaced source `old` from these buckets. Delete the source if it has no other bucket."""
     if set(old.places) <= set(bucket_ids):
         remove_source(connection, context, old, replaced_by=successor_id)
         return

@@ -176,7 +176,7 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 
 
 async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
-    """Queue a failed source for indexing from its stored bytes. It gets the full number of attempts again."""
+    """Queue a failed source for indexing from its stored bytes. The source gets the full number of attempts again."""
 
     def work(connection: Connection) -> SourceRow:
         source = get_reachable_source(connection, key, source_id)
@@ -233,6 +233,6 @@ async def read_text(context: Context, source: SourceRow) -> StoredText:
 
 
 async def _retitle(context: Context, source: SourceRow, title: str) -> None:
-    """Write the title to the index. If the source isn't indexed yet, indexing will do this."""
+    """Write the title to the index. If the source isn't indexed yet, indexing will write the title."""
     with suppress(DocumentMissing):
         await ask_index(context, source.team_id, lambda: context.provider.set_title(source.team_id, source.id, title))

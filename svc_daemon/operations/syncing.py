@@ -216,7 +216,7 @@ def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> 
 
 
 async def _update_index(context: Context, detachment: Detachment) -> _Words | None:
-    """Write the source's title and buckets to the index. Returns both, or None if the index failed."""
+    """Write the source's title and buckets to the index. Returns the title and buckets; None if the index failed."""
     team_id, source_id = detachment.team_id, detachment.source_id
     source = context.read(lambda connection: _find(connection, detachment))
     words = _words(source)

@@ -73,7 +73,7 @@ async def claim_removal(context: Context) -> TaskRow | None:
 
 
 def is_removing(context: Context, task: TaskRow) -> bool:
-    """Return whether this worker still has the claim, and the team exists."""
+    """Return whether this worker still holds the task, and the team still exists."""
     return context.read(partial(tasks.is_held, task=task))
 
 

@@ -20,7 +20,7 @@ from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: An operator's command. It runs in one transaction, in the daemon's process or, without a daemon, in its own.
+#: An operator's command, run in one transaction: in the daemon's process or, without a daemon, in its own process.
 Verb = Callable[[Connection, Ids], BaseModel]
 
 

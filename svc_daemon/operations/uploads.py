@@ -120,7 +120,7 @@ def lifetime(context: Context) -> tuple[str, str]:
 
 
 def upload_token(context: Context, upload: UploadRow) -> str:
-    """Return the secret token of the session's URL, which allows sending its bytes."""
+    """Return the secret token of the session's URL, which allows sending the session's bytes."""
     return rules.token(context.secret, upload.id, upload.generation)
 
 
@@ -152,7 +152,7 @@ async def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
 
 
 async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
-    """Return the states of several sessions, in their order."""
+    """Return the progress of several sessions, in the same order."""
     sizes, now = await context.parts.measure(*(upload.id for upload in uploads)), context.clock.timestamp()
     return [_judge(upload, size_bytes, now) for upload, size_bytes in zip(uploads, sizes, strict=True)]
 
@@ -182,8 +182,8 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
     """Receive bytes of the session's file, if the request has any. Returns the session's progress.
 
-    Raises ServiceError if the bytes are refused, and `request_in_progress` if
-    another request has taken over the session.
+    Raises ServiceError if the bytes are refused, and `request_in_progress` if another request has taken over the
+    session.
     """
     async with context.locks.take_over(session_lock(upload_id)) as hold:
         upload = context.look(lambda connection: get_session(connection, upload_id))

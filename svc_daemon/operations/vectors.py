@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 #: How much a vector's length may differ from 1.
 LENGTH_TOLERANCE = 1e-3
-#: Bytes of a 32-bit float.
+#: Size of a 32-bit float in bytes.
 FLOAT_BYTES = 4
 #: Number of offered vectors per batch that the model computes as well, for comparison.
 SAMPLES = 4

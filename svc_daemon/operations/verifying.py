@@ -270,7 +270,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
         yield Problem("I6", message, Repair.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # While a source gets new chunks, the index has them before the source's row has their number.
+    # While a source is split again, the index has the new chunks before the source's row has their number.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", message, Repair.QUEUE_SOURCE, _about(source))

@@ -173,7 +173,7 @@ def show_secrets(context: Context, key: KeyRow) -> Secrets:
 
 
 async def rotate(context: Context, key: KeyRow) -> Secrets:
-    """Create a new secret. The previous one stays valid for a limited time; older ones become invalid."""
+    """Create a new secret. The previous secret stays valid for a limited time. Older secrets become invalid."""
     now = context.clock.timestamp()
     found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
     return _derive(context, key.team_id, found)

@@ -48,9 +48,9 @@ class EmbeddingState(StrEnum):
 
 @dataclass(slots=True)
 class EmbedderInUse:
-    """The current embedding model. It may change at any time, so read `embedder` once per use."""
+    """The current embedding model. The model may change at any time, so read `embedder` only once per use."""
 
-    #: None if no model is configured or open.
+    #: None if no model is configured or loaded.
     embedder: Embedder | None = None
     state: EmbeddingState = EmbeddingState.OFF
     #: A sentence that says what is wrong with the model; None if nothing is wrong.
@@ -136,7 +136,7 @@ class Context:
     blobs: BlobStore
     parts: PartStore
     asides: AsideStore
-    #: The three stores above in one object.
+    #: The stores `blobs`, `parts` and `asides` in one object.
     stores: ByteStores
     provider: SearchProvider
     fetcher: Fetcher
@@ -156,7 +156,7 @@ class Context:
     #: The model that writes answers; without one, answers are quotations.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: Number of chunks of each document being indexed, by its task's id and token.
+    #: Number of chunks of each document being indexed, by the id and token of the document's task.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
     followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(
@@ -166,7 +166,7 @@ class Context:
     )
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` as one transaction, and return its result once it is durable."""
+        """Run `work` as one transaction, and return its result once the transaction is durable."""
         result = await asyncio.wrap_future(self.database.submit(self.traces.carried(work)))
         self.followers.wake()
         return result

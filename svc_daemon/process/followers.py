@@ -18,7 +18,7 @@ class Followers:
 
     @contextmanager
     def following(self) -> Iterator[asyncio.Event]:
-        """Yield an event that is set after each commit while the block runs."""
+        """Yield an asyncio event that is set after each commit while the block runs."""
         woken = asyncio.Event()
         self._waiting.add(woken)
         try:

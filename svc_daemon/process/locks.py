@@ -40,7 +40,7 @@ class Locks(Protocol):
 
 
 def session_lock(session_id: str) -> str:
-    """Return the lock's name for an upload session, or for a batch sent in one request."""
+    """Return the name of the lock for an upload session, or for a batch sent in one request."""
     return f"session {session_id}"
 
 

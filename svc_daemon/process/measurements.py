@@ -17,7 +17,7 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 class Durations:
     """A histogram of durations."""
 
-    #: Number of durations in each range. The ranges end at `BOUNDS_S`; the last one has no end.
+    #: Number of durations in each range. The ranges end at `BOUNDS_S`. The last range has no end.
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_S) + 1))
     total_s: float = 0.0
 
@@ -39,7 +39,7 @@ class Durations:
 class Metrics:
     """The counters of one process."""
 
-    #: Requests by method, route template and HTTP status; 0 if the client left early.
+    #: Number of requests by method, route template and HTTP status. The status is 0 if the client disconnected early.
     requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     #: Time from a request's first bytes to the end of its response, by route template.
     requests_s: defaultdict[str, Durations] = field(default_factory=lambda: defaultdict(Durations))

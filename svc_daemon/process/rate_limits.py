@@ -26,7 +26,7 @@ class RateLimits(Protocol):
 
 
 class LocalRateLimits:
-    """Keeps the counts of all teams in memory, for a single process. A restart resets them."""
+    """Keeps the counts of all teams in memory, for a single process. A restart resets the counts."""
 
     def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
         self._limits = limits

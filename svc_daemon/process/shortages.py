@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0
 #: First and longest pause in seconds after work has failed. While work keeps failing, the pause doubles.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
-#: A shortage ends when no work has failed because of it for this many seconds.
+#: A shortage ends when it has made no work fail for this many seconds.
 QUIET_S = 5.0
 #: How much of each resource a check allocates and then releases. Reading a document needs more than this.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
@@ -106,7 +106,7 @@ class Shortages:
                 await self._may_try.wait()
 
     async def get_through(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Run a step, repeating it while a shortage makes it fail. Returns its result."""
+        """Run a step, and repeat it as long as a shortage makes it fail. Returns the step's result."""
         while True:
             try:
                 return await step()
@@ -170,7 +170,7 @@ class Shortages:
 
 
 def _take_a_little(blobs: BlobStore) -> None:
-    """Allocate a little of each resource and release it; raises OSError or MemoryError if one is short."""
+    """Allocate a little of each resource and release it; raises OSError or MemoryError if a resource is short."""
     with ExitStack() as stack:
         for _ in range(LOOK_DESCRIPTORS):
             stack.enter_context(Path(os.devnull).open("rb"))

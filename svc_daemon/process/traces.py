@@ -23,7 +23,7 @@ Describe = Callable[[str, str, int | None], None]
 
 
 class Traces:
-    """The interface of traces. This class does nothing, and is used if tracing is off."""
+    """The interface for recording traces. This class records nothing, and is used if tracing is off."""
 
     is_on = False
 

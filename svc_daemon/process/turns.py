@@ -1,4 +1,4 @@
-"""Decides which lane, and which team within it, is indexed next.
+"""Decides which documents are indexed next: from which lane, and of which team.
 
 A lane is a queue of documents for child processes (see `core.lanes`). Use `Turns` only on the event loop.
 """
@@ -21,7 +21,7 @@ class Turns:
         self._turn = 0
 
     def lanes(self) -> list[str]:
-        """Return the lanes in which a child process may start now, the next one first."""
+        """Return the lanes in which a child process may start now. The lane whose turn is next comes first."""
         return lanes.in_turn(self._at_work, self._served, self._children)
 
     def teams(self, lane: str, team_ids: Collection[str]) -> list[str]:

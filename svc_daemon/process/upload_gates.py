@@ -1,10 +1,10 @@
-"""Lets uploads that are being stored go before indexing. Use it only on the event loop."""
+"""Makes indexing wait for uploads that are being stored. Use `Gates` only on the event loop."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-#: How long indexing waits at most for uploads being stored, in seconds.
+#: Longest time in seconds that indexing waits for uploads that are being stored.
 UPLOADS_TURN_S = 0.25
 
 
