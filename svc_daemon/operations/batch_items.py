@@ -42,7 +42,7 @@ def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[B
 def end_batches(
     connection: Connection, context: Context, team_id: str, batch_ids: Iterable[str | None], key_id: str | None = None
 ) -> None:
-    """Record the end of those batches in which every file is finished.
+    """Record that a batch has ended, for each batch in which every file is finished.
 
     `batch_ids` may contain duplicates and None. Call this in the transaction that finishes a file.
     """

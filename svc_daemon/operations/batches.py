@@ -65,7 +65,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
         opened = [
-            # Copy a row only if its buckets are new, because a copy is slow.
+            # Copy a row only if its buckets have changed, because copying is slow.
             upload
             if upload.bucket_ids == settled[destination.slugs]
             else replace(upload, bucket_ids=settled[destination.slugs])
@@ -118,7 +118,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     """
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     late = await list_complete(context, members)
-    await asyncio.sleep(0)  # let other requests run before the rest
+    await asyncio.sleep(0)  # let other requests run
     ready = {upload.id for upload in late}
     others = [upload for upload in members if upload.id not in ready]
     if abandon:
@@ -196,7 +196,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 
 async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
-    """Cancel the upload sessions whose bytes are incomplete, and interrupt requests that send bytes to them."""
+    """Cancel the upload sessions whose bytes are incomplete, and interrupt requests that send such bytes."""
     open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
     async with context.locks.take_over(*map(session_lock, open_ids)):
         measured = await list_progress(context, missing)

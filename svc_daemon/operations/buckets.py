@@ -94,7 +94,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
 async def list_reachable_buckets(
     context: Context, key: KeyRow, *, include_archived: bool, members: bool
 ) -> list[wire.Bucket]:
-    """List the buckets that the key can reach, oldest first, without those being deleted."""
+    """List the buckets that the key can reach, oldest first, without buckets that are being deleted."""
     statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
 
     def work(connection: Connection) -> list[wire.Bucket]:
@@ -182,7 +182,7 @@ def _slug_taken(bucket: BucketRow) -> ServiceError:
 
 
 def _limited() -> ServiceError:
-    """Build the error for a key that is limited to some buckets, and therefore can't create others."""
+    """Build the error for a key that is limited to some buckets, and therefore can't create a bucket."""
     return ServiceError(
         ErrorCode.FORBIDDEN_PROJECT_KEY,
         "This key is limited to certain buckets and can't create others.",

@@ -106,7 +106,7 @@ def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -
 
 
 async def claim_cascade(context: Context) -> CascadeClaim | None:
-    """Claim the oldest waiting bucket deletion of the first team that has one. Returns None if there is none."""
+    """Claim a bucket deletion that is due. Returns None if no deletion is due."""
 
     def take(connection: Connection, task_id: str) -> CascadeClaim | None:
         task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
@@ -130,7 +130,7 @@ def next_members(context: Context, claim: CascadeClaim) -> list[str]:
 
 
 async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
-    """Remove these sources from the bucket, and delete those without another bucket.
+    """Remove these sources from the bucket. Delete the sources that have no other bucket.
 
     Does nothing if the claim has expired.
     """
@@ -205,7 +205,7 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
 
 
 async def park_cascade(context: Context, claim: CascadeClaim) -> None:
-    """Queue the task again because the process is stopping. This attempt is not counted."""
+    """Queue the task again because the process is stopping. The interrupted attempt is not counted."""
     await context.write(lambda connection: park_task(connection, claim.task))
 
 

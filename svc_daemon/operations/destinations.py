@@ -39,7 +39,7 @@ class Destination:
 
     @property
     def slugs(self) -> tuple[str, ...]:
-        """Return the slugs of all buckets, existing ones first."""
+        """Return the slugs of all buckets, existing buckets first."""
         return (*(bucket.slug for bucket in self.buckets), *self.missing)
 
     @property
@@ -163,7 +163,7 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
     """Return whether the key may create the missing bucket.
 
-    A key limited to some buckets may not, because the key couldn't reach the new bucket.
+    A key limited to some buckets may not create others, because the key couldn't reach them.
     """
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None

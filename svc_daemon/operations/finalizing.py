@@ -81,7 +81,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
         await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))
         # A request that held one of the locks may have ended its session.
         now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
-        await asyncio.sleep(0)  # let other requests run in between
+        await asyncio.sleep(0)  # let other requests run
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
         outcomes = await commit_blobs(context, names, work)

@@ -71,7 +71,7 @@ def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return what to store about a fetch, such as its time and the ETag.
 
-    After a 304 response, the values in `known` are kept, unless the host has sent new ones.
+    After a 304 response, the values in `known` are kept, unless the host has sent new values.
     """
     facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
@@ -104,7 +104,7 @@ class WantedImport:
     mapping: str | None = None
     replaces: str | None = None
     sha256: str | None = None
-    #: Whether a file import may get a page, and a page import a file.
+    #: Whether to accept a web page in a file import, and a file in a page import.
     force: bool = False
     #: The webhook to call, as `url` and `metadata`.
     webhook: dict[str, Any] | None = None

@@ -154,7 +154,7 @@ def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
 
 
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Complete the tasks of these documents, which are now in the index. All must be of one team.
+    """Complete the tasks of these documents, which are now in the index. All documents must be of one team.
 
     Returns the documents whose tasks this worker no longer holds. These tasks are not changed.
     """

@@ -238,7 +238,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
 async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: bool) -> str | None:
     """Copy the blob of one source.
 
-    Returns "" after copying, None if there is nothing to copy, or a description of what is missing or wrong.
+    Returns "" after copying, None if there is nothing to copy, or a sentence about missing or wrong bytes.
     """
     name = row.blob_name
     if is_there:

@@ -1,9 +1,9 @@
-"""Rebuilds a team's search index from the stored files, and splits sources again after a change of chunk sizes.
+"""Rebuilds a team's search index from the stored files, and splits texts again after a change of chunk sizes.
 
 During a rebuild, the team's searches are refused and its sources are not ready. After a crash, the rebuild continues
 with the sources that the new index lacks.
 
-A source that is split again stays ready. Searches use the old chunks until the index has all of the new chunks.
+A source whose text is split again stays ready. Searches use the old chunks until the index has all of the new chunks.
 """
 
 import asyncio

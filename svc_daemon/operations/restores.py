@@ -9,7 +9,7 @@ from svc_daemon.wire.restores import RestoreMark
 
 #: Row of the table `facts`: the time of the last restore.
 RESTORED_AT = "restored_at"
-#: A restore sets revisions to the Unix time in seconds, shifted left by this many bits. This exceeds all earlier ones.
+#: A restore sets revisions to the Unix time in seconds, shifted left by this many bits, so that they only increase.
 REVISION_BITS = 20
 
 

@@ -93,7 +93,7 @@ class Results:
     warnings: tuple[str, ...]
     #: The agent whose policy was applied, if any.
     agent: TeamAgent | None = None
-    #: Minimum score of a hit, from the request or the policy; None if neither sets one.
+    #: Minimum score of a hit, set by the request or the policy; None if neither sets a minimum.
     score_threshold: float | None = None
     #: Number of chunks in the team's index.
     chunks: int = 0

@@ -1,6 +1,7 @@
-"""At startup, moves stored files that have no database row into a separate folder. Some days later, deletes them.
+"""Moves stored files that have no database row into a separate folder at startup, and deletes them some days later.
 
-Such a file may be left over from a crash. It may also be the only copy of an upload whose row was lost by a restore.
+A file without a row may be left over from a crash. The file may also be the only copy of an upload whose row was lost
+by a restore.
 """
 
 import asyncio

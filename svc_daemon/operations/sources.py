@@ -58,7 +58,7 @@ class SourceLookup:
     #: In the order of the requested ids.
     found: list[SourceRow]
     missing: list[str]
-    #: For each missing source that was replaced, the id of its successor.
+    #: Maps the id of each missing source that was replaced to the id of its successor.
     successors: dict[str, str]
 
 
@@ -113,7 +113,7 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
     async with _retitling(context, source):
         await _retitle(context, source, change["title"])
         changed = await _describe(context, key, source_id, change)
-        # Indexing may have written the old title meanwhile, so write the new one again.
+        # Indexing may have written the old title meanwhile, so write the new title again.
         await _retitle(context, source, changed.title)
     return changed
 

@@ -205,7 +205,7 @@ def take_place(connection: Connection, context: Context, team_id: str, source_id
 
 
 def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> list[SourceRow]:
-    """Return the sources that this one replaces in the bucket, directly or through others."""
+    """Return the sources that this source replaces in the bucket, directly or through other sources."""
     line: list[SourceRow] = []
     older: SourceRow | None = source
     while older is not None and older.replaces is not None:

@@ -26,7 +26,7 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
-#: Smallest extension of a session, as a share of its idle time. So only few requests write to the database.
+#: Smallest extension of a session, as a share of its idle time. The limit keeps the number of database writes low.
 EXTEND_STEP = 1 / 60
 
 

@@ -35,7 +35,7 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
 
 
 def used_answers(context: Context, team_id: str) -> int:
-    """Return how many answers and searches the team has used this month, including running ones."""
+    """Return how many answers and searches the team has used this month, including those in progress."""
     return _total(context, _period(context, team_id))
 
 

@@ -105,7 +105,7 @@ class OfferedBatch:
     samples: Set[str]
 
     def select_to_embed(self, chunks: Sequence[ChunkText]) -> list[ChunkText]:
-        """Return the chunks to embed: those without an offered vector, and the samples."""
+        """Return the chunks to embed: chunks without an offered vector, and samples that check the offered vectors."""
         return [chunk for chunk in chunks if chunk.chunk_id not in self.vectors or chunk.chunk_id in self.samples]
 
     def find_wrong(self, computed: Sequence[tuple[str, bytes]]) -> list[str]:

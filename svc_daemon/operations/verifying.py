@@ -249,7 +249,7 @@ def _check_team(
 def _stray(
     team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[StoredBytes]]
 ) -> Iterator[Problem]:
-    """Report a document without a source. A repair removes the document or, from a stored file, recovers the source."""
+    """Report a document without a source. If the source's file is stored, a repair can recover the source."""
     about = {"source_id": found.source_id, "team_id": team_id}
     stored = unowned.get(found.source_id, [])
     if not stored:

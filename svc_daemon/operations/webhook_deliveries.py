@@ -85,7 +85,7 @@ def record_outcomes(
 def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str | None = None) -> None:
     """Queue a webhook call if the source has a webhook and is ready or failed.
 
-    `event_id` is the event's id in the event log. A source has at most one call of each kind, ready or failed.
+    `event_id` is the event's id in the event log. A source gets at most one call for each kind of event.
     """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 #: Longest time in seconds that a worker of a cluster sleeps, because the notice that wakes it may get lost.
 LOOK_S = 10.0
-#: How many seconds a node waits for further wake-ups, to send them in one notice.
+#: How many seconds a node waits for further wake-ups, to send all of them in one notice.
 GATHER_S = 0.005
 #: Maximum number of lock keys in a notice, which can have at most 8,000 bytes.
 NOTICE_KEYS = 300

@@ -153,7 +153,7 @@ class Context:
     traces: Traces = field(default_factory=Traces)
     #: 32 random bytes from which upload tokens and webhook secrets are derived.
     secret: bytes
-    #: The model that writes answers; without one, answers are quotations.
+    #: The model that writes answers; None if answers consist of quotations.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
     #: Number of chunks of each document being indexed, by the id and token of the document's task.

@@ -32,7 +32,7 @@ class Locks(Protocol):
         """
 
     def take_over(self, *names: str) -> AbstractAsyncContextManager["Hold"]:
-        """Within the block, hold all of the locks, interrupting requests that hold them.
+        """Within the block, hold all of the locks, and interrupt requests that hold any of them.
 
         Raises `request_in_progress` if one of these requests doesn't end in time. The caller can itself be interrupted
         only while it waits in `Hold.arriving`.

@@ -74,7 +74,7 @@ class SharedRateLimits:
     async def _run_next(self) -> "list[ServiceError | None]":
         """Count all waiting requests together, after the previous transaction.
 
-        Returns an error for each refused request, and None for the others.
+        Returns an error for each refused request, and None for each other request.
         """
         async with self._turn:
             wave, self._waiting, self._next = self._waiting, [], None
