@@ -281,7 +281,7 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
         update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
         if set(source.places) != set(reading.source.places):
-            # The source has left a bucket since it was read, so schedule an update of the index.
+            # The source has joined or left a bucket since it was read, so schedule an update of the index.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
 
