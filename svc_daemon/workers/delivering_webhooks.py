@@ -1,6 +1,6 @@
 """The delivery worker: makes due webhook calls, several at once, so that a slow receiver doesn't delay others.
 
-If the daemon stops during a call, the next start makes it again, with the same event id.
+If the daemon stops during a call, the call is made again after the next start, with the same event id.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class DeliveringWorker(Worker):
                 if held:
                     await deliver(self.context, delivery)
                 else:
-                    # Another node is making this call. Check again later, in case it dies.
+                    # Another node is making this call. Check again later, in case that node dies.
                     await asyncio.sleep(HELD_PAUSE_S)
         except Exception as error:
             await self.outlast(error, f"delivering {delivery.id}")

@@ -1,12 +1,10 @@
 """The embedding worker: computes vectors for chunks that have none, in the background.
 
-- Each team in turn: list chunks without a vector, embed a batch, store the vectors.
-- Keyword search finds a source before it has vectors.
-- If the process is killed, only the current batch is lost.
-- Vectors of a previous model are deleted first.
-- In a cluster, a team's chunks are divided into shares. A node locks a share, so no chunk is embedded twice.
-- If the model fails, the worker waits longer each time and makes the batch smaller, down to one chunk.
-- A chunk that can't be embedded is skipped until the daemon restarts or the model changes.
+Keyword search finds a source before its chunks have vectors. If the model fails, the worker waits longer each time and
+makes its batches smaller, down to one chunk. A chunk that can't be embedded is skipped until the daemon restarts or the
+model changes.
+
+In a cluster, a team's chunks are divided into shares. A node locks a share, so that no chunk is embedded twice.
 """
 
 import asyncio
@@ -38,12 +36,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 LOOK_S = 1.0
 #: In a cluster, this many nodes can embed the chunks of one team at once.
 SHARES = 4
-#: Embedded to find out the cause of a failure: if even this sentence can't be embedded, the model is at fault.
+#: A test sentence: if the model can't embed even this sentence, the model is at fault, not a chunk.
 PLAIN = "A plain sentence."
 
 
 class EmbeddingWorker(Worker):
-    """Embeds chunks in batches. If the daemon stops during a batch, the next start embeds it again."""
+    """Embeds chunks in batches. If the daemon stops during a batch, that batch is embedded again after the next start."""
 
     doing = "embedding"
 
@@ -53,18 +51,20 @@ class EmbeddingWorker(Worker):
         self._choice = choice
         self._opens_only = opens_only
         self._embedder: OpenEmbedder | None = None
-        #: Identifies the configuration of the open model. Without one, it is `self`, which differs from all of them.
+        #: Identifies the configuration of the open model. While no model is open, this is `self`, which equals no
+        #: configuration.
         self._opened: object = self
-        #: Teams whose index may have chunks without a vector, the next one first.
+        #: Teams whose index may have chunks without a vector. The team whose turn is next comes first.
         self._turns: dict[str, None] = {}
         #: Teams whose index has already been cleared of other models' vectors.
         self._cleared: set[str] = set()
         #: Ids of chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: By team, embedded passages of sources that aren't active yet. Their imported vectors are kept until then.
+        #: By team, embedded passages of sources that aren't active yet. Imported vectors of a passage are kept until its
+        #: source is active.
         self._early: dict[str, list[PassageText]] = {}
-        #: A team's chunks are divided into shares, for several nodes. The numbers of the shares, the next one first.
+        #: The shares that a team's chunks are divided into, each a number from 0. The share to try next comes first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))
         #: The failure that was logged last; it isn't logged twice in a row.
         self._logged: str | None = None
@@ -159,9 +159,10 @@ class EmbeddingWorker(Worker):
         return True
 
     async def _embed_share(self, embedder: OpenEmbedder, team_id: str, share: int) -> bool | None:
-        """Embed one batch of this share. Returns False if the team has no chunk left.
+        """Embed one batch of this share of the team's chunks. Returns True if there was a batch.
 
-        Returns None if only other shares have chunks, or another node has locked this one.
+        Returns False if the team has no chunks left to embed. Returns None if this share has none, but other shares do,
+        or if another node has locked this share.
         """
         async with self.context.locks.hold_free(f"embedding {team_id} {share}") as held:
             if not held:
@@ -192,8 +193,8 @@ class EmbeddingWorker(Worker):
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
         """Embed the chunks. Returns pairs of chunk id and vector.
 
-        The list is empty if `chunks` is a single chunk that can't be embedded, although `PLAIN` can. Raises EmbedFailed
-        after other failures.
+        If `chunks` is a single chunk that the model can't embed, although it can embed `PLAIN`, the list is empty. All
+        other failures raise EmbedFailed.
         """
         is_suspicious = self.context.embedding.state is EmbeddingState.FAILING
         if is_suspicious:

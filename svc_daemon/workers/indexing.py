@@ -1,24 +1,20 @@
-"""The indexing worker: has child processes extract the text of documents, and puts it into the index.
+"""The indexing worker: lets child processes extract the text of documents, and writes the text to the search index.
 
     claim (one transaction)  ->  extract (one child)  ->  put (provider, durable)  ->  complete (one transaction)
 
-The last step makes the sources ready. A child reads one document, or a wave: up to 64 small documents of one team. A
-wave never waits to fill up.
+The last step makes the sources ready. A child process reads one document, or a wave: up to 64 small documents of one
+team.
 
 What happens to a wave if something fails:
 
-    a document can't be read          its attempt is counted; it is retried alone, or fails
-    the child dies, or is too slow    the same for the document that it was reading; those before it are indexed,
-                                      those after it are read alone, and their attempts aren't counted
-    the index or the daemon fails     no attempt is counted; each document is read alone, but in a shortage, or
-                                      while the index waits for a rebuild, all of them wait
-    the index has a later generation  the document is indexed again, as a still later one; happens if the state
-                                      database was restored from an older copy
-    the daemon stops                  all documents are queued again, and no attempt is counted
-    the daemon dies                   the next start reads the documents one at a time, in the lane `suspect`; an
-                                      attempt is counted only if the daemon dies again
+    a document can't be read        an attempt is counted for this document, and it is tried again or fails
+    the child dies, or is too slow  the same for the document that the child was reading; the child's earlier documents
+                                    are indexed, and each later document is read by a child process of its own
+    the index fails                 no attempt is counted, and each document is read by a child process of its own
+    the daemon stops                no attempt is counted, and all documents are queued again
+    the daemon is killed            the next start reads the documents one at a time, in the lane `suspect`
 
-Putting a document twice is harmless: each attempt is a new generation that replaces the earlier text.
+Each attempt writes a new generation of the document, which replaces the earlier one in the index.
 """
 
 import asyncio
@@ -57,15 +53,15 @@ log = logging.getLogger(__name__)
 
 #: Delay before a retry after a shortage, in seconds.
 PAUSE_IN_SHORTAGE_S = 1.0
-#: Delay before a retry if the index is damaged, in seconds. Retries fail until the rebuild of the index has begun; this
-#: can take a minute.
+#: Delay before a retry if the index is damaged, in seconds. Retries fail until the rebuild of the index has
+#: begun, which can take a minute.
 PAUSE_IN_REBUILD_S = 5.0
 
 
 class IndexingWorker(Worker):
-    """Indexes several single documents and waves (groups of small documents) at a time.
+    """Indexes several documents at the same time, one by one or in waves (groups of small documents).
 
-    When it is stopped, unfinished documents are queued again without counting the attempt.
+    When the worker is stopped, unfinished documents are queued again, and their attempts aren't counted.
     """
 
     doing = "claiming"
@@ -85,7 +81,7 @@ class IndexingWorker(Worker):
         await self._slots.acquire()
         claims = None
         try:
-            # Store arriving uploads before reading documents.
+            # Storing uploads that arrive now is more urgent than reading documents.
             await self.context.gates.let_uploads_go_first()
             most = WAVE_DOCUMENTS
             if self.context.shortages.now is not None:
@@ -97,7 +93,7 @@ class IndexingWorker(Worker):
             now = self.context.clock.timestamp()
             claims = await claim_indexing(self.context, self._turns, most)
             if claims is None:
-                # Due tasks wait for a child process to end, which wakes this worker.
+                # All tasks that are due wait until a child process ends. That wakes this worker.
                 return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING, after=now)))
             if claims:
                 task = claims[0].task
@@ -111,7 +107,7 @@ class IndexingWorker(Worker):
 
     async def stop(self) -> None:
         await super().stop()
-        # A task that is cancelled before it starts can't release its claims.
+        # An asyncio task that is cancelled before it starts can't release its claims.
         if self._claims:
             await park_indexing(self.context, list(self._claims.values()))
 
@@ -158,7 +154,7 @@ class IndexingWorker(Worker):
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
-        # `stale` are documents whose tasks this worker no longer holds, also those that were queued again just now.
+        # `stale` are documents whose tasks this worker no longer holds, including those that `queue_kept` has queued again.
         if stale := await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 
@@ -187,7 +183,7 @@ class IndexingWorker(Worker):
             if len(claims) == 1:
                 failures.append((claims[0], failure))
             else:
-                # It isn't known which document caused the failure, so read each one alone.
+                # It isn't known which document caused the failure, so read each document in a child process of its own.
                 unread += claims
         if unread:
             await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))

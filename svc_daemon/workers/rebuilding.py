@@ -1,6 +1,6 @@
 """The workers that read stored documents again, to rebuild an index or because chunk sizes have changed.
 
-`operations.rebuilding` describes the steps of both, and what happens after a crash.
+`operations.rebuilding` describes the steps of both workers, and what happens after a crash.
 """
 
 import asyncio
@@ -57,7 +57,8 @@ class RebuildingWorker(Worker):
 
         claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
 
-    Small documents are first read in groups, and then alone if that failed.
+    Small documents are read in groups, each group by one child process. A document that could not be read in its group
+    is read again by a child process of its own.
     """
 
     doing = "rebuilding"
@@ -87,7 +88,7 @@ class RebuildingWorker(Worker):
         if task.stage != INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
-            # Forget the damage reported so far: it was in the file that is removed now.
+            # Forget the damage reported so far: it was in the index that has just been deleted.
             self.context.wakes.damaged.discard(task.team_id)
             await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
@@ -176,7 +177,7 @@ class RechunkingWorker(Worker):
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Try once to split each document again for which the chunk sizes have changed."""
+        """Split the documents whose chunk sizes have changed; try once for each document."""
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:

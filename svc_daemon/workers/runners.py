@@ -48,7 +48,7 @@ class Worker(ABC):
                 self.wake.clear()
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
-                        # If another node holds one of the locks, it does this work.
+                        # If another node holds one of the locks, that node does this work.
                         rest_s = await self.work() if len(free) == len(self.locks) else self.context.wakes.look_s
                 except Exception as error:
                     await self.outlast(error, self.doing)
@@ -61,7 +61,7 @@ class Worker(ABC):
 
     @abstractmethod
     async def work(self) -> float:
-        """Do some of the waiting work. Returns the seconds to sleep; 0 if there may be more to do."""
+        """Do some of the work that is due. Returns how many seconds to sleep; 0 if there may be more to do."""
 
     async def stop(self) -> None:
         """Cancel the tasks in `running`, and wait until they have ended."""

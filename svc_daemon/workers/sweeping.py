@@ -88,7 +88,7 @@ class SweepingWorker(Worker):
 
 
 class CountingWorker(Worker):
-    """Records the number of answers and searches, many in one commit."""
+    """Stores how many answers and searches there were, many of them in one commit."""
 
     doing = "counting answers"
 
@@ -106,7 +106,7 @@ class CountingWorker(Worker):
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
-            # Wait for the write: after cancelling it, the daemon wouldn't know whether the numbers were stored.
+            # Wait for the write: after cancelling it, the daemon wouldn't know whether the counts were stored.
             await recording
             raise
 

@@ -1,4 +1,4 @@
-"""The sync worker: writes changed buckets and titles of sources to the search index.
+"""The sync worker: if a source is added to a bucket, removed from one or renamed, it updates the search index.
 
 Indexing writes a document with its first buckets; this worker handles later changes. All pending changes are rows in
 the state database, so a crash loses nothing.
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class SyncingWorker(Worker):
-    """Writes changed buckets of sources to the search index, then marks the memberships as active.
+    """Updates the buckets of sources in the search index, and then marks the sources as active in these buckets.
 
-    Only this worker changes buckets in the index, one source at a time, so that an older value can't overwrite a newer
-    one.
+    Only this worker changes the buckets of indexed sources, and only one source at a time. So an earlier change can't
+    overwrite a later one.
     """
 
     doing = "bucket sync"
