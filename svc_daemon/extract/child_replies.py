@@ -1,7 +1,7 @@
-"""Collects a child's replies about its documents, and explains missing ones.
+"""Collects a child process's replies about its documents, and turns missing replies into errors.
 
-The document that the child was reading fails, with its exit status as the reason. Later ones become NotRead or, if the
-machine lacks a resource, fail with that error.
+If the child ends early, the document that it was reading fails, with the exit status as the reason. Documents after it
+count as not read (`NotRead`). If the machine lacks a resource, all remaining documents fail with an OSError.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class Job:
                         reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
 
     def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
-        """Return the error for the first document without a reply. It depends on how the child ended."""
+        """Return the error for the first document without a reply, according to how the child ended."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))
             if find_lack(refused):
@@ -103,7 +103,7 @@ class Job:
 
 
 class _ReplyPipe:
-    """Reads replies line by line. Setting up an asyncio stream would take as long as reading a small document."""
+    """Reads replies line by line, without an asyncio stream: its setup takes as long as reading a small document."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

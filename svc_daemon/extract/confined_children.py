@@ -2,8 +2,8 @@
 
 - The limits are set before the first byte is read. Time limits apply to each document.
 - A timer ends the child if a document takes too long, even if the daemon and the fork server are gone.
-- A document can't affect the next one: readers keep no state, the child can't write files, and an unexpected error
-  ends it.
+- A document can't affect the next document: readers keep no state, the child can't write files, and an unexpected error
+  ends the child.
 """
 
 import ctypes
@@ -54,7 +54,7 @@ def preload() -> None:
 
     Children inherit the parsers and patterns of formats that waves use.
     """
-    # Turn off the parsers' logs, which nobody reads. In each child, this would copy shared memory.
+    # Turn off the parsers' logs, which nobody reads. If each child did this, it would copy shared memory.
     logging.disable()
     if sys.platform == "linux":
         _find_prctl()
@@ -75,7 +75,7 @@ def live(
     status = FAILED
     try:
         _confine(blob, output, limits, request.get("documents"), parent)
-        # Parsers create few reference cycles. Saves 10 % on large documents.
+        # Collect garbage rarely, because parsers create few reference cycles. Large documents take 10 % less time.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError):
             _read_all(request, scratch, limits, progress)
@@ -97,7 +97,7 @@ def live(
 def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, parent: int) -> None:
     """Restrict this process: set its limits, begin a new session, and close other descriptors.
 
-    It keeps 0 (the documents), 1 and 2 (null) and 3 (the replies).
+    Descriptors 0 (the documents), 1 and 2 (null) and 3 (the replies) stay open.
     """
     null = os.open(os.devnull, os.O_RDWR)
     # Descriptors 0 to 3 will be overwritten, so first copy these to higher numbers.
@@ -179,14 +179,14 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
     that can't share a child raises NeedsOwnChild.
     """
     content_type = detect(data, requested.filename, requested.content_type)
-    # If the declared type is unknown, detect one from bytes and name.
+    # If the declared type is unknown, detect the type from the bytes and the name only.
     format_, readable = find_format(content_type), content_type
     if format_ is None and (format_ := find_format(shown := detect(data, requested.filename))):
         readable = shown
     if format_ and not shares(format_):
         if scratch is None:
             raise NeedsOwnChild
-        # Create the parent too, because another program may have deleted it.
+        # Create the scratch folder too, because another program may have deleted it.
         folder = private_folder(scratch, os.getpid())
         folder.mkdir(mode=0o700, parents=True)
         os.chdir(folder)

@@ -8,7 +8,7 @@ from svc_daemon.core.text.chunking import ChunkingOptions
 
 
 class DocumentContent(Protocol):
-    """The stored bytes of a document. Methods raise FileNotFoundError if they are lost."""
+    """The stored bytes of a document. Methods raise FileNotFoundError if the bytes are lost."""
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
         """Read up to `most_bytes` from the offset."""

@@ -68,10 +68,10 @@ class Extractor:
         return result
 
     async def extract_wave(self, documents: Sequence[StoredDocument]) -> list[Extraction | Exception]:
-        """Extract small stored files of one team in one child (see `may_share_a_child`).
+        """Extract small stored files of one team in one child process (see `may_share_a_child`).
 
-        Returns an extraction for each, or the exception of `extract`. After NotRead (the child ended early) or
-        NeedsOwnChild (the format can't share a child), use `extract`. Cancelling kills the child.
+        Returns for each file an extraction, or an exception that `extract` would raise. A file with NotRead or
+        NeedsOwnChild has not been read, and needs `extract`. Cancelling kills the child.
         """
         if len(documents) > WAVE_DOCUMENTS:
             raise ValueError(f"A wave has at most {WAVE_DOCUMENTS} documents, not {len(documents)}.")
@@ -90,7 +90,7 @@ class Extractor:
         except OSError as shortage:
             return [shortage] * count
         except ExtractionFailed as failure:
-            # The server refused the documents. This doesn't count as an attempt.
+            # The fork server didn't accept the documents, so none of them is the cause.
             _log.info("A wave was not read: %s", failure.message)
             return [NotRead() for _ in range(count)]
 

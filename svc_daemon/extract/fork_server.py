@@ -1,9 +1,8 @@
-"""The process that forks, watches, kills and reaps the children. It reads no documents.
+"""The fork server: the process that forks, watches, kills and reaps the child processes. It reads no documents itself.
 
-- `extractors` starts it with an empty environment, a session of its own, and a socket to the daemon.
-- It wakes when the daemon sends a request, a child ends (SIGCHLD), or a child's time is up.
-- No other process reaps children, so the process id that it kills is never reused.
-- When the socket is closed, it kills all children, removes the scratch folder, and ends.
+- `extractors` starts the fork server with an empty environment, a session of its own, and a socket to the daemon.
+- The fork server wakes when the daemon sends a request, a child ends (SIGCHLD), or a child's time is up.
+- When the socket is closed, the fork server kills all children, removes the scratch folder, and ends.
 """
 
 import errno
@@ -50,15 +49,16 @@ class _Child:
     deadline: float
     #: Monotonic time at which the child is killed in any case.
     last_deadline: float
-    #: Number of the document that last exceeded its time.
+    #: Index, from 0, of the document that the child was reading when its time was last checked.
     overdue: int = 0
     killed: KillReason = ""
 
     @property
     def blamed(self) -> int:
-        """Return the number of the document that caused the child's end, or -1."""
+        """Return the index, from 0, of the document that caused the child's end; -1 if none did."""
         _, number = self.progress.read()
-        # A child is killed if document `overdue` takes too long. If it has begun the next one, neither is to blame.
+        # The child was killed because document `overdue` took too long. If the child has begun the next document since,
+        # neither document is to blame.
         return -1 if self.killed == "wall" and number != self.overdue else number
 
 
@@ -142,15 +142,15 @@ class ForkServer:
             signal.set_wakeup_fd(-1)
             confined_children.live(request, blob, output, self._scratch, self._limits, progress, parent)
         now, wall_s = time.monotonic(), self._limits.wall_seconds
-        # The time of one more document is allowed for the start of the child.
+        # Starting the child may take as long as reading one more document.
         last_s = now + (1 + request.get("documents", 1)) * wall_s
         self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
 
     def _bury(self, options: int) -> bool:
         """Reap a child that has ended, kill its descendants, and report it. Returns False if none has ended.
 
-        Descendants are killed first, while the process id can't be reused. Before Python 3.13, macOS can't do this, but
-        it reuses ids late.
+        The descendants are killed before the child is reaped, because from then on its process id can be reused. On
+        macOS, Python before 3.13 can only reap the child first.
         """
         if hasattr(os, "waitid"):
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | options)
@@ -176,7 +176,7 @@ class ForkServer:
 
 
 def _load_reader(requested: DocumentRequest) -> None:
-    """Import the file's parser and have it read a sample, for all later children."""
+    """Import the parser of this document's format, so that no child process has to import it."""
     format_ = find_format(from_filename(requested.filename) or requested.content_type)
     module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
     if module and module not in sys.modules:

@@ -1,4 +1,4 @@
-"""Limits of child processes. Each child sets its own, and `fork_server` enforces the time."""
+"""Limits of child processes. Each child sets its own limits; `fork_server` kills a child whose time is up."""
 
 from dataclasses import dataclass
 
@@ -23,11 +23,11 @@ class CageLimits:
     descriptors: int = 64
     #: Maximum size of the reply for one document. 25 MB of text fits, with its chunks.
     output_bytes: int = 96 * 1024**2
-    #: When a wave's replies exceed this, its remaining documents are not read.
+    #: If the replies about a wave exceed this size, its remaining documents are not read.
     wave_output_bytes: int = 16 * 1024**2
     #: Maximum number of chunks of a document. 25 MB of prose has 30,000.
     chunks: int = 100_000
-    #: Added to the child's `nice` value, in favour of uploads and searches.
+    #: Added to the child's `nice` value, so that uploads and searches get processor time first.
     nice: int = 10
     #: Maximum number of members of an archive (DOCX, XLSX, PPTX, EPUB, …).
     archive_entries: int = 2000

@@ -24,12 +24,13 @@ from svc_daemon.wire.codes import SourceErrorCode
 PIECE_CHARACTERS = 64 * 1024
 #: Maximum number of chunks per line of a reply.
 GROUP_CHUNKS = 256
-#: Longer lines are damaged. The largest group of chunks fits.
+#: Maximum length of a line in bytes; a longer line is damaged. The largest group of chunks fits.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit statuses: replied, unexpected exception, out of memory, refused.
+#: Exit statuses of a child: it has replied, it met an unexpected error, it ran out of memory, or the system refused it
+#: something.
 REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
-#: This plus the errno is the exit status if the machine lacks a resource.
+#: If the machine lacks a resource, a child's exit status is this number plus the errno.
 SHORT = 100
 
 _LENGTH_BYTES = 4
@@ -52,7 +53,7 @@ class ChildOutcome(TypedDict):
     #: Exit status of the child: negative for a signal; None if the fork server died first.
     exit: int | None
     killed: KillReason
-    #: Number, from 0, of the document that ended the child; -1 if unclear.
+    #: Index, from 0, of the document that ended the child; -1 if no document did.
     at: int
 
 
@@ -110,7 +111,7 @@ def parse_document(message: list[Any]) -> DocumentRequest:
 
 
 def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:
-    """Encode a wave: a line with all parameters, then each document's bytes."""
+    """Encode a wave (documents for one child): a line with all parameters, then each document's bytes."""
     requests = [document_message(document, len(data)) for document, data in documents]
     return b"".join((json.dumps(requests).encode(), b"\n", *(data for _, data in documents)))
 

@@ -1,13 +1,14 @@
 """Records which document a child is reading, in memory shared with the fork server.
 
-The fork server reads it only when time is up or the child has ended, so that a new document doesn't wake it.
+The fork server looks only when the time is up or the child has ended. So it needn't wake for each new document.
 """
 
 import mmap
 import struct
 import time
 
-#: The time comes first, so that a child killed between the two writes counts as reading the previous document.
+#: The time is written before the document's index. So a child that is killed in between still counts as reading the
+#: previous document.
 _NOTE = struct.Struct("=dq")
 
 
@@ -22,6 +23,6 @@ class ChildProgress:
         _NOTE.pack_into(self._shared, 0, time.monotonic(), number)
 
     def read(self) -> tuple[float, int]:
-        """Return when the current document began (monotonic seconds), and its number."""
+        """Return when the child began the current document (monotonic seconds), and the document's index, from 0."""
         begun, number = _NOTE.unpack_from(self._shared)
         return begun, number

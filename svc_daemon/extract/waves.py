@@ -1,7 +1,8 @@
-"""Waves: several small documents that one child reads, to save forks.
+"""Waves: groups of small documents that share one child process, to save forks.
 
-Their formats need no third-party parser, because a crash of such a parser would end the whole wave. A document's name
-and declared type decide whether it joins. If its bytes turn out to be of another format, the child doesn't read it.
+Only formats that need no third-party parser may share a child, because a crash of a parser would end the whole wave. A
+document's name and declared type decide whether it joins a wave. If its bytes turn out to be of a format that may not
+share, the child doesn't read the document.
 """
 
 from functools import lru_cache
@@ -10,18 +11,18 @@ from svc_daemon.core.text.media_types import DocumentFormat, detect_as, find_for
 
 #: Maximum number of documents per child.
 WAVE_DOCUMENTS = 64
-#: Larger documents are read alone.
+#: Maximum size of a document in a wave.
 WAVE_DOCUMENT_BYTES = 256 * 1024
 #: The formats that may share a child.
 _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The child did not read this document, for a reason unrelated to it. Read the document alone."""
+    """The child process stopped before it read this document, which is not the cause."""
 
 
 class NeedsOwnChild(NotRead):
-    """The document's format or size doesn't allow sharing a child. Read it alone."""
+    """The document can't share a child process with other documents, because of its format or size."""
 
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:
@@ -31,7 +32,7 @@ def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool
 
 @lru_cache
 def _are_sharing(named: str | None, content_type: str) -> bool:
-    """Whether the document may share a child process, whichever type its bytes turn out to have."""
+    """Whether each type that the name and the declared type suggest allows the document to share a child process."""
     announced = from_declared(content_type)
     # The third type is the one that is detected if the bytes are text.
     types = (named, announced, detect_as(b"text", named, announced))

@@ -1,4 +1,4 @@
-"""The sync worker: if a source is added to a bucket, removed from one or renamed, it updates the search index.
+"""The sync worker: updates the search index after a source was renamed, or added to or removed from a bucket.
 
 Indexing writes a document with its first buckets; this worker handles later changes. All pending changes are rows in
 the state database, so a crash loses nothing.

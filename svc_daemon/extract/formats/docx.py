@@ -1,7 +1,7 @@
 """DOCX: headings, paragraphs, list items and table rows in order, then footnotes and endnotes.
 
-python-docx opens the file. The body's XML is read here, because its API omits inserted text, content controls and text
-boxes.
+python-docx opens the file. Its API omits inserted text, content controls and text boxes, so this module reads the XML
+of the body itself.
 """
 
 from io import BytesIO

@@ -27,10 +27,10 @@ _ARTICLE_CHARACTERS = 2_000_000
 #: Maximum number of headings (h1) among which the page's main heading is searched.
 _MOST_HEADINGS = 10
 
-#: Markup without these is a fragment, which is read whole: trafilatura omits its first heading.
+#: Markup without these tags is a fragment. All of it is read, because trafilatura omits a fragment's first heading.
 _PAGE = re.compile(r"<(?:html|!doctype)\b", re.IGNORECASE)
 
-#: Number of characters at the start of an article by which its place in the page is found.
+#: Number of characters of an article's beginning that are searched for in the page, to find where the article begins.
 _COMPARED = 50
 
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})

@@ -58,7 +58,7 @@ class _MarkdownReader:
         return self._document.finish(title=self._title, warnings=warnings)
 
     def _skip_front_matter(self) -> int:
-        """Make front matter between `---` or `+++` lines a block. Returns the number of the next line."""
+        """Make front matter between `---` or `+++` lines a block. Returns the index of the line after it."""
         mark = self._lines[0].rstrip()
         if mark not in {"---", "+++"}:
             return 0
