@@ -1,8 +1,8 @@
-"""`svc-daemon backup`: copies a data directory, also while its daemon serves requests.
+"""`svc-daemon backup`: copies a data directory, even while its daemon serves requests.
 
 1. make the daemon keep the files that it would delete, until step 4 is done (`store.file_removals`)
 2. copy the state database in one snapshot
-3. copy the search indexes; they may be newer than the copied state, so a restore checks them against it
+3. copy the search indexes; they may be newer than the copied state, so a restore checks and repairs them
 4. copy the files that the copied state names, or link them to the previous backup
 5. check the copy, make it durable, and rename it to its final name
 6. remove the oldest backups

@@ -33,7 +33,7 @@ def load_certificate(files: TlsFiles) -> ServerCertificate:
     _read("SVC_TLS_KEY", files.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["http/1.1"])
-    # A renegotiation costs the daemon far more processor time than the client.
+    # Clients could overload the daemon: a renegotiation costs the daemon far more processor time than the client.
     context.options |= ssl.OP_NO_RENEGOTIATION
     try:
         # Without a password, OpenSSL would ask for one on the terminal.

@@ -1,7 +1,7 @@
 """Starts and stops child processes that run one Python module, isolated from the daemon.
 
-They read untrusted documents or run models, and so may crash or hang. Each has its own session, an empty environment,
-and a socket as standard input; it ends when the socket is closed.
+The child processes read untrusted documents or run models, and so may crash or hang. Each has its own session, an empty
+environment, and a socket as standard input. A child process ends when its socket is closed.
 """
 
 import json

@@ -21,7 +21,7 @@ from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import NO_INSTALLATION
 from svc_daemon.wire.codes import ErrorCode
 
-#: Seconds between the two checks. Any change that was in progress during the first is complete by the second.
+#: Seconds between the two checks. A change in progress during the first check is complete by the second.
 PAUSE_S = 2.0
 
 
@@ -30,8 +30,8 @@ def verify_cluster(
 ) -> Verdict:
     """Check the installation, and repair it if requested.
 
-    Raises NotFound if there is none, and StorageError or ProviderError if an engine can't be used. Raises StorageError
-    instead of repairing an installation whose stored bytes are all missing.
+    Raises NotFound if the cluster has no installation, and StorageError or ProviderError if an engine can't be used. If
+    all stored bytes are missing, it raises StorageError instead of repairing anything.
     """
     with TemporaryDirectory(prefix="svc-verify-") as folder:
         files = DataFiles(Path(folder))

@@ -110,7 +110,7 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
 def has_state(files: DataFiles) -> bool:
     """Return whether a state database exists. An empty file does not count.
 
-    SQLite would treat it as a new database, and delete its write-ahead log.
+    SQLite would treat an empty file as a new database, and delete the write-ahead log beside it.
     """
     return files.state.is_file() and files.state.stat().st_size > 0
 

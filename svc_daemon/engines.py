@@ -57,7 +57,7 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
     """Open the state in the data directory. Raises StorageError if it is unusable, or missing although files exist."""
     refuse_lost_state(files)
     if has_state(files):
-        # This refuses the state of a newer release. Opening it for writing would empty its write-ahead log.
+        # `list_pending` refuses the state of a newer release. Opening it for writing would empty its write-ahead log.
         list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 
@@ -86,7 +86,7 @@ EMBEDDED = Engines()
 
 @dataclass(slots=True)
 class _Time:
-    """The clock for the index: in a cluster, that of the database server."""
+    """The clock for the search index: in a cluster, the clock of the database server."""
 
     now_s: Callable[[], float] = time.time
 
@@ -157,7 +157,7 @@ def _needing_extra() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class OpenCluster:
-    """A cluster's engines, opened by a command that is not a node."""
+    """A cluster's engines, opened by a command that is not one of the cluster's daemons."""
 
     state: Database
     stores: ByteStores
@@ -174,7 +174,7 @@ def open_cluster(
     staging: Path,
     prepare: Callable[[Connection], None] = check_shared_current,
 ) -> Iterator[OpenCluster]:
-    """Open the engines for a command that may run beside the nodes. Raises StorageError.
+    """Open the engines for a command that may run while the cluster's daemons run. Raises StorageError.
 
     `staging` is a folder for bytes in transfer. `prepare` is called with a connection; by default, it only checks the
     schema.

@@ -42,7 +42,10 @@ class Listener(socket.socket):
         self._episodes = Episodes()
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection. Raises BlockingIOError after ACCEPTED_AT_ONCE, so that those are handled first."""
+        """Accept a connection.
+
+        Raises BlockingIOError after ACCEPTED_AT_ONCE connections, so that asyncio handles these before it accepts more.
+        """
         if self._accepted == ACCEPTED_AT_ONCE:
             raise BlockingIOError
         if not self._accepted:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-#: Id of the current request; empty outside of one.
+#: Id of the current request; empty if there is none.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -112,9 +112,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 class RotatingFile(logging.Handler):
     """Appends lines to a file with mode 0600; a full file is renamed to `.1`, `.1` to `.2`, and the oldest is deleted.
 
-    A line that can't be written is dropped; the next one reports how many were lost. If no new file can be created, the
-    full one stays in use. The standard library's handler is too slow: with it, every request would take a tenth
-    longer.
+    A line that can't be written is dropped; the next line reports how many lines were lost. If no new file can be
+    created, the full file stays in use. The standard library's handler would make every request take a tenth longer.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES, max_files: int = MAX_FILES) -> None:
@@ -174,7 +173,7 @@ class RotatingFile(logging.Handler):
         self.size_bytes += written_bytes
 
     def _rotate(self) -> None:
-        """Switch to a new file. The old one stays in use if this fails."""
+        """Switch to a new file. If that fails, the old file stays in use."""
         fresh_path = self.path.with_name(f"{self.path.name}.new")
         fresh = _open_log(fresh_path)
         try:

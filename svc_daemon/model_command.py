@@ -128,7 +128,7 @@ def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
 
 
 def _notify_service(files: DataFiles) -> None:
-    """Make a running service use the new model at once, not only within a minute."""
+    """Tell a running service to use the new model at once. By itself, it would notice the model within a minute."""
     from svc_daemon.operator_commands import Refused, Unreachable, notify_daemon
 
     try:

@@ -1,4 +1,4 @@
-"""`svc-daemon move`: opens both sides of a move and runs it (see `operations.moving`). No service may use them.
+"""`svc-daemon move`: opens the data directory and the cluster, and moves an installation between them.
 
 The lock of the data directory is held throughout. A cluster has no lock: its database is first marked as
 being moved, so that no other node starts. Then, and again at the end, the move checks that no node is connected.
@@ -35,7 +35,7 @@ THREADS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What is moved, and where to."""
+    """The data directory and the cluster between which an installation is moved, and the direction."""
 
     cluster: ClusterSettings
     #: The environment variables that the engines' libraries read, such as those of AWS.

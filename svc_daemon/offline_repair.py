@@ -1,4 +1,4 @@
-"""`svc-daemon verify`: checks and repairs the data directory of a stopped daemon, whose lock it holds.
+"""`svc-daemon verify`: checks and repairs a data directory. It locks the directory, so no daemon can use it meanwhile.
 
 A check only reads. After a repair, everything is checked again, and the result of this second check is reported.
 """

@@ -1,8 +1,8 @@
 """Runs operator commands such as `svc-daemon team`: in the data directory, or through the running daemon.
 
-Without a daemon, the command locks the data directory and runs in one transaction. Otherwise it is sent to the daemon's
-`/admin` API, but only after the daemon has proved that it knows the installation's secret. Another program may listen
-on the port of a killed daemon.
+Without a daemon, the command locks the data directory and runs in one transaction. Otherwise, the command is sent to
+the daemon's `/admin` API. The daemon must first prove that it knows the installation's secret, because another program
+may listen on the port of a killed daemon.
 """
 
 import http.client

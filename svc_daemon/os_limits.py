@@ -1,6 +1,6 @@
-"""Raises this process's limits (`ulimit`) on file descriptors and memory as far as it may.
+"""Raises this process's limits (`ulimit`) on file descriptors and memory as far as the system allows.
 
-The daemon refuses to start if they are too low, since it would fail its clients later.
+If a limit is still too low, the daemon refuses to start, because requests would fail later.
 """
 
 import resource

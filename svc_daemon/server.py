@@ -287,7 +287,7 @@ async def _repair(context: Context) -> None:
 
 @contextlib.asynccontextmanager
 async def _lifespan(process: Process, on_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
-    """Set the application's state, and run the workers. At the end, they queue their unfinished tasks again."""
+    """Set the application's state, and run the workers. At the end, the workers queue unfinished tasks again."""
     app.state.context = process.context
     app.state.installation_id = process.installation_id
     app.state.operator_token = process.operator_token
@@ -347,7 +347,7 @@ def _tls_facts(certificate: ServerCertificate | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _announced(files: DataFiles, facts: Mapping[str, Any], clock: Clock) -> Iterator[None]:
-    """Write `daemon.json` for the command line. After a crash it is stale: only the lock shows a running daemon."""
+    """Write `daemon.json` for the command line, and delete it at the end. After a crash, an old file is left behind."""
     fields = {
         "pid": os.getpid(),
         "version": VERSION,

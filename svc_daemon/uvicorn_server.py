@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
         self._exiting.set()
 
     async def main_loop(self) -> None:
-        """Run until a signal arrives, and then return at once. uvicorn would check for it only ten times a second."""
+        """Run until a signal arrives, and return at once. uvicorn would check for signals only ten times a second."""
         ticking = asyncio.create_task(super().main_loop())
         leaving = asyncio.create_task(self._exiting.wait())
         await asyncio.wait((ticking, leaving), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The fault lab, which makes a daemon fail on demand: which requests are disturbed, and how.
+"""The rules of the fault lab, which makes requests to a daemon fail on purpose, to test clients.
 
 A rule applies to the requests of one route, or to all. It lets `skip` of them pass, disturbs the next `times`, and
 lets the rest pass. If several rules would disturb a request, the first one does.
@@ -67,12 +67,12 @@ class _FaultFile(BaseModel):
 
 
 class FaultsRefused(SettingError):
-    """The file with the rules can't be used; the message has the reason."""
+    """The file with the rules can't be used; the message says why."""
 
 
 @dataclass(slots=True)
 class FaultPlan:
-    """The rules of a file, and for each rule the number of requests that it has matched so far."""
+    """The rules of a file with faults, and how many requests each rule has matched so far."""
 
     rules: tuple[FaultRule, ...]
     _met: dict[int, int] = field(default_factory=dict)

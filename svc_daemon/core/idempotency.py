@@ -31,7 +31,7 @@ class Claim:
     route: str
     #: SHA-256 of the request's content; None if the key alone identifies the request.
     fingerprint: str | None
-    #: The fingerprint as earlier releases computed it; rows with it remain for some days after an upgrade.
+    #: The fingerprint that earlier releases computed. For some days after an upgrade, stored rows may still have it.
     former_fingerprint: str | None = None
 
 

@@ -33,8 +33,11 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
     """Return the lanes that may start a child process now, the next one first.
 
     The lane with the fewest child processes comes first. If several have equally few, the one that has waited longest
-    for a turn comes first. `at_work` has the number of each lane's child processes, and `served` the number of its last
-    turn. Each lane may have up to `children` child processes, but `single` and `suspect` share that limit.
+    for a turn comes first. Each lane may have up to `children` child processes, but `single` and `suspect` share that
+    limit.
+
+    `at_work` says how many child processes each lane has. `served` orders the lanes by their last turn: the
+    lowest value is the longest ago.
     """
     alone = at_work.get(SINGLE, 0) + at_work.get(SUSPECT, 0)
     is_free = {
@@ -49,7 +52,7 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
 def fill(sizes: Collection[int], most_bytes: int) -> int:
     """Return how many of these documents, in this order, one child process may read.
 
-    This is at least one. Several together have at most `most_bytes` bytes.
+    Together, they may have at most `most_bytes` bytes. The first document is counted whatever its size.
     """
     total = count = 0
     for size in sizes:

@@ -51,9 +51,9 @@ class Repair(StrEnum):
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """Return a warning about stored files without a row, or None if there are few.
+    """Return a warning about stored files that the state database lacks, or None if there are few.
 
-    `known` is the number of these files that are in a search index. If it is above 0, the warning is always given.
+    `known` is how many of these files are in a search index. If any is, the warning is always given.
     """
     if not known and files < MANY_FILES:
         return None

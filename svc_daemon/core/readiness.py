@@ -19,7 +19,7 @@ MAINTENANCE = "maintenance"
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
-#: A source's sync status is the first of these that it has in any bucket.
+#: A source has a status in each of its buckets. Its sync status is the first status of this list that occurs.
 _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
 
 

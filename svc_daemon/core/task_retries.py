@@ -6,7 +6,7 @@ from math import ceil
 FIRST_PAUSE_S = 1.0
 #: The longest pause in seconds, before the random factor.
 LONGEST_PAUSE_S = 60.0
-#: If a retry is due in more than this many seconds, the clock was set back, and the retry is made at once.
+#: No retry is due later than this many seconds from now, unless the clock was set back. Such a retry is made at once.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
 #: From this attempt on, the pause does not grow; otherwise its computation would overflow.
 _LONGEST_FROM = 4
@@ -21,7 +21,7 @@ def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:
     return not retryable or attempt >= max_attempts
 
 
-#: Smallest and largest `Retry-After`, in seconds. At the beginning of a rebuild, the estimate may be far beyond them.
+#: Smallest and largest `Retry-After`, in seconds. Early in a rebuild, the estimate may be much higher.
 SHORTEST_S, LONGEST_S = 1, 30
 
 

@@ -1,4 +1,4 @@
-"""The text format of times, calendar months, and the clock that is passed as an argument."""
+"""Clocks, the text format of times, and calendar months."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The secrets that sign webhook calls.
 
-A team's secret is derived from the installation's secret and a generation number. After a change, calls are for some
-time also signed with the previous secret.
+A team's secret is derived from the installation's secret and a generation number, which grows whenever the team gets a
+new secret. For some time after that, calls are also signed with the previous secret.
 """
 
 import base64
@@ -21,6 +21,6 @@ def secret_text(random: bytes) -> str:
 
 
 def team_secret(installation_secret: bytes, team_id: str, generation: int) -> str:
-    """Derive a team's secret of one generation."""
+    """Derive a team's webhook secret. Each generation number gives another secret."""
     message = f"webhook:{team_id}:{generation}".encode()
     return secret_text(hmac.new(installation_secret, message, hashlib.sha256).digest())

@@ -37,13 +37,13 @@ class Choice(Protocol):
         ...
 
     def stamp(self) -> object:
-        """Return a value that changes with the selected model."""
+        """Return a value that changes whenever another model is selected."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsChoice:
-    """The operator's choice, by settings and by installing a model."""
+    """Selects the embedding server if the settings name a server, otherwise the installed model."""
 
     folder: ModelFolder
     #: Where an installed model's process writes its errors.

@@ -1,7 +1,7 @@
 """Builds the ONNX graph of a BERT encoder from its weights.
 
-It turns a row of token ids and their positions into a vector of length 1. Texts aren't batched, so a vector doesn't
-depend on other texts. A change that affects vectors must increase `installed_models.RECIPE`.
+The graph turns a row of token ids and their positions into a vector of length 1. It takes one text at a time, so a
+vector doesn't depend on other texts. A change that affects vectors must increase `installed_models.RECIPE`.
 
 Weights are multiplied as 8-bit integers. This halves the run time, and changes vectors little: their cosine similarity
 to exact ones is at least 0.99.

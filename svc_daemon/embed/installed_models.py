@@ -6,7 +6,7 @@
     models/server.json                  the probe vector that identifies an embedding server's model
 
 A model is written to a staging folder, synced and renamed. Replacing the record installs it. The next install removes
-what an interrupted one left. A running service keeps the model it has loaded.
+what an interrupted install left. A running service keeps the model it has loaded.
 """
 
 import fcntl
@@ -77,7 +77,7 @@ class ModelFolder:
 
     @property
     def server(self) -> Path:
-        """The file with the probe vector of an embedding server's model."""
+        """The file that identifies the model of an embedding server, by its vector of a fixed sentence."""
         return self.root / _SERVER
 
     def find(self) -> InstalledModel | None:

@@ -42,7 +42,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """What is read from the model's files."""
+    """The contents of a model's files, and the settings read from them."""
 
     name: str
     origin: str
@@ -167,7 +167,7 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
 
 def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
     """Write the model's files to a folder, and run it once as a check."""
-    # These load the libraries of the extra `semantic`.
+    # These imports load the libraries of the extra `semantic`.
     from svc_daemon.embed.graphs import build_graph, read_shape  # noqa: PLC0415
     from svc_daemon.embed.runtimes import Runtime  # noqa: PLC0415
     from svc_daemon.embed.weights import read_weights  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """Runs the embedding model in a process of its own.
 
-If the process dies, its texts fail. The next call starts another after a pause, which doubles with each death. A
-process that doesn't respond is killed.
+If the process dies, the texts sent to it fail. The next call starts a new process after a pause, which doubles each
+time a process dies. A process that doesn't respond is killed.
 """
 
 import json
@@ -46,7 +46,10 @@ class LocalEmbedder:
         error_log: Path,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the embedder, without its process. `threads` texts are embedded at once; 0 means one per core."""
+        """Create the embedder without starting its process.
+
+        `threads` is how many texts are embedded at once; 0 means one per core.
+        """
         self.model = model.model
         self.dimension = model.dimension
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
@@ -79,7 +82,7 @@ class LocalEmbedder:
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            # Waiting in the order of sending makes the time limit apply to each text.
+            # Wait in the order of sending, so that the time limit applies to each text, not to all together.
             vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()

@@ -1,6 +1,6 @@
-"""The frames between the daemon and the model's process: number, kind and content.
+"""The messages between the daemon and the model's process: frames with a number, a kind and a content.
 
-A response has the number of its text. Frames with number 0 report whether the process has started.
+A response has the number of the text that it answers. Frames with number 0 report whether the process has started.
 """
 
 import socket

@@ -15,7 +15,7 @@ from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
 #: Where to look for a model's files, relative to the root.
 _PLACES = ("", "model/", "onnx/")
-#: Maximum size of a file; no graph is as large.
+#: Maximum size of a model's file; real models are smaller.
 _MAX_FILE_BYTES = 2 * 1024**3
 #: Errors for an archive that is damaged or has a password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
@@ -61,7 +61,7 @@ class Origin:
     read: Callable[[str], bytes | None]
     #: The path that the operator named, if it is a file.
     chosen: str | None = None
-    #: Expected hashes, if known.
+    #: The expected hashes of the model's files, if known.
     known: KnownPackage | None = None
 
     def find(self, name: str) -> bytes | None:

@@ -3,8 +3,8 @@
 - The fetch policy doesn't apply, because the operator chose the address.
 - The server may switch models under one name. So each call also asks for the vector of a fixed probe sentence. If this
   vector has changed, the response is discarded, and a new embedder is needed.
-- All users see failures, and the server's error message may quote a user's text. So it is shown only for the call that
-  sends nothing but the probe sentence.
+- All users see failures, and the server's error message may quote a user's text. So the server's message is
+  shown only for a call that sends nothing but the probe sentence.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ CONNECT_S = 10
 KEPT_S = 30
 #: Attempts for a query, and its default time limit in seconds. Both are low, because a user waits.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
-#: After an unanswered query, others fail at once for this many seconds.
+#: After the server has failed to answer a query, all queries fail at once for this many seconds.
 QUIET_S = 10
-#: Maximum size of a response; none needs as much.
+#: Maximum size of a response in bytes; real responses are much smaller.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-#: A refused text is halved, down to this many characters.
+#: A text that the server refuses is shortened to its first half, again and again, down to this many characters.
 LEAST_CHARACTERS = 200
 #: Maximum length of a server's error message that is shown.
 REASON_CHARACTERS = 200

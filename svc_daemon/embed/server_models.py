@@ -16,13 +16,13 @@ Vector = list[float]
 
 #: A sentence with common and rare words. If it changed, every model would count as new.
 PROBE = "The old lighthouse keeper counted forty-two umbrellas."
-#: Minimum cosine similarity of probe vectors from one model, despite rounding.
+#: Two probe vectors with at least this cosine similarity come from one model. They differ only by rounding.
 LEAST_COSINE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A model, recognized by its name and its probe vector."""
+    """A server's model, recognized by its name and its vector of the probe sentence."""
 
     #: The model's name and a digest of the probe vector.
     name: str
@@ -37,7 +37,7 @@ class Generation:
 
 
 def recognise(memory: Path, model: str, probe: Vector) -> Generation:
-    """Return the stored model if name and probe match. Otherwise store and return a new one."""
+    """Return the stored model if its name and probe vector match. Otherwise, store and return a new model."""
     # If the file can't be read, the model counts as new.
     with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
         record = json.loads(memory.read_text("utf-8"))

@@ -11,7 +11,7 @@ from svc_daemon.embed.failures import ModelRefused
 Tensor = NDArray[Any]
 
 _LENGTH_BYTES = 8
-#: A larger header is damaged. A thousand tensors need 100 KB.
+#: Maximum size of the header; a larger header is damaged. A thousand tensors need 100 KB.
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
 #: Floating-point formats. Integer tensors are not needed.
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}

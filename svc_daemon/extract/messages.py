@@ -1,9 +1,9 @@
 """The protocol between the daemon, the fork server and the children.
 
-- Request: a length, then JSON, from the daemon to the fork server. Descriptors come with the first byte.
-- Outcome: how a child ended, as a JSON line on the same socket.
-- Reply: JSON lines on the child's pipe, for one document after another. A head, pieces of text, groups of chunks and an
-  end, or the reason why there is no text. Pieces are small, so that parsing one doesn't block the event loop.
+- The daemon sends requests to the fork server: a length, then JSON. File descriptors come with the first byte.
+- The fork server reports how each child ended, in a JSON line on the same socket.
+- A child replies through its own pipe. For each document, it sends JSON lines with the text and the chunks, or with the
+  reason why there is no text. The lines are short, so that parsing a line doesn't block the event loop.
 """
 
 import array

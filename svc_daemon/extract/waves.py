@@ -18,7 +18,7 @@ _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
 
 
 class NotRead(Exception):
-    """The child process stopped before it read this document, which is not the cause."""
+    """The child process did not read this document. The document may still be readable."""
 
 
 class NeedsOwnChild(NotRead):

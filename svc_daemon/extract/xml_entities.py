@@ -1,4 +1,4 @@
-"""Refuses XML that declares entities. Our parsers don't expand entities, so the text of the entities would be missing."""
+"""Refuses XML that declares entities. Our parsers don't expand entities, so their text would be missing."""
 
 import codecs
 import re

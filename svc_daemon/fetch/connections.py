@@ -53,7 +53,7 @@ class Connector:
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         is_tls = url.scheme == "https"
         if is_tls and self._tls is None:
-            # Loading certificates is slow, so do it on first use. Without `cafile`, the environment could name others.
+            # Certificates load slowly, so load them on first use. `cafile` overrides those named in the environment.
             self._tls = ssl.create_default_context(cafile=certifi.where())
         try:
             yield httpcore.AsyncHTTPConnection(
@@ -89,7 +89,7 @@ def remote(url: Url) -> httpcore.URL:
 class _JudgedNetwork(httpcore.AsyncNetworkBackend):
     """Connects httpcore to the given addresses, without looking up the name.
 
-    Closes its streams, because httpcore leaves one open if its TLS handshake is cancelled.
+    It closes all streams at the end, because httpcore leaves a stream open if the TLS handshake is cancelled.
     """
 
     def __init__(self, addresses: Sequence[IpAddress], connect_s: float) -> None:

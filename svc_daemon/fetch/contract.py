@@ -26,7 +26,7 @@ class FetchLimits:
     fetch_s: float = Limits.fetch_seconds
     #: Time limit of a whole POST request.
     post_s: float = Limits.webhook_seconds
-    #: Time limit for connecting to one address. The next is tried after it.
+    #: Time limit for connecting to one address. After that, the next address is tried.
     connect_s: float = 5
     #: Maximum number of redirects to follow.
     redirects: int = Limits.redirects

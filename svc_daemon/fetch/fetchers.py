@@ -18,7 +18,7 @@ USER_AGENT = f"svc/{VERSION}"
 
 
 class Fetcher:
-    """Sends requests to other hosts under one address policy. It keeps no connections, so it needs no closing."""
+    """Sends requests to hosts that the address policy permits. It keeps no connections, so it needs no closing."""
 
     def __init__(
         self,

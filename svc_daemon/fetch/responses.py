@@ -118,7 +118,7 @@ class _Identity:
 
 
 class _Gzip:
-    """Decodes one gzip stream. Bytes after it are refused, because ignoring them could lose content."""
+    """Decodes one gzip stream. Bytes after the stream are refused, because ignoring them could lose content."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)

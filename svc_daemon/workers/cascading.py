@@ -53,7 +53,7 @@ class CascadingWorker(Worker):
         return 0
 
     async def outlast(self, error: Exception, doing: str) -> None:
-        """Wait briefly after an error, even during a shortage, because deleting a bucket frees memory and disk space."""
+        """Wait briefly after an error, even during a shortage, because deleting a bucket frees disk space."""
         if not await self._is_short(error):
             log.error("%s failed", doing, exc_info=error)
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)

@@ -41,7 +41,7 @@ PLAIN = "A plain sentence."
 
 
 class EmbeddingWorker(Worker):
-    """Embeds chunks in batches. If the daemon stops during a batch, that batch is embedded again after the next start."""
+    """Embeds chunks in batches. A batch that is interrupted when the daemon stops is repeated after the next start."""
 
     doing = "embedding"
 
@@ -61,8 +61,8 @@ class EmbeddingWorker(Worker):
         #: Ids of chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: By team, embedded passages of sources that aren't active yet. Imported vectors of a passage are kept until its
-        #: source is active.
+        #: By team, embedded passages of sources that aren't active yet. Their imported vectors are kept until
+        #: the sources are active.
         self._early: dict[str, list[PassageText]] = {}
         #: The shares that a team's chunks are divided into, each a number from 0. The share to try next comes first.
         self._shares = list(range(1 if context.clock.shared is None else SHARES))

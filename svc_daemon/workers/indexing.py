@@ -154,7 +154,7 @@ class IndexingWorker(Worker):
         done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
             await queue_kept(self.context, kept)
-        # `stale` are documents whose tasks this worker no longer holds, including those that `queue_kept` has queued again.
+        # `stale` are documents whose tasks this worker no longer holds, such as those that `queue_kept` queued again.
         if stale := await complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 

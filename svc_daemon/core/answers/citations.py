@@ -45,7 +45,7 @@ class _OpenSentence:
 
 
 class WrittenAnswer:
-    """An answer that a model is writing. Text that `feed` has returned doesn't change any more."""
+    """An answer that a model is still writing. Text that `feed` has returned is final."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self.question = question
@@ -62,7 +62,7 @@ class WrittenAnswer:
         self._has_dropped = False
         #: Passages cited since the last word, to remove repeated marks.
         self._beside: set[int] = set()
-        #: The last part of the text, without marks; it contains the current sentence.
+        #: The last part of the text, without citation marks; it contains the current sentence.
         self._end = ""
         #: The current sentence; None if the text has changed since it was last parsed.
         self._sentence: _OpenSentence | None = None
@@ -74,7 +74,7 @@ class WrittenAnswer:
     def feed(self, written: str) -> list[str | Citation]:
         """Process the model's next text, and return the pieces of the answer that are now final.
 
-        Each mark is followed by its citation.
+        In the list, each citation mark is followed by its Citation.
         """
         held = self._held + written
         pieces: list[str | Citation] = []
@@ -120,7 +120,7 @@ class WrittenAnswer:
         self._size += len(text)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
-        """Yield a mark and its citation for each valid number in a pair of brackets."""
+        """Yield a citation mark and its Citation for each valid number in a pair of brackets."""
         for passage in (number - 1 for number in numbers):
             # Small models often repeat a mark without any text in between.
             is_new = 0 <= passage < len(self.references) and passage not in self._beside
@@ -142,8 +142,8 @@ class WrittenAnswer:
     def _quoted(self, passage: int) -> Span | None:
         """Return the part of the passage to cite, or None to remove the mark.
 
-        It is removed if the passage contains none of the sentence's quotations, or the sentence reports that nothing
-        was found.
+        The mark is removed if the passage contains none of the sentence's quotations, or if the sentence reports that
+        nothing was found.
         """
         if self._sentence is None:
             spans = sentences_of(self._end, LONGEST_SENTENCE)

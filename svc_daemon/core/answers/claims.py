@@ -58,7 +58,7 @@ def numbers_of(text: str) -> list[Number]:
 
 
 class PassageSentence(NamedTuple):
-    """A sentence of a passage, with its place in the text and the stems of its words."""
+    """A sentence of a passage, with its offsets in the passage and the stems of its words."""
 
     span: Span
     text: str
@@ -101,11 +101,11 @@ class Reference:
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """Return the first of the passage's sentences that share the most of these stems."""
+        """Return the span of the sentence that has the most of these stems; the first, if several have as many."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
-        """Return the first place with the quotation's words in sequence, ignoring punctuation."""
+        """Return the first span that contains the quotation's words in sequence, ignoring punctuation."""
         spans, starts, joined = self._run
         found = joined.find(f" {' '.join(words_of(quotation))} ")
         if found < 0:
@@ -119,7 +119,10 @@ class Reference:
 
     @cached_property
     def _run(self) -> tuple[list[Span], list[int], str]:
-        """Return each word's place in the passage, its offset in the joined words, and the words joined by spaces."""
+        """Return each word's span in the passage, each word's offset in the joined text, and the joined text.
+
+        The joined text is the passage's words in lower case, with single spaces between them.
+        """
         matches = list(_WORD.finditer(self.passage.text))
         words = [match[0].lower() for match in matches]
         starts = list(accumulate((len(word) + 1 for word in words), initial=0))

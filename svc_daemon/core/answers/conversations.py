@@ -88,7 +88,7 @@ class FollowUp:
 
     own: frozenset[str]
     lent: frozenset[str]
-    #: The weights of the words that occur in a passage.
+    #: The weight of each of these words that at least one passage contains.
     found: Mapping[str, float]
 
     @property
@@ -97,10 +97,10 @@ class FollowUp:
         return self.own | (self.lent & self.found.keys())
 
     def coverage(self, matched: Collection[str], covered: float) -> float:
-        """Return the share of the question, 0 to 1, that a passage with the matched words covers.
+        """Return the share of the question, 0 to 1, that a passage covers.
 
-        `covered` is the share that the search computed. If the passage has any of the question's own words, added words
-        that no passage contains are ignored.
+        `matched` are the words that the passage contains, and `covered` is the share that the search computed. If the
+        passage contains one of the question's own words, added words that no passage contains don't count.
         """
         if not covered or self.own.isdisjoint(matched):
             return covered
@@ -162,7 +162,7 @@ def prompt(turns: Sequence[Turn], passages: Sequence[Passage], guidance: Sequenc
     *earlier, question = turns
     rules = "\n\n".join([RULES, *(text for text in guidance if text.strip())])
     before = [Message(turn.role, turn.text[:TURN_CHARACTERS]) for turn in earlier[-MOST_TURNS:]]
-    # Choose a separator that no passage contains, so that no text can end its passage.
+    # Choose a separator that no passage contains, so that a passage's text can't look like the end of the passage.
     texts = [f"{passage.context} {passage.text}" for passage in passages]
     fence = next(fence for size in count(5) if not any((fence := "=" * size) in text for text in texts))
     shown = []

@@ -1,7 +1,7 @@
 """Measures how much of a question a single sentence covers, to choose passages while a team has few of them.
 
 A few passages don't show how rare a word is in general. So the weight of a word also depends on how common it is in
-English (see `common_words`). A sentence covers the words of the question that are in it, in the title or in the
+English (see `common_words`). A sentence covers the words of the question that it contains, and those in the title and
 headings above it.
 """
 
@@ -43,9 +43,10 @@ _SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
 
 
 def trust_of(question: str, chunks: int) -> float:
-    """Return the weight, 0 to 1, of single sentences compared to whole passages.
+    """Return how much single sentences count compared to whole passages, 0 to 1.
 
-    It decreases with the number of chunks. It is 0 for a question whose words are mostly not English.
+    The more chunks there are, the less single sentences count. If most of the question's words are not English, they
+    don't count at all.
     """
     words = words_of(question)
     known = sum(word in STOP_WORDS or is_familiar(word) for word in words)
@@ -58,7 +59,7 @@ class Evidence:
 
     #: For each passage, how much of the question its best sentence covers, 0 to 1.
     said: tuple[float, ...]
-    #: The weights of the words that occur in a passage.
+    #: The weight of each word to look for that at least one passage contains.
     weights: Mapping[str, float]
 
 

@@ -1,7 +1,7 @@
-"""The default answerer: quotes the best sentences of the passages found, each with a citation mark.
+"""Answers questions without a model: quotes the best sentences of the passages found, each with a citation mark.
 
-It needs no model and is deterministic. A sentence scores by the words that it shares with the question; its title and
-headings count in part. Table rows, code and headings score lower than prose.
+A sentence is scored by the words that it shares with the question. The words of the title and headings above it count
+in part. Table rows, code and headings get lower scores than prose.
 """
 
 import re
@@ -33,7 +33,7 @@ RANK = 0.1
 OWN = 2.0
 #: Words with the same stem begin with this many equal characters, except for irregular forms.
 BEGINNING = 3
-#: Shorter sentences, such as `Yes.`, make no sense when quoted alone.
+#: Sentences with fewer words than this, such as `Yes.`, make no sense when quoted alone.
 FEWEST_WORDS = 3
 
 _ASKS_WHEN = re.compile(r"\bwhen\b")
@@ -51,7 +51,7 @@ class ScoredSentence:
     span: Span
     #: The words in lower case, to find duplicates.
     words: str
-    #: Stems of the question's words in the sentence.
+    #: Stems of the question's words that the sentence contains.
     shared: frozenset[str]
     worth: float
     is_prose: bool = True
@@ -59,7 +59,7 @@ class ScoredSentence:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A piece of the answer: a sentence exactly as in its source, and its mark."""
+    """A piece of the answer: a sentence quoted from a source, followed by a citation mark."""
 
     text: str
     citation: Citation

@@ -2,21 +2,17 @@
 
 - `is_support` chooses the passages to answer from, if the agent's policy sets no score threshold.
 - `is_grounded` checks a model's finished answer: every sentence must cite passages that support it.
-- A passage must cover a large enough share of the question. The more of the question's words it has, the smaller this
-  share may be.
-- A passage with a vector very similar to the question's needs no words in common with it. A passage with a very
-  different vector is never chosen.
-- While a team has few passages, single sentences are judged instead (see `evidence`).
 
-The thresholds suit collections with few subjects and the model MiniLM-L6; with others, set a score threshold in the
-policy. `docs/explanation/grounding.md` shows how they were measured.
+The thresholds suit collections with few subjects and the embedding model MiniLM-L6. `docs/explanation/grounding.md`
+shows how the thresholds were measured.
 """
 
 from svc_daemon.core.answers.citations import MARK, WrittenAnswer, quotations_of
 from svc_daemon.core.answers.claims import is_borne_out
 from svc_daemon.core.text.sentences import sentences_of
 
-#: Share of the question that a passage must cover. Each of the question's words in the passage lowers it.
+#: Share of the question that a passage must cover. Each of the question's words in the passage lowers
+#: this threshold.
 ENOUGH = 0.74
 #: How much each of the question's words in a passage lowers the threshold `ENOUGH`.
 WORD_WORTH = 0.04
@@ -37,9 +33,9 @@ NOT_FAR_SAID = 0.1
 def is_support(coverage: float, words: int, cosine: float | None, said: float = 0.0, trust: float = 0.0) -> bool:
     """Return whether an answer may be based on a passage.
 
-    `coverage` is the share of the question that the passage covers, and `words` the number of the question's words in
-    it. `said` is the share that its best sentence covers, and `trust` the weight of `said`, 0 to 1. `cosine` is None
-    without a vector.
+    `coverage` is the share of the question that the whole passage covers, and `said` the share that the passage's best
+    sentence covers. `trust`, 0 to 1, is how much `said` counts compared to `coverage`. `words` is how many of the
+    question's words the passage contains. `cosine` is None if there is no vector.
     """
     spare = coverage + WORD_WORTH * min(words, MOST_WORDS) - ENOUGH
     is_covered = (1 - trust) * spare + trust * (said - ENOUGH_SAID) >= 0

@@ -1,4 +1,4 @@
-"""Passages: the pieces of sources that an answer may be based on, and the exact locations of its quotes."""
+"""Passages: the pieces of sources that an answer may be based on, and where quotes are in their documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Passage:
     chunk: Chunk
     #: The source's title, which may name the subject.
     title: str = ""
-    #: The question's words in the passage, with their weights; empty if only vectors matched.
+    #: The weight of each of the question's words that the passage contains; empty if only vectors matched.
     weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -31,9 +31,9 @@ class Passage:
 class Citation:
     """A citation mark in an answer, and the text that it cites."""
 
-    #: The number in the mark, from 1; several marks may share it.
+    #: The number that the citation mark shows, from 1. Several marks may show the same number.
     number: int
-    #: Index of the passage, from 0.
+    #: Index of the cited passage, from 0.
     passage: int
     #: The quoted part of the passage's text.
     span: Span

@@ -56,11 +56,11 @@ def semantic_score(cosine: float) -> float:
 
 
 def hybrid_score(covered: float, cosine: float | None) -> float:
-    """Return the mean of the keyword score `covered` and the semantic score; without a vector, only the first."""
+    """Return the mean of the keyword score `covered` and the semantic score; without a vector, only `covered`."""
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: Pseudo-relevance feedback reorders this many of the best passages. With fewer passages, it is not used.
+#: Pseudo-relevance feedback reorders this many of the best passages. With fewer passages, there is no feedback.
 POOL = 50
 #: Feedback takes words from this many of the best passages.
 BEST = 5
@@ -108,7 +108,7 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
 
 
 def reorder(candidates: Sequence[Candidate]) -> list[int]:
-    """Return the new order of the candidates, as positions. They must be ordered by BM25."""
+    """Return the indexes of the candidates in their new order. The candidates must be sorted by BM25 score."""
     best = candidates[0].bm25 if candidates else 0.0
     ranks = [(not each.is_whole, -(each.bm25 + WEIGHT * best * each.feedback)) for each in candidates]
     return sorted(range(len(candidates)), key=ranks.__getitem__)

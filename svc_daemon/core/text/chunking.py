@@ -57,7 +57,7 @@ class Chunk:
     `text` is exactly `document.text[char_start:char_end]`.
     """
 
-    #: Number of the chunk within the document, from 0.
+    #: Index of the chunk within the document, from 0.
     ordinal: int
     text: str
     char_start: int

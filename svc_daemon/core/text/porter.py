@@ -1,15 +1,14 @@
 """Porter's stemmer for English, as in SQLite's FTS5, so that all engines match the same forms of a word.
 
-M. F. Porter, An algorithm for suffix stripping, 1980. The measure of a stem is how often a vowel is followed by a
-consonant in it. Each step has a list of endings. It replaces the longest one that the word ends with, if the measure of
-the stem before it is large enough.
+The algorithm is that of M. F. Porter, An algorithm for suffix stripping, 1980. Each step has a list of endings, and
+replaces the longest of them that the word has, if the rest of the word is long enough.
 """
 
 import re
 
 #: Words that are shorter or longer than this are not changed.
 SHORTEST, LONGEST = 3, 64
-#: Endings that the second step replaces, if the measure of the stem before them is above 0.
+#: Endings that the second step replaces, if the stem before them has a vowel followed by a consonant.
 _SECOND = {
     "ational": "ate",
     "tional": "tion",
@@ -33,17 +32,17 @@ _SECOND = {
     "iviti": "ive",
     "biliti": "ble",
 }
-#: Endings that the third step replaces, if the measure of the stem before them is above 0.
+#: Endings that the third step replaces, if the stem before them has a vowel followed by a consonant.
 _THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-#: Endings that the fourth step removes, if the measure of the stem before them is above 1.
+#: Endings that the fourth step removes, if the stem before them has vowels followed by consonants at least twice.
 _FOURTH = {
     **dict.fromkeys(("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou"), ""),
     **dict.fromkeys(("ism", "ate", "iti", "ous", "ive", "ize"), ""),
 }
 
 
-#: For each step: a pattern that finds the longest ending, what replaces each ending, and the measure that the stem
-#: before it must exceed.
+#: For each step: a pattern that finds the longest ending, the replacements of the endings, and a number. In the stem
+#: before the ending, a vowel must be followed by a consonant more often than this number.
 _STEPS = tuple(
     (re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL), endings, least)
     for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1))
@@ -75,7 +74,7 @@ def porter_stem(word: str) -> str:
 
 
 def _cut_past(word: str) -> str:
-    """Remove `ed` or `ing`, and restore what was changed before the ending."""
+    """Remove `ed` or `ing`. Undo changes of spelling before these endings, as in `hopping` and `hoping`."""
     if word.endswith("eed") and len(word) > 3:
         return word[:-1] if _measure(word[:-3]) > 0 else word
     ending = next((each for each in ("ed", "ing") if word.endswith(each)), "")
@@ -99,6 +98,7 @@ def _shape(stem: str) -> str:
 
 
 def _measure(stem: str) -> int:
+    """Return how often a vowel is followed by a consonant in the stem."""
     return _shape(stem).count("vc")
 
 

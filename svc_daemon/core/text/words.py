@@ -98,7 +98,7 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 _ENDING = re.compile(r"(?:ations?|ings?|edly|ied|ies|ed|es|ly|s)$")
-#: Minimum length of a stem; unrelated words would share shorter ones.
+#: Minimum length of a stem; unrelated words would share shorter stems.
 _SHORTEST = 3
 #: Irregular forms and a few synonyms; the first of each group replaces the others.
 _FORMS = (

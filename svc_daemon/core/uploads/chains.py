@@ -14,7 +14,7 @@ _NAME = re.compile(r"(\d{15})-(\d{15})-([0-9a-f]{32})(?:-([0-9a-f]{64}))?")
 
 @dataclass(frozen=True, slots=True)
 class PartObject:
-    """An object with some bytes of an upload session."""
+    """An object in the object store with some bytes of an upload session."""
 
     #: Name of the object, unique within its session.
     name: str
@@ -49,7 +49,7 @@ class Chain:
         return self.links[0].part.sha256 if len(self.links) == 1 else None
 
     def followed_by(self, part: PartObject) -> "Chain":
-        """Return the chain with `part` added, which begins at the chain's end or earlier."""
+        """Return the chain with `part` added. The part must begin at the end of the chain or earlier."""
         return Chain((*self.links, Link(part, self.size_bytes - part.first)))
 
 

@@ -67,7 +67,7 @@ def in_body(fields: DestinationFields) -> Naming:
 
 
 def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
-    """Return the buckets named in a manifest. Raises the same errors as `in_body`."""
+    """Return the buckets named in a manifest. Raises `bucket_required` or `invalid_request`, as `in_body` does."""
     for_all = manifest.create_missing_buckets
     root = _find(manifest, "manifest.", creates_missing=for_all)
     items = tuple(

@@ -25,12 +25,12 @@ class PackItem:
     #: Offset of the file's first byte within the pack.
     offset_bytes: int
     size_bytes: int
-    #: Leading bytes that need not be sent: the stored ones, or all if the session has ended.
+    #: How many of the file's first bytes need not be sent: those already stored, or all if the session has ended.
     held_bytes: int
 
 
 def place_items(items: Iterable[tuple[str, int, int]]) -> list[PackItem]:
-    """Arrange files one after another. Each is a session id, a size, and the number of stored bytes."""
+    """Compute where each file begins in the pack. An item is a session id, a size, and `held_bytes`."""
     placed: list[PackItem] = []
     offset_bytes = 0
     for session_id, size_bytes, held_bytes in items:

@@ -62,7 +62,7 @@ class PutDecision:
     """What to do with a PUT request, and which bytes to store."""
 
     step: Step
-    #: Leading bytes of the body that are already stored.
+    #: How many of the body's first bytes are already stored.
     skip_bytes: int = 0
     #: Maximum number of bytes to store after the skipped ones.
     take_bytes: int = 0
