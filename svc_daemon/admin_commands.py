@@ -98,7 +98,8 @@ def remove_team(
 ) -> None:
     """Remove a team with all its data and keys.
 
-    The team's keys stop working at once. If the daemon is not running, the other data is removed at the daemon's next start.
+    The team's keys stop working at once. If the daemon is not running, the other data is removed at the daemon's next
+    start.
     """
     from svc_daemon.operations.team_removals import queue_removal
     from svc_daemon.operator_commands import Errand
