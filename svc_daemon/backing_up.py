@@ -7,7 +7,7 @@
 5. check the copy, make it durable, and rename it to its final name
 6. remove the oldest backups
 
-Apart from step 1, this only reads the data directory. The daemon may start and stop meanwhile.
+Apart from step 1, a backup only reads the data directory. The daemon may start and stop meanwhile.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
             indexes=copied_indexes,
         )
         backup = folder.finish(record, syncer)
-        # After a backup with problems, keep the older ones.
+        # After a backup with problems, keep all older backups.
         removed = 0 if problems else folder.keep_last(options.keep)
         return BackupSummary(backup=backup, counts=copy.counts, problems=problems, removed=removed)
 
@@ -149,7 +149,7 @@ def _copy_databases(
 
 
 def _stamp_of(path: Path) -> list[int]:
-    """Return inode, sizes and times of an index and its log. Each change of the index changes one of them."""
+    """Return inode, sizes and times of an index and its log. Each change of the index changes one of these values."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
     # Reading a database can create an empty write-ahead log, which is no change.

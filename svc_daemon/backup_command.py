@@ -44,7 +44,7 @@ def backup(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Back up the data directory, also while the service is running.
+    """Back up the data directory, even while the service is running.
 
     Files that have not changed since the last backup take no additional space. If a backup is interrupted, run the
     command again to continue.
@@ -98,7 +98,7 @@ def restore(
 
 
 def _mark_restored(as_json: bool) -> None:
-    """Complete the restore of a cluster, after other programs have restored its database and bytes."""
+    """Complete the restore of a cluster, after other programs have restored the database and the stored bytes."""
     from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.operations.restores import mark_restored
     from svc_daemon.operator_commands import Errand, Refused, run_errand

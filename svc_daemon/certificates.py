@@ -64,7 +64,8 @@ def _read(variable: str, path: Path) -> str:
 
 
 def _shake_hands(context: ssl.SSLContext, pem: str) -> dict[str, Any]:
-    """Return a certificate's fields, read in a TLS handshake in memory. Raises SSLError if clients would refuse it.
+    """Return a certificate's fields, read in a TLS handshake in memory. Raises SSLError if clients would
+    refuse the certificate.
 
     The standard library reads the fields only during a handshake.
     """

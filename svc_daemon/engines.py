@@ -70,7 +70,7 @@ def open_folders(files: DataFiles, executor: Executor, on_broken: OnBroken) -> D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """The functions that open a daemon's stores, by default those in the data directory."""
+    """The functions that open a daemon's stores, by default the stores in the data directory."""
 
     open_state: Callable[[DataFiles, OnBroken], Database] = open_sqlite
     make_provider: Callable[..., SearchProvider] = EmbeddedProvider

@@ -134,7 +134,7 @@ class StorageError(ServiceError):
 
 
 class CommitUnknown(StorageError):
-    """A commit failed, but may have taken effect. So the stored bytes that its rows name must not be deleted."""
+    """A commit failed, but may have taken effect. So stored bytes that the commit's rows name must not be deleted."""
 
     def __init__(self) -> None:
         super().__init__("The database failed during a commit, which may have been carried out.", retry_after_seconds=1)

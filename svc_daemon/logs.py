@@ -101,7 +101,7 @@ class JsonLines(logging.Formatter):
 
 @lru_cache(maxsize=2)
 def _second(moment: int) -> str:
-    """Format a timestamp to the second, cached because many lines share it."""
+    """Format a timestamp to the second. Results are cached, because many lines have the same second."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 

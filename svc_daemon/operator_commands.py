@@ -137,7 +137,7 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
 
 
 def _find_daemon(files: DataFiles) -> _DaemonAddress | None:
-    """Return where this directory's daemon listens; None if none answers and proves that it has the secret."""
+    """Return where this directory's daemon listens; None if no daemon answers and proves that it has the secret."""
     try:
         record = json.loads(files.daemon.read_text("utf-8"))
         secret = parse_secret(files.secret.read_text("utf-8"))

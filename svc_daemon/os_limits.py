@@ -18,7 +18,7 @@ class TooLittle(Exception):
 
 
 def take_allowances() -> None:
-    """Raise the limits on descriptors and memory. Raises TooLittle if one is still too low."""
+    """Raise the limits on descriptors and memory. Raises TooLittle if a limit is still too low."""
     descriptors = _raise(resource.RLIMIT_NOFILE, MOST_DESCRIPTORS)
     if descriptors < LEAST_DESCRIPTORS:
         raise TooLittle(

@@ -25,7 +25,7 @@ def state_dir(environ: Mapping[str, str]) -> Path:
 
 
 def is_default_data_dir(environ: Mapping[str, str]) -> bool:
-    """Whether this is the default installation. Only it listens on the well-known port."""
+    """Whether this is the default installation. Only the default installation listens on the well-known port."""
     return data_dir(environ) == Path(platformdirs.user_data_dir(APP)).absolute()
 
 

@@ -6,7 +6,7 @@
 4. write the file `ready`
 5. move everything to its place, the state database last
 
-While `restoring` exists, no daemon starts. The next restore of the same backup continues an interrupted one.
+While `restoring` exists, no daemon starts. The next restore of the same backup continues an interrupted restore.
 """
 
 import json

@@ -25,7 +25,7 @@ class ReplayVerdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What identifies a request; stored with its response."""
+    """What identifies a request. It is stored together with the response."""
 
     #: Method and route template, such as `POST /v1/buckets/{bucket}/files`.
     route: str

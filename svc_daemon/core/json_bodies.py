@@ -42,7 +42,7 @@ MAX_DEPTH = 32
 MAX_ENTRIES = 20_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-#: Maximum length of a 64-bit integer with its sign; longer ones are slow to convert.
+#: Maximum length of a 64-bit integer with its sign; longer numbers are slow to convert.
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"')
 #: Escapes of NUL and of surrogates. Unescaped ones are refused when UTF-8 and JSON are decoded.

@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from svc_daemon.errors import StoreUnavailable
 
-#: This many stored files without a row show that an older copy of the database was restored; a crash leaves fewer.
+#: If this many stored files have no row in the database, an older copy of the database was restored. A crash leaves
+#: fewer files without a row.
 MANY_FILES = 10
 #: Maximum size of a write-ahead log in normal operation.
 LOG_BYTES = 64 * 1024 * 1024
@@ -26,9 +27,9 @@ class Repair(StrEnum):
     REMOVE_FILE = "remove_file"
     #: Create the missing row of a source whose bytes and index entry exist.
     RECOVER = "recover"
-    #: Move aside stored bytes that no row mentions.
+    #: Move stored bytes that no row of the database names to another folder.
     SET_ASIDE = "set_aside"
-    #: Mark the source as failed, and move its bytes aside if they are not the uploaded ones.
+    #: Mark the source as failed, and move its bytes aside if they differ from the uploaded bytes.
     FAIL_SOURCE = "fail_source"
     #: Rebuild the team's index from the stored bytes.
     REBUILD_INDEX = "rebuild_index"
@@ -72,7 +73,7 @@ class Problem:
     invariant: str
     #: A sentence with the ids of all affected objects.
     message: str
-    #: The repair; None if there is no safe one.
+    #: The repair; None if no repair is safe.
     repair: Repair | None = None
     #: The ids in the message, by kind, such as `source_id`.
     about: dict[str, str] = field(default_factory=dict)

@@ -24,7 +24,7 @@ _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
 
 
 def sync_status(memberships: Collection[str]) -> str:
-    """Combine a source's statuses in its buckets into one; `queued` if it is in none."""
+    """Combine the statuses that a source has in its buckets into one status; `queued` without buckets."""
     return min(memberships, key=_SYNC_ORDER.index, default=QUEUED)
 
 

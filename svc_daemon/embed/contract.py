@@ -15,7 +15,7 @@ class EmbedFailed(Exception):
 class Embedder(Protocol):
     """An embedding model. Thread-safe. Its methods block, so don't call them on the event loop's thread."""
 
-    #: Identifies the model's vectors. Those of different models are never compared.
+    #: Identifies the model's vectors. Vectors of different models are never compared.
     model: str
     #: Number of a vector's components.
     dimension: int

@@ -56,7 +56,7 @@ class NoRoom(ModelProblem):
 
 
 def require(libraries: tuple[str, ...]) -> None:
-    """Raise ExtraMissing if a library isn't installed. Imports none of them."""
+    """Raise ExtraMissing if a library isn't installed. The libraries are not imported."""
     for library in libraries:
         if importlib.util.find_spec(library) is None:
             raise ExtraMissing(library)

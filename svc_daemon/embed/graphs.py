@@ -38,7 +38,7 @@ class Shape:
     heads: int
     #: Added to the variance in layer normalization, against division by zero.
     epsilon: float
-    #: How the tokens' vectors are combined: their mean, or the first.
+    #: How the tokens' vectors are combined: their mean, or the first vector.
     pooling: str = MEAN
 
 

@@ -24,7 +24,7 @@ from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-#: How the tokens' vectors are combined: their mean, or the first.
+#: How the tokens' vectors are combined: their mean, or the first vector.
 MEAN, CLS = "mean", "cls"
 #: Version of `graphs`, increased by each change that affects vectors.
 RECIPE = 1

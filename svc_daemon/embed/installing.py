@@ -34,7 +34,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """The installed model, and whether it is new."""
+    """The installed model, and whether this run has installed it."""
 
     model: InstalledModel
     is_new: bool
@@ -116,7 +116,7 @@ def _find_whole(folder: ModelFolder) -> InstalledModel | None:
 
 def _read(origin: Origin) -> _Parts:
     """Read the model's files. Raises ModelRefused if they are not the expected model."""
-    # Prefer weights: a graph built from them here is faster than a ready one.
+    # Prefer weights, because a graph that is built from them here is faster than the ready-made graph.
     weights = origin.find(WEIGHTS)
     graph = origin.find(READY_GRAPH) if weights is None else None
     data = graph if weights is None else weights

@@ -55,7 +55,7 @@ class LocalEmbedder:
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
         self._error_log = error_log
         self._monotonic = monotonic
-        #: Held while a process is started, so that there is only one.
+        #: Held while a process is started, so that only one process is started.
         self._starting = threading.Lock()
         self._process: _Process | None = None
         self._is_closed = False

@@ -1,6 +1,7 @@
 """The process that runs the model. It receives texts and returns vectors until the daemon closes the socket.
 
-Queries and chunks have separate threads. Those for chunks have a low priority, so that searches don't wait.
+Queries and chunks have separate threads. The threads for chunks have a low priority, so that searches don't
+wait.
 """
 
 import json
@@ -20,7 +21,7 @@ from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
 from svc_daemon.embed.runtimes import Runtime
 
-#: The `nice` value of the threads that embed chunks. Extraction has 10, so it takes precedence.
+#: The `nice` value of the threads that embed chunks. Text extraction has 10, and so takes precedence.
 _NICE = 15
 #: If memory runs out, the kernel kills this process, not the service.
 _SACRIFICE = b"500"

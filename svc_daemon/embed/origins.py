@@ -146,7 +146,7 @@ def _by_hand(wanted: str) -> str:
 
 
 def _wheel(path: Path) -> Origin:
-    """Open a wheel without unpacking it. The known default package has its hashes checked."""
+    """Open a wheel without unpacking it. If it is the default package, the hashes of its files are checked."""
     package, version = (f"{path.name}-".split("-"))[:2]
     name = package.replace("_", "-")
     known = DEFAULT if (name, version) == (DEFAULT.package, DEFAULT.version) else None

@@ -1,4 +1,4 @@
-"""Runs a loaded model on the caller's thread. The libraries raise plain `Exception`, so all are caught."""
+"""Runs a loaded model on the caller's thread. The libraries raise plain `Exception`, so all exceptions are caught."""
 
 from pathlib import Path
 

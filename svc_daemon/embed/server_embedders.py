@@ -199,7 +199,7 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # All users see this error, so quote the server only for the probe: its message may contain a user's text.
+            # All users see this error. So quote the server's message only if nothing but the probe was sent.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
             # Some servers quote the API key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
@@ -224,7 +224,7 @@ def _parse(answer: bytes, count: int) -> list[Vector]:
                 raise ValueError("one has no direction")  # noqa: TRY301 - one sentence for all that may be wrong with it
             vectors.append([number / length for number in vector])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        # Clients see this message, so it must not contain that of `error`, which could quote the response.
+        # Clients see this message, so it must not contain the message of `error`, which could quote the response.
         raise EmbedFailed(
             f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False
         ) from error

@@ -1,4 +1,4 @@
-"""Builds a document: its text, its blocks with their offsets, and the headings above each."""
+"""Builds a document: its text, its blocks with their offsets, and the headings above each block."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ class HeadingPath:
         self._open, self.path = [], ()
 
     def enter(self, level: int, title: str) -> None:
-        """Add a heading, which replaces those of the same or a deeper level."""
+        """Add a heading. It replaces the headings of the same or a deeper level."""
         self._open = [*((depth, above) for depth, above in self._open if depth < level), (level, title)]
         self.path = tuple(above for _, above in self._open)
 
@@ -164,7 +164,7 @@ class FlowDocument:
         return any(added)
 
     def add_heading(self, level: int, title: str) -> None:
-        """Add a heading, or a paragraph if it is too long."""
+        """Add a heading, or a paragraph if the title is too long."""
         title = one_line(fit(title))
         if len(title) > HEADING_CHARACTERS:
             self.add("paragraph", title)

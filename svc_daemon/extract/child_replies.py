@@ -23,7 +23,7 @@ _READ_BYTES = 256 * 1024
 
 
 class Job:
-    """A child process that reads one document or a wave of small ones."""
+    """A child process that reads one document, or a wave of small documents."""
 
     def __init__(
         self, readable: int, outcome: "asyncio.Future[ChildOutcome]", limits: CageLimits, kill: Callable[[], None]
@@ -103,7 +103,7 @@ class Job:
 
 
 class _ReplyPipe:
-    """Reads replies line by line, without an asyncio stream: its setup takes as long as reading a small document."""
+    """Reads replies line by line. Setting up an asyncio stream instead would take as long as reading a document."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

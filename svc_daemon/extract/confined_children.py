@@ -52,7 +52,7 @@ _PR_SET_PDEATHSIG = 1
 def preload() -> None:
     """Do work in the fork server that each child would otherwise repeat.
 
-    Children inherit the parsers and patterns of formats that waves use.
+    Children inherit the parsers and patterns of the formats that may share a child process.
     """
     # Turn off the parsers' logs, which nobody reads. If each child did this, it would copy shared memory.
     logging.disable()
@@ -142,7 +142,7 @@ def _set_limit(kind: int, soft: int, hard: int) -> None:
     try:
         resource.setrlimit(kind, (min(soft, top), top))
     except ValueError:
-        # macOS has no memory limits. On Linux, no child runs without one.
+        # macOS has no memory limits. On Linux, no child runs without a memory limit.
         if sys.platform == "linux":
             raise
 

@@ -80,7 +80,7 @@ class ForkServer:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         confined_children.preload()
-        # A child's garbage collection would copy the memory of the loaded objects, so exempt them from it.
+        # A child's garbage collection would copy the memory of the loaded objects, so exclude these objects from it.
         gc.freeze()
         is_open = True
         while is_open:
@@ -149,7 +149,7 @@ class ForkServer:
     def _bury(self, options: int) -> bool:
         """Reap a child that has ended, kill its descendants, and report it. Returns False if none has ended.
 
-        The descendants are killed before the child is reaped, because from then on its process id can be reused. On
+        The descendants are killed before the child is reaped, because a reaped child's process id can be used again. On
         macOS, Python before 3.13 can only reap the child first.
         """
         if hasattr(os, "waitid"):

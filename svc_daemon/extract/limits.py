@@ -23,7 +23,7 @@ class CageLimits:
     descriptors: int = 64
     #: Maximum size of the reply for one document. 25 MB of text fits, with its chunks.
     output_bytes: int = 96 * 1024**2
-    #: If the replies about a wave exceed this size, its remaining documents are not read.
+    #: If the replies about a wave exceed this size, the wave's remaining documents are not read.
     wave_output_bytes: int = 16 * 1024**2
     #: Maximum number of chunks of a document. 25 MB of prose has 30,000.
     chunks: int = 100_000

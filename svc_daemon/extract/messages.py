@@ -87,7 +87,7 @@ def _receive(control: socket.socket, length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRequest:
-    """How to read one document."""
+    """The parameters for reading one document."""
 
     filename: str
     #: The declared media type.

@@ -32,7 +32,7 @@ def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool
 
 @lru_cache
 def _are_sharing(named: str | None, content_type: str) -> bool:
-    """Whether each type that the name and the declared type suggest allows the document to share a child process."""
+    """Whether sharing is allowed for every format that the file name and the declared type suggest."""
     announced = from_declared(content_type)
     # The third type is the one that is detected if the bytes are text.
     types = (named, announced, detect_as(b"text", named, announced))

@@ -20,7 +20,7 @@ class _Passed(Exception):
 def check_entities(pieces: Iterable[bytes]) -> None:
     """Raise ExtractionFailed if the pieces are XML that defines entities, or uses entities of another file.
 
-    Other data passes, even if it is invalid. The parser of its format reports errors.
+    Other data passes, even if it is invalid, because the parser of its format reports errors.
     """
     pieces = iter(pieces)
     head = next(pieces, b"")

@@ -68,7 +68,7 @@ class Connector:
         if url.address is not None:
             return (url.address,)
         if url.is_local:
-            # Don't look up `localhost`. If the operator has allowed only one of its addresses, use that one.
+            # Don't look up `localhost`. If the operator has allowed only one of its addresses, use that address.
             return [address for address in LOOPBACKS if self._policy.permits(address, url.port)] or LOOPBACKS
         try:
             found = await self._resolver.resolve(url.host)

@@ -1,4 +1,4 @@
-"""The interface of downloads: their limits, their parameters and their results."""
+"""The interface of downloads: limits, parameters and results."""
 
 from dataclasses import dataclass
 from typing import Protocol

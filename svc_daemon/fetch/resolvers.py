@@ -23,7 +23,8 @@ class Resolver(Protocol):
 class SystemResolver:
     """Looks up names with `getaddrinfo` in daemon threads.
 
-    Unanswered lookups would use up the event loop's own threads. Python doesn't wait for daemon threads at exit.
+    The event loop's own threads aren't used, because lookups without an answer would use them up. At exit, Python
+    doesn't wait for daemon threads.
     """
 
     def __init__(self) -> None:

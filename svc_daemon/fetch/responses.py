@@ -17,7 +17,7 @@ from svc_daemon.fetch.contract import Sink
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.wire.codes import ErrorCode
 
-#: Maximum length of an ETag or the like; each refresh stores and sends it.
+#: Maximum length of an ETag or a similar header, which is stored and sent at the next refresh.
 MAX_VALIDATOR_CHARACTERS = 1024
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -125,7 +125,7 @@ class LlmClient:
         await self._http.aclose()
 
     async def _within(self, step: Awaitable[T], started_s: float, last_text_s: float | None) -> T:
-        """Wait for one step of a request. Raises LlmFailed if the connection breaks or a time limit ends."""
+        """Wait for one step of a request. Raises LlmFailed if the connection breaks or a time limit is reached."""
         limits = self._limits
         next_text_s = started_s + limits.first_word_s if last_text_s is None else last_text_s + limits.silent_s
         ends_s = min(next_text_s, started_s + limits.total_s)

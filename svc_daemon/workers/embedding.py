@@ -167,7 +167,7 @@ class EmbeddingWorker(Worker):
         async with self.context.locks.hold_free(f"embedding {team_id} {share}") as held:
             if not held:
                 return None
-            # List the chunks only now: until this node had the lock, another one may have embedded some of them.
+            # List the chunks only now: before this node had the lock, another node may have embedded some of them.
             limit = self._batch * len(self._shares) + len(self._refused)
             listed = await asyncio.to_thread(self.context.provider.list_unembedded, team_id, embedder.model, limit)
             left = [chunk for chunk in listed if chunk.chunk_id not in self._refused]

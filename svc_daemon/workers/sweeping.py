@@ -1,4 +1,4 @@
-"""Two workers: one cleans up after deletions and expired leases, one counts answers and searches."""
+"""Two workers: one cleans up after deletions and expired leases, the other counts answers and searches."""
 
 import asyncio
 import logging

@@ -82,7 +82,7 @@ class AddressPolicy:
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             return False
         if self.own is not None and port == self.own[1]:
-            # As a target, 0.0.0.0 or :: means this machine. As our own address, it means all addresses of this machine.
+            # A connection to 0.0.0.0 or :: reaches this machine. A daemon that listens there listens on all addresses.
             own = self.own[0]
             is_here = address == own or address.is_loopback or address.is_unspecified
             if is_here or (own.is_unspecified and not is_public(address)):
@@ -121,7 +121,8 @@ def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
 def _split_port(entry: str) -> tuple[str, int | None]:
     """Split an entry of `SVC_FETCH_ALLOW` into its network and its port, if it has one.
 
-    A colon begins a port only after a prefix length (`/16:8443`) or an IPv4 address; others belong to IPv6 addresses.
+    A colon begins a port only after a prefix length (`/16:8443`) or an IPv4 address. Other colons are part of an IPv6
+    address.
     """
     address, slash, rest = entry.partition("/")
     if not slash and entry.count(":") != 1:

@@ -135,7 +135,7 @@ def check_name(name: str) -> None:
 def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:
     """Return the capabilities of the preset, or the named ones without duplicates.
 
-    Raises `invalid_request` unless exactly one of the two is given, and exists.
+    Raises `invalid_request` if both or none of the two are given, or if a given name is unknown.
     """
     if (preset is None) == (named is None):
         raise refusal("capabilities", f"send either these or a preset ({', '.join(PRESETS)}).")
@@ -165,9 +165,10 @@ def choose_expiry(text: str | None, now: datetime) -> str | None:
 
 
 def narrow(maker: Grant, asked: Grant) -> Grant:
-    """Return what the new key may do, with defaults from its maker.
+    """Return what a new key may do, if it is created by a key with the grant `maker`.
 
-    Raises ServiceError if that exceeds the maker's grant. The caller has checked the buckets.
+    What `asked` leaves open comes from `maker`. Raises ServiceError if `asked` exceeds `maker`. The caller has checked
+    the buckets.
     """
     for capability in asked.capabilities:
         if capability not in maker.capabilities:
@@ -194,7 +195,7 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
 
 
 def covers(maker: Grant, other: Grant) -> bool:
-    """Return whether a key with the grant `maker` could have created one with `other`. Ignores the expiry."""
+    """Return whether a key with the grant `maker` could have created a key with the grant `other`. Ignores the expiry."""
     return (
         set(other.capabilities) <= set(maker.capabilities)
         and _is_within(other.buckets, maker.buckets)

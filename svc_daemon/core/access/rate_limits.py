@@ -25,7 +25,7 @@ class TokenBucket:
         return max(0.0, (1 - saved) / self.per_second)
 
     def take(self, now_s: float) -> float:
-        """Take a token and return 0, or return the seconds until there is one."""
+        """Take a token and return 0. If there is no token, return the seconds until there is one."""
         if (wait_s := self.wait_s(now_s)) > 0:
             return wait_s
         self.tokens = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second) - 1
@@ -49,12 +49,12 @@ class ByteWindow:
         self.used_bytes = sum(size_bytes for _, size_bytes in self._charges)
 
     def charge(self, size_bytes: int, now_s: float) -> float:
-        """Charge the bytes and return 0, or return the seconds until the limit permits them (inf if never)."""
+        """Charge the bytes and return 0. If they exceed the limit, return the seconds to wait; inf means forever."""
         self._forget(now_s)
         if size_bytes > self.limit_bytes:
             return float("inf")
         if (over_bytes := self.used_bytes + size_bytes - self.limit_bytes) > 0:
-            # Find the last of the oldest charges that must leave the window to make room for these bytes.
+            # Charges leave the window from the oldest on. Find the charge whose leaving makes room for these bytes.
             left = accumulate(size_bytes for _, size_bytes in self._charges)
             last = next((at for (at, _), freed in zip(self._charges, left, strict=True) if freed >= over_bytes), now_s)
             return max(last + self.window_s - now_s, 0.001)
@@ -68,7 +68,7 @@ class ByteWindow:
         return self.used_bytes
 
     def merged(self) -> list[tuple[float, int]]:
-        """Return the charges, combined by second, so that there are few to store."""
+        """Return the charges, with those of the same second added up, so that there are few to store."""
         merged: dict[int, tuple[float, int]] = {}
         for at_s, size_bytes in self._charges:
             _, sum_bytes = merged.get(int(at_s), (at_s, 0))

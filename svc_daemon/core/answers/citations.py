@@ -1,7 +1,7 @@
 """Checks and renumbers the citation marks of an answer, such as `[2]`, while a model writes it.
 
 A mark `[2]` is valid if there is a second passage. If the mark's sentence has quotations, the passage must contain one
-of them word for word. Invalid and repeated marks are removed, and the others are renumbered, one number per quote.
+of them word for word. Invalid and repeated marks are removed, and the others are renumbered. Each quote has one number.
 
 `grounding.is_grounded` decides whether the passages support the finished answer.
 """
@@ -159,7 +159,7 @@ class WrittenAnswer:
 
 
 def quotations_of(sentence: str) -> list[str]:
-    """Return the quotations in the sentence; one with ellipses is split into several."""
+    """Return the quotations in the sentence. A quotation with an ellipsis is split there."""
     quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
     parts = (part for each in quoted for part in _ELLIPSIS.split(each))
     return [part for part in parts if len(words_of(part)) >= FEWEST_QUOTED_WORDS]

@@ -58,7 +58,7 @@ class Turn:
 
 
 def up_to_question(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return the messages up to and including the user's last one; empty if the user has sent none."""
+    """Return the messages up to and including the user's last message; empty if the user has sent no message."""
     last = max((place for place, turn in enumerate(turns) if turn.role == USER), default=-1)
     return tuple(turns[: last + 1])
 
@@ -66,7 +66,7 @@ def up_to_question(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 def sharpen(turns: Sequence[Turn], longest: int) -> str:
     """Build the search query: the last question and, if it is a follow-up, words of earlier questions.
 
-    The words are left out if the query would be longer than `longest` characters.
+    Words of earlier questions are left out if the query would be longer than `longest` characters.
     """
     *earlier, last = [turn.text.strip() for turn in turns if turn.role == USER]
     sharpened = ""
@@ -74,7 +74,7 @@ def sharpen(turns: Sequence[Turn], longest: int) -> str:
         if not is_follow_up(question):
             sharpened = question
             continue
-        # If two compounds share a part, such as `full-time` and `part-time`, use the later one.
+        # If compounds of two questions share a part, such as `full-time` and `part-time`, use the later question's.
         own = {stem_of(word) for term in _TERM.findall(question) for word in _parts(term)}
         added = [term for term in _topic_terms(sharpened) if own.isdisjoint(map(stem_of, _parts(term)))]
         joined = " ".join([question, *dict.fromkeys(added[:MOST_ADDED])])
@@ -93,7 +93,7 @@ class FollowUp:
 
     @property
     def counted(self) -> frozenset[str]:
-        """Return the question's own words, and the added ones that a passage contains."""
+        """Return the question's own words, and the added words that a passage contains."""
         return self.own | (self.lent & self.found.keys())
 
     def coverage(self, matched: Collection[str], covered: float) -> float:

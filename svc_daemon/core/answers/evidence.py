@@ -45,8 +45,8 @@ _SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
 def trust_of(question: str, chunks: int) -> float:
     """Return how much single sentences count compared to whole passages, 0 to 1.
 
-    The more chunks there are, the less single sentences count. If most of the question's words are not English, they
-    don't count at all.
+    The more chunks there are, the less single sentences count. If most of the question's words are not English, single
+    sentences don't count at all.
     """
     words = words_of(question)
     known = sum(word in STOP_WORDS or is_familiar(word) for word in words)

@@ -134,7 +134,7 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
 
 
 def _is_better_with(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
-    """Return whether the sentence is good enough to add, and repeats no chosen one."""
+    """Return whether the sentence is good enough to add, and repeats none of the chosen sentences."""
     if any(sentence.words == each.words for each in chosen):
         return False
     covered = frozenset[str]().union(*(each.shared for each in chosen))

@@ -57,7 +57,7 @@ class RetrievalPolicy:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the policy retrieves nothing, because the list of its scope is empty."""
+        """Return whether the policy retrieves nothing, because its list of buckets or sources is empty."""
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
@@ -65,7 +65,7 @@ class RetrievalPolicy:
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
     def is_within(self, other: "RetrievalPolicy") -> bool:
-        """Return whether the other policy allows all that this one does; False if uncertain."""
+        """Return whether `other` allows everything that this policy allows; False if that is uncertain."""
         if self.scope == BUCKETS and not self.bucket_ids:
             return True
         if other.scope not in (TEAM, self.scope):

@@ -14,14 +14,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: The constant of reciprocal rank fusion, 60 as in its paper. A larger constant favours the first ranks less.
+#: The constant of reciprocal rank fusion, 60 as in the paper about it. A larger constant favours the first ranks less.
 FUSION_K = 60
 
 
 def idf(total: int, having: int) -> float:
-    """Compute the inverse document frequency of a word in `having` of `total` chunks.
+    """Compute the inverse document frequency of a word that occurs in `having` of `total` chunks.
 
-    The formula is Robertson and Zaragoza's, with 1 added so that it is always above 0. A larger `having` is limited to
+    The formula is Robertson and Zaragoza's, with 1 added so that the result is above 0. A larger `having` is limited to
     `total`.
     """
     having = min(having, total)

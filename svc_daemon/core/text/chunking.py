@@ -52,7 +52,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The unit of search: a piece of one page under the same headings.
+    """A piece of a document that searches can find. It lies on one page, under the same headings.
 
     `text` is exactly `document.text[char_start:char_end]`.
     """
@@ -146,7 +146,7 @@ def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     for section, following in zip_longest(runs, runs[1:]):
         heading = section[0]
         if heading.kind == "heading" and following:
-            # If the next section is not below the heading, no later one is.
+            # If the next section is not below the heading, no later section is.
             below = following[0].headings
             depth = len(heading.headings)
             if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):

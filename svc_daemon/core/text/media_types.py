@@ -166,7 +166,7 @@ _SPELLINGS = {
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
 }
-#: Formats whose content is text. Only a file's name or declared type shows which of these formats it has.
+#: Formats whose content is text. Only its name or declared type shows which of these formats a file has.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
 #: Formats whose files may begin with an HTML tag.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
@@ -220,7 +220,7 @@ _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, med
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
 
-#: Byte order marks. UTF-32 is first, since its mark begins with that of UTF-16.
+#: Byte order marks. UTF-32 is first, since its mark begins with the mark of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),

@@ -1,7 +1,7 @@
 """Porter's stemmer for English, as in SQLite's FTS5, so that all engines match the same forms of a word.
 
-The algorithm is that of M. F. Porter, An algorithm for suffix stripping, 1980. Each step has a list of endings, and
-replaces the longest of them that the word has, if the rest of the word is long enough.
+The algorithm is that of M. F. Porter, An algorithm for suffix stripping, 1980. Each step has a list of endings. It
+replaces the longest of these endings that the word has, unless the rest of the word would be too short.
 """
 
 import re

@@ -25,9 +25,9 @@ _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
 
 def cut_unspaced(text: str) -> list[str]:
-    """Split words in scripts without spaces into pairs of characters and other pieces, in order.
+    """Find the words in scripts without spaces, and split them into overlapping pairs of characters.
 
-    The list is empty if there are no such words.
+    Parts of these words in other scripts stay whole. The list is empty if the text has no such words.
     """
     if text.isascii():
         return []
@@ -90,7 +90,7 @@ class ParsedQuery:
 def parse_query(text: str) -> ParsedQuery:
     """Split a query into its distinct words, without stop words.
 
-    A query of stop words only, such as "to be or not to be", keeps them.
+    A query of stop words only, such as "to be or not to be", keeps its words.
     """
     words = list(dict.fromkeys(split_words(text)))
     significant = [word for word in words if word not in STOP_WORDS] or words

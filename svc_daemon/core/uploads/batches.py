@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: States of a file: `pending` until its upload session is finalized, then those of its source.
+#: States of a file. It is `pending` until its upload session is finalized; then it has the state of its source.
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
 #: States of a file without a source: its session ended without success, or the source was deleted.
 GIVEN_UP, DELETED = "given_up", "deleted"
@@ -32,7 +32,7 @@ class RollUp:
     status: str
     terminal: bool
     ready: bool
-    #: Number of files in each state, and of all files as `total`.
+    #: How many files are in each state, and how many there are (`total`).
     counters: dict[str, int]
 
 

@@ -1,6 +1,6 @@
 """The buckets that a request names for a new source: in its path, or in the body of a legacy route.
 
-A batch names buckets at the top of its manifest, in every item, or both. If both, they must be the same.
+A batch names buckets at the top of its manifest, in every item, or both. If both do, they must name the same buckets.
 """
 
 from dataclasses import dataclass

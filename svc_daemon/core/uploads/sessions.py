@@ -37,7 +37,7 @@ _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCI
 class ContentRange:
     """The byte range in a `Content-Range` header, both ends inclusive.
 
-    Without `first` and `last`, the request sends no bytes, and only asks how many are stored.
+    Without `first` and `last`, the request sends no bytes, and only asks how many bytes are stored.
     """
 
     first: int | None

@@ -1,4 +1,4 @@
-"""The extractors: one reader per format, which turns a file into a Document.
+"""Readers that turn a file into a Document, one for each format.
 
 Each module is imported on first use.
 """
@@ -27,7 +27,7 @@ class Given:
 
 Reader = Callable[[Given], Document]
 
-#: Module and function for each format's key.
+#: The module and the function that read a format, by the format's key.
 READERS = {
     "text": ("texts", "read_text"),
     "markdown": ("markdown", "read"),

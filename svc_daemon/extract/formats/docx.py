@@ -24,7 +24,7 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _TEXT, _STYLE, _LIST = qn("w:t"), qn("w:pStyle"), qn("w:numPr")
 _VALUE = qn("w:val")
 _BREAKS = {qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:tab"): "\t", qn("w:noBreakHyphen"): "-"}
-#: Word stores each text box twice; the second is for old programs.
+#: Word stores each text box twice, the second time for old programs.
 _BOX, _FALLBACK = qn("w:txbxContent"), "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _NOTES = ("/footnotes", "/endnotes")
 

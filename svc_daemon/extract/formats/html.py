@@ -20,7 +20,7 @@ from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 from svc_daemon.extract.xml_entities import check_entities
 
-#: The article is used only if it has at least this share of the page's text and blocks.
+#: The article is used only if it has more than this share of the page's text and of its blocks.
 _ARTICLE_SHARE = 1 / 3
 #: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000

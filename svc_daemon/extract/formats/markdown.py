@@ -1,6 +1,6 @@
 """Markdown: headings, paragraphs, list items, tables and code, as ranges of the original lines.
 
-The text is kept with its markup, so that positions are those of the file. Inline markup is not parsed.
+The text is kept with its markup, so that positions in the text are positions in the file. Inline markup is not parsed.
 """
 
 import re

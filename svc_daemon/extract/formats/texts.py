@@ -1,4 +1,4 @@
-"""Plain text, source code, JSON and CSV, with the file's own lines."""
+"""Plain text, source code, JSON and CSV, with the line numbers of the file."""
 
 import csv
 import re
@@ -91,7 +91,7 @@ def read_csv(given: Given) -> Document:
 
 
 def column_heading(cells: list[str]) -> str | None:
-    """Join the first row's cells to a heading. Returns None if they are data, not names."""
+    """Join the first row's cells to a heading. Returns None if the cells are data, not names."""
     names = [" ".join(cell.split()) for cell in cells]
     is_header = len(names) > 1 and all(names) and not any(_NUMBER.fullmatch(name) for name in names)
     heading = ", ".join(names)
