@@ -195,7 +195,7 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
 
 
 def covers(maker: Grant, other: Grant) -> bool:
-    """Return whether a key with the grant `maker` could have created a key with the grant `other`. Ignores the expiry."""
+    """Return whether a key with the grant `maker` could create a key with the grant `other`. Ignores the expiry."""
     return (
         set(other.capabilities) <= set(maker.capabilities)
         and _is_within(other.buckets, maker.buckets)
