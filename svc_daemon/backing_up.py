@@ -152,6 +152,6 @@ def _stamp_of(path: Path) -> list[int]:
     """Return inode, sizes and times of an index and its log. Each change of the index changes one of these values."""
     found = path.stat()
     log = path.with_name(f"{path.name}-wal")
-    # Reading a database can create an empty write-ahead log, which is no change.
+    # Reading a database can create an empty write-ahead log, which doesn't count as a change.
     ends = log.stat() if log_bytes(path) else None
     return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]

@@ -118,7 +118,7 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.message}")
 
     def as_error(self) -> dict[str, Any]:
-        """Convert to the form that is stored and returned."""
+        """Convert the error to the object that is stored, and returned by the API."""
         return stored_error(self.code, self.message, retryable=self.rule.retryable)
 
 

@@ -21,7 +21,7 @@ def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:
     return not retryable or attempt >= max_attempts
 
 
-#: Smallest and largest `Retry-After`, in seconds. Early in a rebuild, the estimate may be much higher.
+#: Smallest and largest `Retry-After`, in seconds. Early in a rebuild, the estimated time may be much longer.
 SHORTEST_S, LONGEST_S = 1, 30
 
 

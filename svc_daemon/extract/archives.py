@@ -18,7 +18,7 @@ from svc_daemon.extract.xml_entities import check_entities
 _ENCRYPTED_FLAG = 1
 #: Maximum number of bytes expanded in one step.
 READ_BYTES = 256 * 1024
-#: The compression ratio is checked only for larger members.
+#: The compression ratio is checked only for members that are larger than this.
 _RATIO_FROM_BYTES = 1024**2
 
 

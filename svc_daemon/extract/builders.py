@@ -22,7 +22,7 @@ def fit(text: str) -> str:
     """Replace line ends with LF, and unstorable characters with spaces. The number of lines doesn't change."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # Faster than the pattern below, and enough for most texts.
+    # This check is faster than the pattern below, and enough for most texts.
     if text.isascii() and len(text.encode().translate(None, _UNFIT_ASCII)) == len(text):
         return text
     return _UNFIT.sub(" ", text) if _UNFIT.search(text) else text

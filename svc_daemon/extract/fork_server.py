@@ -195,7 +195,7 @@ def _kill(pid: int, child: _Child, why: KillReason) -> None:
 
 
 def _kill_group(pid: int) -> None:
-    # The process group may not exist yet, or no longer.
+    # The process group may not exist yet, or may have ended.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -11,7 +11,7 @@ from svc_daemon.core.text.media_types import DocumentFormat, detect_as, find_for
 
 #: Maximum number of documents per child.
 WAVE_DOCUMENTS = 64
-#: Maximum size of a document in a wave.
+#: Maximum size of a document in a wave, in bytes.
 WAVE_DOCUMENT_BYTES = 256 * 1024
 #: The formats that may share a child.
 _SHARING = frozenset({"text", "markdown", "code", "csv", "json"})

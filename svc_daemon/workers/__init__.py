@@ -6,7 +6,7 @@ What wakes each worker:
     syncing     a source was attached, detached or renamed; a rebuild ended
     sweeping    something was deleted or replaced; its interval has passed
     cascading   the deletion of a bucket was requested
-    delivering  a source became ready or failed; a call ended; a redelivery was requested
+    delivering  a source became ready or failed; a webhook call ended; a redelivery was requested
     rebuilding  a rebuild was requested; an index was found damaged
     rechunking  a bucket's chunking options changed
     counting    a question was answered, or a search was made

@@ -154,7 +154,7 @@ class EmbeddingWorker(Worker):
             done = await self._embed_share(embedder, team_id, share)
             if done is not None:
                 return done
-        # Other nodes are embedding the remaining chunks, but may not have listed the newest. Check again later.
+        # Other nodes are embedding the remaining chunks, but may not know the newest chunks. Check again later.
         await asyncio.sleep(LOOK_S)
         return True
 

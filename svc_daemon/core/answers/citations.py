@@ -16,7 +16,7 @@ from svc_daemon.core.answers.passages import Citation, Passage
 from svc_daemon.core.text.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.text.words import stems_of, words_of
 
-#: A shorter quotation is a term or a title, and is not checked.
+#: A quotation with fewer words than this counts as a term or a title, and is not checked.
 FEWEST_QUOTED_WORDS = 3
 #: Maximum length of a citation mark, such as `[2, 3]`, in characters.
 LONGEST_MARK = 40

@@ -1,7 +1,7 @@
 """Estimates how common English words are, for teams with too few texts to count them.
 
-A word of the first list occurs in about every 4th passage of a hundred words, of the second in every 16th, and of the
-third in every 64th. All other words count as rare, also those of other languages.
+A word of the first list occurs in about every 4th passage of a hundred words, a word of the second list in every 16th,
+and a word of the third list in every 64th. All other words count as rare, including words of other languages.
 """
 
 from functools import cache

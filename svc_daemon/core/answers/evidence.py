@@ -99,9 +99,9 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """Return stems of which an answer to the question must have at least one, such as those of units of time.
+    """Return the stems of words, such as units of time, of which an answer must contain at least one.
 
-    An empty set means that any number may be the answer, and None that the question doesn't ask for a number.
+    An empty set means that any number may be the answer. None means that the question doesn't ask for a number.
     """
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})

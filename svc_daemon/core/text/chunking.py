@@ -1,7 +1,7 @@
 """Extracted documents, and the chunks that they are split into, each with its location in the original.
 
-A section is a run of blocks on one page under the same headings. A chunk stays within its section. It ends at the best
-place between minimum and maximum size: the end of a block, else of a line or sentence, else a space.
+A section is a run of blocks on one page under the same headings. A chunk stays within its section, and ends at the
+best place between the minimum and maximum size: the end of a block, else of a line or sentence, else a space.
 """
 
 import re

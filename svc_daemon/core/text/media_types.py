@@ -33,7 +33,7 @@ _COMPRESSED = (
 class DocumentFormat:
     """A document format that can be read."""
 
-    #: Short name, which also selects the extractor.
+    #: Short name of the format, which also selects the reader.
     key: str
     #: Name of the format in messages.
     name: str
@@ -347,7 +347,7 @@ def text_encoding(data: bytes) -> str | None:
             return codec
     head = data[:_HEAD_BYTES]
     if b"\x00" in head:
-        # In UTF-16 text of Latin letters, nearly every second byte is NUL, and no other.
+        # In UTF-16 text of Latin letters, nearly every second byte is NUL.
         even, odd, half = head[0::2].count(0), head[1::2].count(0), len(head) / 2
         if not half.is_integer() or (even and odd) or max(even, odd) <= half * 0.7:
             return None

@@ -41,7 +41,7 @@ def read(given: Given) -> Document:
 
 
 def _add_shapes(flow: FlowDocument, shapes: Iterable[Any], title_id: int | None) -> bool:
-    """Add the text of shapes and groups, except the title. Returns False if there is none."""
+    """Add the text of shapes and groups, except the title. Returns False if there is no text."""
     added: list[bool] = []
     for shape in shapes:
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
