@@ -1,4 +1,4 @@
-"""The daemon: stores uploaded files and web pages, makes them searchable, and reports when they are.
+"""The daemon: stores uploaded files and web pages, makes them searchable, and reports when they are searchable.
 
 Layers
 ------

@@ -64,10 +64,9 @@ def _read(variable: str, path: Path) -> str:
 
 
 def _shake_hands(context: ssl.SSLContext, pem: str) -> dict[str, Any]:
-    """Return a certificate's fields, read in a TLS handshake in memory. Raises SSLError if clients would
-    refuse the certificate.
+    """Return a certificate's fields. Raises SSLError if clients would refuse the certificate.
 
-    The standard library reads the fields only during a handshake.
+    The standard library reads the fields only during a TLS handshake, so this function makes a handshake in memory.
     """
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False

@@ -23,8 +23,10 @@ _BOOT = (
 def start_module(
     module: str, arguments: Sequence[str], control: socket.socket, words: Path
 ) -> "subprocess.Popen[bytes]":
-    """Run `main` of a module in a new process. `control` is the process's standard input, and `words` the file
-    for its error output."""
+    """Run `main` of a module in a new process.
+
+    `control` becomes the process's standard input. Its error output goes to the file `words`.
+    """
     root = str(Path(__file__).parents[1])
     path = [root, *(entry for entry in sys.path if Path(entry).is_absolute() and entry != root)]
     with words.open("wb") as complaints:

@@ -1,4 +1,4 @@
-"""`svc-daemon verify`: checks and repairs a data directory. It locks the directory, so no daemon can use it meanwhile.
+"""`svc-daemon verify`: checks and repairs a data directory, which is locked meanwhile, so that no daemon uses it.
 
 A check only reads. After a repair, everything is checked again, and the result of this second check is reported.
 """

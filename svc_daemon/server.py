@@ -1,7 +1,7 @@
 """Creates all components of the daemon, runs them until a signal, and shuts them down.
 
 lock the data directory  ->  bind  ->  open state, index, blobs  ->  clean up after a crash  ->  write daemon.json
-->  serve and work  ->  signal: stop accepting, finish or park work in progress, close, exit 0
+->  serve and work  ->  signal: stop accepting, finish work in progress or queue it again, close, exit 0
 
 The address is bound before the database is opened, so that an address in use is reported at once.
 """

@@ -1,7 +1,7 @@
 """The rules of the fault lab, which makes requests to a daemon fail on purpose, to test clients.
 
-A rule applies to the requests of one route, or to all. It lets the first `skip` requests pass, disturbs the
-next `times`, and lets the rest pass. If several rules would disturb a request, the first of these rules does.
+A rule applies to the requests of one route, or to all. It lets the first `skip` requests pass, disturbs the next
+`times`, and lets the rest pass. If several rules would disturb a request, the first of these rules does.
 
     [[fault]]
     name = "lost answer"                       # shown in the header Svc-Fault

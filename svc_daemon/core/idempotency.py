@@ -1,11 +1,11 @@
-"""Idempotency keys: their format, and whether a request repeats an earlier one or conflicts with it.
+"""Idempotency keys: their format, and whether a request repeats an earlier request or conflicts with it.
 
 The state database has a row, with the response, for each key whose request was executed:
 
     no row                                  new       execute; the changes and the row are committed together
     row, same route, same fingerprint       replay    the stored response, status 200, `Idempotent-Replayed: true`
     row, same route, no fingerprint         replay    URL imports, whose bodies are not compared
-    row, other route or fingerprint         conflict  409, nothing is done
+    row, other route or fingerprint         conflict  status 409, nothing is done
 
 A fingerprint is a hash of the request's content. A refused request leaves no row.
 """

@@ -1,12 +1,12 @@
 """Lanes: the queues of documents that wait for a child process to read them, and how they take turns.
 
-    wave      small documents in simple formats: up to 64 of one team share a child
+    wave      small documents in simple formats: up to 64 of one team share a child process
     prompt    the same, for documents that were not uploaded in bulk, so that they wait less
-    single    one document per child: large ones, other formats, and those that failed in a wave
-    suspect   one document per child, one child at a time: documents whose worker was lost while it read them
+    single    one document per child: large documents, other formats, and documents that failed in a wave
+    suspect   one document per child, one child at a time: documents that were being read when the daemon died
 
-A document may crash its reader, and rarely the daemon. Then all documents that were being read become suspects. An
-attempt is counted only if the worker is lost again while it reads a suspect, so a harmless document doesn't fail.
+A document may make the daemon die. So all documents that were being read at that time become suspects. An attempt is
+counted only for a suspect that is being read when the daemon dies again.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,11 +1,10 @@
 """Whether a source is ready, and the status of a bucket's search index. Both are computed, never stored.
 
-A membership connects a source with one of its buckets:
+A source has a status, and so has each of its memberships. A membership connects a source with one of its buckets.
 
-    source      queued -> indexing -> active | failed      changed by the indexing worker
-    membership  queued -> active                           together with its source, if the document was indexed
-                                                           with exactly the source's buckets
-                queued -> syncing -> active | failed       otherwise, by the sync worker, which retries failures
+    source      queued -> indexing -> active | failed   changed by the indexing worker
+    membership  queued -> active                        changed by the indexing worker, together with the source
+                queued -> syncing -> active | failed    changed by the sync worker, if the buckets have changed since
 
 A source is ready if it and all its memberships (at least one) are `active`, and the team's index is not being rebuilt.
 """

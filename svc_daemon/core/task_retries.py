@@ -6,7 +6,7 @@ from math import ceil
 FIRST_PAUSE_S = 1.0
 #: The longest pause in seconds, before the random factor.
 LONGEST_PAUSE_S = 60.0
-#: No retry is due later than this many seconds from now, unless the clock was set back. Such a retry is made at once.
+#: A retry that is due later than this many seconds from now is made at once, since the clock must have been set back.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
 #: From this attempt on, the pause does not grow; otherwise its computation would overflow.
 _LONGEST_FROM = 4

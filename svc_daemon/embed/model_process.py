@@ -1,7 +1,7 @@
 """The process that runs the model. It receives texts and returns vectors until the daemon closes the socket.
 
-Queries and chunks have separate threads. The threads for chunks have a low priority, so that searches don't
-wait.
+Queries and chunks have separate threads. The threads for chunks have a low priority, so that
+searches don't wait.
 """
 
 import json

@@ -156,7 +156,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
         progress.note(number)
         # If the fork server was killed, this alarm ends the child.
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
-        # This timer limits the processor time. RLIMIT_CPU would count only whole seconds, and include earlier documents.
+        # This timer limits the processor time. RLIMIT_CPU would count whole seconds only, and earlier documents too.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = parse_document(message)
         data = blob.read(requested.size)

@@ -49,7 +49,7 @@ class _Child:
     deadline: float
     #: Monotonic time at which the child is killed in any case.
     last_deadline: float
-    #: Index, from 0, of the document that the child was reading when its time was last checked.
+    #: Index, from 0, of the document that the child was reading when the time limit was last checked.
     overdue: int = 0
     killed: KillReason = ""
 

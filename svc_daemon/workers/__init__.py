@@ -1,10 +1,10 @@
-"""The background workers. Each works, then sleeps until it is woken or work is due.
+"""The background workers. Each worker does its work, then sleeps until it is woken or work is due.
 
 What wakes each worker:
 
     indexing    a source was created or retried; a child process ended
     syncing     a source was attached, detached or renamed; a rebuild ended
-    sweeping    something was deleted or replaced; its interval has passed
+    sweeping    something was deleted or replaced; ten seconds have passed
     cascading   the deletion of a bucket was requested
     delivering  a source became ready or failed; a webhook call ended; a redelivery was requested
     rebuilding  a rebuild was requested; an index was found damaged
@@ -13,8 +13,8 @@ What wakes each worker:
     embedding   an index has new chunks; another model was installed
     removing    the removal of a team was requested
 
-Workers also wake when a delay ends or a lease expires, and once a minute. During a shortage of memory or disk space
-they wait, except for sweeping and cascading, which free resources.
+Workers also wake when a delay ends or a lease expires, and once a minute. During a shortage of memory or disk space,
+all workers wait except sweeping and cascading, which free disk space.
 
 All lasting state is in the database, so after a crash the next start continues the work.
 """

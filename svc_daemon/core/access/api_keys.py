@@ -1,16 +1,16 @@
 """API keys: their format, what they may do, and which capabilities each preset includes.
 
-A key has the form `sk-<key id part><secret><checksum>`. The id finds its row, the secret is compared by its SHA-256,
-and the checksum detects typing errors.
+A key has the form `sk-<key id part><secret><checksum>`. The checksum detects typing errors. Of the secret, the
+database has only the SHA-256.
 
-A new key never grants more than the key that creates it, its maker:
+A new key never permits more than its maker, the key that creates it:
 
-    capabilities    listed, or given by a preset; the maker must have each of them
-    buckets         default: those of the maker; otherwise the maker must have access to each
-    models          default: those of the maker; otherwise the maker must be allowed to use each
-    expires_at      default: that of the maker; otherwise not later than the maker's
+    capabilities    listed, or given by a preset; the maker must have each capability
+    buckets         by default the maker's; the maker must have access to each bucket
+    models          by default the maker's; the maker must be allowed to use each model
+    expires_at      by default the maker's; not later than the maker's
 
-A key can list and revoke itself and the keys that it could have created, whenever they expire.
+A key can list and revoke itself, and all keys that it could have created, whatever their expiry.
 """
 
 import base64
@@ -78,7 +78,7 @@ class KeyParts:
 
 
 def mint(key_id: str, secret: bytes) -> str:
-    """Return the text of a new key, made from its id and 32 random bytes. The text is never stored."""
+    """Return the text of a new key, made from its id and 32 random bytes. The database never has this text."""
     if len(secret) != 32:
         raise ValueError("a key's secret has 32 bytes")
     body = key_id.removeprefix("key_") + base64.b32encode(secret).decode().rstrip("=").lower()

@@ -159,7 +159,7 @@ class WrittenAnswer:
 
 
 def quotations_of(sentence: str) -> list[str]:
-    """Return the quotations in the sentence. A quotation with an ellipsis is split there."""
+    """Return the quotations in the sentence. An ellipsis splits a quotation into two."""
     quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
     parts = (part for each in quoted for part in _ELLIPSIS.split(each))
     return [part for part in parts if len(words_of(part)) >= FEWEST_QUOTED_WORDS]

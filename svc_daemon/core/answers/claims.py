@@ -101,7 +101,7 @@ class Reference:
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """Return the span of the sentence that has the most of these stems; the first, if several have as many."""
+        """Return the span of the sentence that has the most of these stems; on a tie, of the first sentence."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:

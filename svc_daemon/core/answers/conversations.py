@@ -74,7 +74,7 @@ def sharpen(turns: Sequence[Turn], longest: int) -> str:
         if not is_follow_up(question):
             sharpened = question
             continue
-        # If compounds of two questions share a part, such as `full-time` and `part-time`, use the later question's.
+        # Of two compounds that share a part, such as `full-time` and `part-time`, use only the later one.
         own = {stem_of(word) for term in _TERM.findall(question) for word in _parts(term)}
         added = [term for term in _topic_terms(sharpened) if own.isdisjoint(map(stem_of, _parts(term)))]
         joined = " ".join([question, *dict.fromkeys(added[:MOST_ADDED])])
@@ -88,7 +88,7 @@ class FollowUp:
 
     own: frozenset[str]
     lent: frozenset[str]
-    #: The weight of each of these words that at least one passage contains.
+    #: The weight of each own or added word that at least one passage contains.
     found: Mapping[str, float]
 
     @property

@@ -59,7 +59,7 @@ class Evidence:
 
     #: For each passage, how much of the question its best sentence covers, 0 to 1.
     said: tuple[float, ...]
-    #: The weight of each word to look for that at least one passage contains.
+    #: The weight of each searched word that at least one passage contains.
     weights: Mapping[str, float]
 
 

@@ -1,4 +1,4 @@
-"""Passages: the pieces of sources that an answer may be based on, and where a quote is in the original document."""
+"""Passages: the pieces of sources that an answer may be based on, and where quotes are in the original documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

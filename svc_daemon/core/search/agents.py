@@ -2,9 +2,9 @@
 
 The scope of a policy selects indexed sources:
 
-    buckets     the active members of `bucket_ids`, or of every active bucket if that is `*`; no Q&A sources
-    sources     those in `source_ids`, including Q&A sources, in any active bucket or in none
-    team        all of the team's, including Q&A sources, in any active bucket or in none
+    buckets     active sources in the buckets of `bucket_ids`, or in every active bucket if that is `*`; no Q&A sources
+    sources     the sources in `source_ids`, including Q&A sources, in any active bucket or in no bucket
+    team        all sources of the team, including Q&A sources, in any active bucket or in no bucket
 
 A policy only restricts what the caller may see. An invalid stored policy retrieves nothing.
 

@@ -1,8 +1,8 @@
 """Finds the received bytes of an upload session in an object store.
 
 Each request stores its bytes as objects, whose names contain offset and size. So any node finds the received bytes by
-listing the objects. A chain is the objects from the first byte on, in order and without a gap. If a client repeats a
-range, objects overlap, and the chain takes each byte once. Objects after a gap don't count.
+listing the objects. A chain is the objects from the first byte on, in order and without a gap. If objects overlap,
+because a client has sent a range again, the chain takes each byte once.
 """
 
 import re

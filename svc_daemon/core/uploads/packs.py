@@ -2,7 +2,7 @@
 
 Each file's bytes are appended to its upload session, as if sent to the session's own URL:
 
-- A pack's offset is the number of its bytes stored without a gap. It is computed from the sizes of the sessions.
+- A pack's offset is how many of its bytes are stored without a gap. The sizes of the sessions determine it.
 - Bytes of a file that are stored, or whose session has ended, are skipped.
 - A pack is open as long as one of its sessions is open.
 """
