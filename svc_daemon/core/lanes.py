@@ -30,7 +30,7 @@ def choose(*, is_small: bool, together: int) -> str:
 
 
 def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int) -> list[str]:
-    """Return the lanes that may start a child process now, the next one first.
+    """Return the lanes that may start a child process now, in the order of their turns.
 
     The lane with the fewest child processes comes first. If several have equally few, the one that has waited longest
     for a turn comes first. Each lane may have up to `children` child processes, but `single` and `suspect` share that

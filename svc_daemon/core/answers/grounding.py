@@ -20,7 +20,7 @@ WORD_WORTH = 0.04
 MOST_WORDS = 10
 #: Share of the question that a passage's best sentence must cover. It replaces `ENOUGH` while a team has few passages.
 ENOUGH_SAID = 0.15
-#: With at least this cosine similarity, a passage supports an answer whatever its words.
+#: With at least this cosine similarity, a passage supports an answer even if it lacks the question's words.
 NEAR = 0.62
 #: A passage also supports an answer if the mean of its coverage and cosine similarity is at least this.
 NEAR_WITH_WORDS = 0.54

@@ -29,7 +29,7 @@ def idf(total: int, having: int) -> float:
 
 
 def coverage(weights: Mapping[str, float], matched: Collection[str]) -> float:
-    """Compute the share, 0 to 1, of a query's weight that the matched words have.
+    """Compute which share of a query's total weight the matched words have, 0 to 1.
 
     `weights` gives the idf of each word of the query.
     """

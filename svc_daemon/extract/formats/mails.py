@@ -42,5 +42,5 @@ def _header(message: EmailMessage, name: str) -> str:
     try:
         return str(message.get(name) or "")
     except (AttributeError, IndexError, TypeError, ValueError):
-        # The standard library fails at malformed addresses.
+        # The standard library fails on malformed addresses.
         return next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
