@@ -13,7 +13,7 @@ from typing import Any
 
 #: Number of rows per statement. More would save little.
 GROUP_ROWS = 16
-#: An insert of one row: the head, the row in parentheses, and the rest.
+#: Matches an insert of one row. The groups are the head, the row in parentheses, and the rest.
 _INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)
 #: Matches a quoted text, which is left as it is, or a named parameter.
 _PARAMETER = re.compile(r"'[^']*'|:(\w+)")
@@ -56,7 +56,7 @@ def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
     """Turn an insert of one row into one of `GROUP_ROWS` rows. Returns the new statement and a row's parameter names.
 
     Returns None if the statement isn't an insert of one row, or has parameters after the row. In the new statement, all
-    parameters are `?`. If they are `?` in the old one too, no names are returned.
+    parameters are `?`. If the old statement has only such parameters, no names are returned.
     """
     match = _INSERT.fullmatch(statement)
     # A parameter after the row has a value per row, but the new statement has room for only one.

@@ -1,7 +1,7 @@
 """The interface of a database, the same for SQLite and PostgreSQL.
 
-All work is a function that takes a connection. It may run again after its writes were rolled back, so it must change
-nothing but the database.
+Callers pass their work as a function that takes a connection. The function may run again after its writes were rolled
+back, so it must change nothing but the database.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any]
-#: The parameters of each run, either named or positional.
+#: The parameters for each run of a statement, either named or positional.
 ParameterRows = Iterable[Parameters | Sequence[Any]]
 
-#: A limit for lists that must have all rows.
+#: The `limit` for lists that must have all rows.
 MOST_ROWS = 2**63 - 1
 
 

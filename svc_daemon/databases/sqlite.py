@@ -4,12 +4,12 @@ Theory of operation:
 
 - A commit costs one fsync, whatever its size. So one thread does all writes: it takes the queued work, runs each piece
   in a savepoint, commits once, and then resolves the futures.
-- If a piece raises, only it is rolled back. If the commit fails, the whole group gets `StorageError`.
+- If a piece raises an error, only that piece is rolled back. If the commit fails, all callers get `StorageError`.
 - Each thread reads on its own connection. Each read sees one snapshot.
 - Only the writer checkpoints: SQLite before 3.51.3 can lose commits if two connections write and checkpoint.
-- SQLite can reset the WAL only while nobody reads. If reads keep overlapping, new ones are briefly blocked.
+- SQLite can reset the WAL (write-ahead log) only while nobody reads. If the WAL gets large, reads are briefly blocked.
 - After an I/O error, nothing more is written, because a second fsync may falsely succeed. `on_broken` is called, and
-  the owner restarts the process. The failed commit may still exist then, so its callers get `CommitUnknown`.
+  the owner restarts the process. After the restart, the failed commit may exist, so its callers get `CommitUnknown`.
 """
 
 import os
@@ -254,8 +254,8 @@ def open_connection(path: Path) -> sqlite3.Connection:
     connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
     # In PostgreSQL, each node's writer has a number. An SQLite file has only one writer, number 0.
     connection.create_function("writer_number", 0, lambda: 0)
-    # In SQLite, `seq` alone orders new events. All get the highest `turn`, so that they follow those copied from
-    # PostgreSQL.
+    # In SQLite, `seq` alone orders new events. They all get the highest `turn`, so that they follow events that were
+    # copied from PostgreSQL.
     connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
     connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
     return connection
@@ -265,8 +265,9 @@ def open_connection(path: Path) -> sqlite3.Connection:
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a file that no process has open, read-only, including the WAL that a killed process may have left.
 
-    Without a WAL, the file is opened as immutable, because otherwise even a reader would create one. With a WAL, SQLite
-    must create a third file, `-shm`. So if the folder isn't writable, both files are copied to a temporary folder.
+    Without a WAL, the file is opened as immutable, because otherwise even a reader would create a WAL. With a WAL,
+    SQLite must create a third file, `-shm`. So if the folder isn't writable, the file and its WAL are copied to a
+    temporary folder.
     """
     with ExitStack() as stack:
         # Without `mode=ro`, SQLite would create a missing file.
@@ -296,7 +297,7 @@ def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file read-only while another process may write to it. This never makes checkpoints."""
+    """Open a file read-only while another process may write to it. The connection makes no checkpoints."""
     opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     with closing(opened) as connection:
         connection.row_factory = sqlite3.Row
@@ -307,7 +308,7 @@ def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
 def copy_database(source: Path, target: Path) -> None:
     """Copy the database to a new file, which the caller must sync. Raises StorageError.
 
-    Another process may write to it meanwhile.
+    Another process may write to `source` meanwhile.
     """
     try:
         with open_beside(source) as origin, closing(sqlite3.connect(target)) as copy:

@@ -40,7 +40,7 @@ class GroupWriter:
         return future
 
     def close(self) -> bool:
-        """Finish the queued work and stop the thread. Returns False if it was closed before."""
+        """Finish the queued work and stop the thread. Returns False if the writer was closed before."""
         with self._submit_lock:
             if self._is_closed:
                 return False

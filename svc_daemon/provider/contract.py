@@ -14,7 +14,7 @@ from svc_daemon.core.text.chunking import Chunk
 #: The parts of a chunk in which a word can occur.
 Part = Literal["title", "headings", "text"]
 
-#: The specification's name for the state of a document.
+#: The only state of a document in an index.
 STATE_ACTIVE = "STATE_ACTIVE"
 
 
@@ -60,7 +60,7 @@ class DocumentState:
 
 
 class ListedDocument(NamedTuple):
-    """An entry in the list of an index's documents."""
+    """A document, as `list_documents` lists it."""
 
     source_id: str
     generation: int
@@ -85,7 +85,7 @@ class StoredText:
     generation: int
     title: str
     text: str
-    #: In order.
+    #: The chunks, in the order of the text.
     chunks: tuple[StoredChunk, ...]
 
 
@@ -100,9 +100,9 @@ class ChunkText(NamedTuple):
 class VectorCount(NamedTuple):
     """Numbers of chunks with and without vectors."""
 
-    #: Chunks without a vector of the model.
+    #: Number of chunks without a vector of the model.
     missing: int
-    #: All chunks.
+    #: Number of all chunks.
     chunks: int
 
 
@@ -120,7 +120,7 @@ class QueryVector:
 class SearchQuery:
     """A query to one team's index."""
 
-    #: The query as typed; it has no syntax.
+    #: The words to search for. No character has a special meaning.
     text: str
     #: Search only these buckets; None means all, empty means none.
     bucket_ids: Sequence[str] | None = None
@@ -146,7 +146,7 @@ class TermMatch:
     term: str
     #: Inverse document frequency: the rarer the word, the higher.
     idf: float
-    #: Parts of the chunk with the word; empty unless the query has `explain`.
+    #: Parts of the chunk that contain the word; empty unless the query has `explain`.
     parts: tuple[Part, ...] = ()
 
 
@@ -192,7 +192,8 @@ class Hit:
     rank: int
     #: The query words in the chunk, in the query's order.
     matches: tuple[TermMatch, ...]
-    #: How much of the query the chunk covers, 0 to 1: the total idf of `matches`, divided by that of all words.
+    #: How much of the query the chunk covers, 0 to 1: the total idf of `matches`, divided by the total
+    #: idf of all query words.
     coverage: float
     #: None if the keyword search did not rank the chunk.
     keyword: KeywordMatch | None
@@ -209,7 +210,7 @@ class HitPage:
     hits: tuple[Hit, ...] = ()
     #: Whether there are hits after this page.
     has_more: bool = False
-    #: The mode that was used.
+    #: The search mode that was used.
     mode: SearchMode = SearchMode.KEYWORD
     #: Sentences for the user about what the search could not do.
     warnings: tuple[str, ...] = ()
@@ -234,7 +235,7 @@ class SearchProvider(Protocol):
         """Set the document's buckets. Raises DocumentMissing if the index has another generation."""
 
     def set_title(self, team_id: str, source_id: str, title: str) -> None:
-        """Change the document's title, and index its words. Raises DocumentMissing."""
+        """Change the document's title, so that searches find the new title. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
         """Remove the source's document and its vectors, if there is one."""
@@ -257,17 +258,17 @@ class SearchProvider(Protocol):
         ...
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
-        """Load vectors of these buckets into the cache, filling at most half of it."""
+        """Prepare searches of these buckets, by loading vectors of this model into a cache."""
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         """List up to `limit` chunks without a vector of this model, oldest documents first."""
         ...
 
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """Store vectors by chunk id, encoded as in `QueryVector`, a few hundred at a time.
+        """Store vectors, given as pairs of chunk id and vector (see `QueryVector`). Pass a few hundred at a time.
 
-        A chunk has one vector, the last one stored, and keeps it if its document's buckets or title change. Deleted
-        chunks are skipped. Raises ProviderFailed if a vector's length is not the model's.
+        Each chunk has only the vector that was stored last. Changing the document's buckets or title doesn't remove it.
+        Deleted chunks are skipped. Raises ProviderFailed if the model's vectors have another length.
         """
 
     def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:

@@ -1,6 +1,6 @@
 """The interface for inspecting search indexes: their documents and integrity.
 
-Unlike the provider's, it changes nothing, and reports damage instead of raising an error.
+An inspection changes nothing, and reports damage instead of raising an error.
 """
 
 from typing import NamedTuple, Protocol
@@ -14,7 +14,7 @@ class InspectedDocument(NamedTuple):
     source_id: str
     generation: int
     title: str
-    #: Sorted.
+    #: The document's buckets, sorted.
     bucket_ids: tuple[str, ...]
     #: Number of chunks.
     chunks: int

@@ -1,4 +1,4 @@
-"""How all providers order and score the chunks that they find, merge two rankings, and choose warnings."""
+"""Orders and scores the chunks that a search has found, and writes its warnings. Used by all search providers."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def refine(
 
     Chunks with every query word (`whole`) move up, and so do those with words of the best chunks. Chunks with the same
     score are ordered by their texts, because their keys differ between two services with the same content. `read_texts`
-    returns the chunks' texts; it is called only if they are needed.
+    returns the chunks' texts; it is called only if the texts are needed.
     """
     pool, texts = ranked[:POOL], dict[K, str]()
     feedback: list[float | None] = [None] * len(pool)
@@ -96,7 +96,7 @@ def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) 
 def list_warnings(
     query: SearchQuery, parsed: ParsedQuery, mode: SearchMode, count_vectors: Callable[[], VectorCount]
 ) -> Iterator[str]:
-    """List warnings about what the search could not do; `mode` is the one that was used."""
+    """List warnings about what the search could not do; `mode` is the mode that was used."""
     if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
         yield f"The query is long: its last {parsed.words_left_out} words were left out."
     if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:

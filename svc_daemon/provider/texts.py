@@ -9,10 +9,10 @@ def storable(text: str) -> str:
 
 
 def embeddable(title: str, headings: Sequence[str], text: str) -> str:
-    """Join a chunk's title, headings and text for the model, without repeated parts."""
+    """Join a chunk's title, headings and text for the embedding model. Repeated parts are left out."""
     return "\n".join(filter(None, dict.fromkeys((title, *headings, text))))
 
 
 def distinct(bucket_ids: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct ids, sorted, as buckets are stored and compared."""
+    """Return the ids, sorted and without duplicates."""
     return tuple(sorted(set(bucket_ids)))

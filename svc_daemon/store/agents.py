@@ -30,7 +30,7 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent
 def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
     """Return the agent. Raises NotFound.
 
-    A default agent without a row is replaced by one that retrieves nothing.
+    If the default agent's row is missing, returns a default agent that retrieves nothing.
     """
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
@@ -41,7 +41,7 @@ def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
 
 
 def list_agents(connection: Connection, team_id: str) -> list[TeamAgent]:
-    """List the team's agents ordered by id, always with the default agent."""
+    """List the team's agents, ordered by id. The default agent is listed even if its row is missing."""
     rows = connection.execute("SELECT * FROM agents WHERE team_id = :team_id", {"team_id": team_id}).fetchall()
     found = [_from_row(row) for row in rows]
     if all(agent.id != DEFAULT_AGENT for agent in found):

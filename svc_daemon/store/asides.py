@@ -1,7 +1,7 @@
 """Moves stored files without a database row to a separate folder, and finds them there again.
 
-They may be the only copy of their content, such as after an older database was restored. A file's path contains the day
-of its move: `aside/2026-11-22/src_01k2…`.
+Such a file may be the only copy of its content, for example after an older database was restored. Its new path contains
+the day on which it was moved: `aside/2026-11-22/src_01k2…`.
 """
 
 import re
@@ -21,7 +21,7 @@ _SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")
 
 
 class Asides:
-    """The folder of files that were moved aside. All methods block."""
+    """The folder to which files without a database row are moved. All methods block."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,14 +29,14 @@ class Asides:
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:
-        """Map the name of each file to its path. If several have the same name, the last one moved is used."""
+        """Map the name of each file to its path. If several have the same name, the one moved last is used."""
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
 
     def list_names(self) -> Collection[str]:
         return self.find_all()
 
     def put(self, path: Path, today: str) -> bool:
-        """Move the file to this day's folder. Returns False if a symbolic link is in its path or the target exists."""
+        """Move the file to this day's folder. Returns False if the target exists or a symbolic link is involved."""
         place = self.folder / today / path.name
         is_led_away = any(folder.is_symlink() for folder in (path.parent, self.folder, place.parent))
         if is_led_away or not _is_plain(path) or place.exists():
@@ -50,7 +50,7 @@ class Asides:
         _remove([day / name for day in self._days() for name in list_own(day, _SHAPE) if name in names])
 
     def remove_before(self, day: str) -> int:
-        """Delete the files that were moved aside before this day, and return how many there were."""
+        """Delete the files that were moved here before this day, and return their number."""
         old = [folder / name for folder in self._days() if folder.name < day for name in list_own(folder, _SHAPE)]
         _remove(old)
         return len(old)
@@ -67,7 +67,7 @@ class Asides:
 
 @dataclass(frozen=True, slots=True)
 class DataFolders(ByteStores):
-    """The folders of a data directory for blobs, upload parts and files moved aside."""
+    """The folders of a data directory for blobs, for upload parts, and for files without a database row."""
 
     blobs: Blobs
     parts: Parts

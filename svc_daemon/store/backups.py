@@ -1,9 +1,10 @@
 """Backups: complete copies of a data directory, in a folder that may be on another disk.
 
-- Each is a folder named after its time, with the layout of a data directory and a `backup.json`.
-- Files that the previous backup also has are hard links to its files. No file is a hard link to the data directory,
-  because damage there would reach the backup.
-- A backup is made in `backup.partial`, then renamed. After an interruption, the next run continues in that folder.
+- A backup is a folder named after its start time. It has the layout of a data directory, and a `backup.json`.
+- A file that is unchanged since the previous backup is a hard link to that backup's file. A backup has no hard links to
+  files of the data directory, because damage to such a file would also damage the backup.
+- A backup is made in the folder `backup.partial`, which is renamed at the end. After an interruption, the next backup
+  continues in this folder.
 """
 
 import fcntl
@@ -38,16 +39,17 @@ class BackupRecord:
     """The content of `backup.json`."""
 
     v: int = LAYOUT
-    #: Greater than that of all earlier backups, even if the clock was set back.
+    #: Greater than the numbers of all earlier backups, even if the clock was set back.
     number: int
     installation_id: str
     #: Version of the program that made the backup.
     version: str
-    #: When the backup began. It contains all changes that were acknowledged before this time.
+    #: When the backup began. The backup contains all changes that were acknowledged before this time.
     started_at: str
     finished_at: str
     sources: int
-    #: Inode, size and modification time of each search index, by file name. The next backup links to unchanged ones.
+    #: Inode, size and modification time of each search index, by file name. The next backup hard-links unchanged
+    #: indexes.
     indexes: Mapping[str, Sequence[int]]
 
 
@@ -61,7 +63,7 @@ class Backup:
         return DataFiles(self.path)
 
     def refuse_inside(self, place: Path) -> None:
-        """Raise BackupRefused if the data directory `place` is in this backup or among the backups."""
+        """Raise BackupRefused if the data directory `place` is in this backup or in the folder of backups."""
         hint = "Set SVC_DATA_DIR to another folder."
         path, place = self.path.resolve(), place.resolve()
         if place.is_relative_to(path):
@@ -88,7 +90,8 @@ class BackupFolder:
     def locked(self) -> Iterator[None]:
         """Create the folder and lock it while the block runs.
 
-        Raises BackupRefused if it contains other files, BackupRunning if another process has locked it, or OSError.
+        Raises BackupRefused if the folder contains files that aren't backups, BackupRunning if another process has
+        locked the folder, or OSError.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if others := sorted(path.name for path in self.root.iterdir() if not _is_own(path)):
@@ -107,7 +110,7 @@ class BackupFolder:
             yield
 
     def list_backups(self) -> list[Backup]:
-        """List the complete backups, oldest first. Raises BackupRefused for one made by a later release."""
+        """List the complete backups, oldest first. Raises BackupRefused if a later release made one."""
         names = [path for path in self.root.iterdir() if _NAME.fullmatch(path.name)]
         return sorted(map(read_backup, names), key=lambda backup: backup.record.number)
 
@@ -160,7 +163,7 @@ def read_backup(path: Path) -> Backup:
 
 
 def find_backup(folder: Path) -> Backup:
-    """Return the backup in this folder, or the newest of several. Raises BackupRefused if there is none."""
+    """Return the newest backup in this folder, or the backup that is this folder. Raises BackupRefused."""
     if (folder / RECORD).exists():
         return read_backup(folder)
     backups = BackupFolder(folder).list_backups() if folder.is_dir() else []

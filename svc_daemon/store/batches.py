@@ -46,7 +46,7 @@ class BatchMember:
     source_status: str | None
     source_error: str | None
     source_warnings: tuple[str, ...]
-    #: The source's buckets and their sync statuses, as in `source_views.places`.
+    #: The source's bucket ids and sync statuses, as a text that `places_of` parses.
     places: str | None
     in_maintenance: bool
 

@@ -1,10 +1,10 @@
-"""Blobs: the stored bytes of each source, in a file named after the source's id or, after a refresh, a new blob id.
+"""Blobs: files with the stored bytes of sources. A blob's name begins with its source's id.
 
-A blob is stored before its row, so that no row is ever without its blob:
+A blob is stored before its row in the database, so that no row is ever without its blob:
 
 1. Bytes are received into a staging file (`store.staging`).
 2. `StagedBlob.keep` renames the file, then syncs it and its folder.
-3. The caller commits the row. After a crash before that, the next start moves the blob aside.
+3. The caller commits the row. If the process crashes before that, the next start moves the blob to the folder `aside`.
 """
 
 import asyncio
@@ -140,13 +140,13 @@ class Blobs(Staging):
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
         errors = self.removals.remove([self.path(name) for name in names])
-        # Make the deletion durable before the caller deletes the tombstones.
+        # Make the deletions durable before the caller records that they are done.
         self.sync_folder()
         return dict(errors)
 
 
 class StagedBlob(StagedFile):
-    """The bytes of an upload, kept as a blob by renaming their staging file."""
+    """The bytes of an upload. `keep` turns them into a blob by renaming their staging file."""
 
     def __init__(self, blobs: Blobs) -> None:
         super().__init__(blobs)
@@ -186,7 +186,7 @@ class BlobFile:
         return BlobFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        # Read on this thread, because switching to another takes longer than a small read.
+        # Read on this thread, because switching to another thread takes longer than a small read.
         descriptor = self._open()
         try:
             return os.pread(descriptor, most_bytes, offset_bytes)

@@ -1,7 +1,7 @@
-"""Buckets: named collections of sources, with counts and a revision that grows with each change of their members.
+"""Buckets: named collections of sources. A bucket's revision is a number that grows when its sources change.
 
-The revision is the sum of one row per node, so that nodes can change a bucket without waiting for each other. Don't
-write in a transaction that reads the sum: it would conflict with all other changes of the bucket.
+Each node counts its own changes in a row, so that nodes don't wait for each other. The revision is the sum of these
+rows. Don't read the sum in a transaction that writes: it would conflict with all other changes of the bucket.
 """
 
 import json
@@ -50,7 +50,7 @@ class Census:
 
     #: A number that grows with each change of the members.
     revision: int = 1
-    #: Ids of the active members, oldest first; empty if not requested.
+    #: Ids of the members that are indexed and synced, oldest first; empty if not requested.
     active_ids: tuple[str, ...]
     #: Number of members by source type.
     types: dict[str, int]
@@ -147,7 +147,7 @@ def update_bucket(connection: Connection, bucket: BucketRow) -> None:
 
 
 def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) -> None:
-    """Mark the bucket as being deleted. This hides it, and its sources that are in no other bucket."""
+    """Set the bucket's status to `deleting`, and clear the error of an earlier deletion."""
     connection.execute(
         "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, updated_at = :updated_at"
         " WHERE team_id = :team_id AND id = :id",
@@ -167,7 +167,7 @@ def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_
 
 
 def delete_bucket(connection: Connection, bucket_id: str) -> None:
-    """Delete the row of a bucket without members, which frees the slug."""
+    """Delete the bucket's row, so that its slug can be used again. The bucket must have no sources."""
     connection.execute(
         "DELETE FROM bucket_changes WHERE bucket_id IN (SELECT id FROM buckets WHERE id = :id AND status = 'deleting')",
         {"id": bucket_id},
@@ -223,7 +223,7 @@ def list_revisions(connection: Connection, bucket_ids: Collection[str]) -> dict[
 
 
 def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
-    """Count the bucket's members. With `members`, also list the ids of the active ones."""
+    """Count the bucket's members. With `members`, also list the ids of those that are indexed and synced."""
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"
         " SUM(s.size_bytes) AS size_bytes FROM memberships m"

@@ -1,7 +1,7 @@
-"""Finds the sources that match the ids, tags and filters of a search, fast even among 100,000.
+"""Finds the sources that match the ids, tags and filters of a search.
 
-Where SQLite and Python would compare differently, such as numbers beyond 2^53, the filter is evaluated in Python. All
-values from a request are bound as parameters.
+Filters are evaluated in SQL, which is faster than in Python. A filter is evaluated in Python only if SQLite could
+compare its values differently, such as numbers beyond 2^53.
 """
 
 import json
@@ -16,14 +16,14 @@ from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
 
-#: Attributes that have a column. The column takes precedence over a metadata key of the same name.
+#: Attributes of a source that have a column. The column takes precedence over a metadata key of the same name.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-#: Comparisons that negate another one.
+#: Maps some comparisons to the comparison that they negate.
 _OPPOSITES = {"ne": "eq", "nin": "in"}
-#: Keys that need no escaping in a JSON path.
+#: Matches metadata keys that need no escaping in a JSON path.
 _PLAIN_KEY = re.compile(r"[\w.:/@ -]{1,200}", re.ASCII)
-#: Smaller integers are exact as floats.
+#: A float represents every integer below this exactly.
 _EXACT = 2**53
 #: With more comparisons, an expression may be nested too deeply for SQLite.
 _MOST_COMPARISONS = 100
@@ -113,7 +113,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
         return f"({' OR '.join(_comparison('eq', key, each, values) for each in value) or 'FALSE'})"
     bound = values.add(_plain(value))
     if key in _COLUMNS:
-        # These columns contain texts. A number never equals a text, but SQLite would convert it to one.
+        # These columns contain texts. No number equals a text, but SQLite would convert the number to a text first.
         return f"s.{key} {_OPERATORS[kind]} {bound}" if isinstance(value, str) else "FALSE"
     if not _PLAIN_KEY.fullmatch(key):
         raise NotInSql
@@ -153,7 +153,7 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
-    #: Numbers of the valid extractions. Search hits from any other are outdated.
+    #: Numbers of the extractions whose search hits are still valid.
     generations: range
     #: Maps the source's bucket ids to sync statuses, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)

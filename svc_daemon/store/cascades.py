@@ -60,7 +60,7 @@ def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | No
 
 
 def update_cascade(connection: Connection, task: TaskRow, cascade: Cascade) -> None:
-    """Store the progress, but only while the worker still holds `task`."""
+    """Store the progress, unless the worker has lost its claim on `task`."""
     held = {"id": task.id, "token": task.token}
     connection.execute(
         "UPDATE cascades SET after_id = :after_id, deleted = :deleted, detached = :detached, failed = :failed,"

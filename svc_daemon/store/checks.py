@@ -1,4 +1,4 @@
-"""Checks of the rows in the state database, for all teams. Each is an SQL statement that selects the faulty rows."""
+"""Checks of the rows in the state database, for all teams. Most checks are SQL statements that select faulty rows."""
 
 import json
 import sqlite3
@@ -179,7 +179,7 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Check that columns have valid values. A flipped bit on the disk can make one invalid.
+    """Check that columns have valid values. A flipped bit on the disk can make a value invalid.
 
     SQLite doesn't detect this: its pages have no checksums, and it ignores CHECK constraints in a read-only database.
     """
@@ -242,7 +242,7 @@ class BlobRow(NamedTuple):
 
 
 def list_blob_rows(connection: Connection, after_id: str, limit: int) -> list[BlobRow]:
-    """List the stored bytes of all teams' sources, ordered by source id. Faster than reading whole sources."""
+    """Describe the stored bytes of up to `limit` sources of all teams, ordered by source id, after `after_id`."""
     rows = connection.execute(
         "SELECT id, team_id, COALESCE(blob, id), size_bytes, sha256, CASE status WHEN 'failed' THEN error END"
         " FROM sources WHERE id > :after ORDER BY id LIMIT :limit",

@@ -44,7 +44,7 @@ class StoredBlob(Protocol):
         """Read all bytes and return their SHA-256, in hexadecimal."""
 
     def open_file(self) -> AbstractAsyncContextManager[int]:
-        """Yield the descriptor of a local file with the bytes, at offset 0."""
+        """Yield the descriptor of a local file with the bytes, positioned at the first byte."""
 
 
 class StagedBytes(Protocol):
@@ -67,7 +67,7 @@ class StagedBytes(Protocol):
         """Read up to `most_bytes` received bytes from the offset. Raises StorageError."""
 
     async def keep(self, name: str) -> None:
-        """Make the bytes durable as the blob of this name. Unless this succeeds, store no row for it."""
+        """Make the bytes durable as the blob of this name. If this fails, the caller must store no row for the blob."""
 
     async def discard(self) -> None:
         """Discard the bytes if they weren't kept. Idempotent; never raises."""
@@ -77,7 +77,7 @@ class BlobStore(Protocol):
     """The blobs of all sources. No name is used twice."""
 
     def stage(self) -> StagedBytes:
-        """Create a place for the bytes of an upload. Nothing is written yet."""
+        """Prepare to receive the bytes of an upload. Nothing is written yet."""
 
     def blob(self, name: str) -> StoredBlob:
         """Return the blob of this name, which may not exist."""
@@ -89,7 +89,7 @@ class BlobStore(Protocol):
         """Delete blobs that have no row. Errors are logged, not raised; a later clean-up tries again."""
 
     async def move_damaged(self, name: str) -> None:
-        """Move the bytes to where nothing reads them. Idempotent."""
+        """Move a damaged blob to a folder that nothing reads. Idempotent."""
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
         """Return which of the sources have a stored blob, whether or not they have a row."""
@@ -123,7 +123,7 @@ class PartStore(Protocol):
     """The bytes of open upload sessions. Acknowledged bytes stay until the session ends."""
 
     async def measure(self, *session_ids: str) -> list[int]:
-        """Return each session's number of stored bytes, up to the first gap."""
+        """Return how many bytes of each session are stored. Bytes after a gap don't count."""
 
     async def settle(self, *session_ids: str) -> list[int]:
         """Make the stored bytes durable, and return their number for each session."""
@@ -140,8 +140,8 @@ class PartStore(Protocol):
     async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:
         """Store the bytes of complete sessions as durable blobs, and return the first bytes of each by session id.
 
-        `sources` maps session ids to blob names, `hashes` to the results of `hash`. Raises StorageError if bytes don't
-        match their hash or can't be stored. The caller must then store no row for these blobs.
+        `sources` maps session ids to blob names, and `hashes` maps them to SHA-256 hashes. Raises StorageError if bytes
+        don't match their hash or can't be stored. The caller must then store no row for these blobs.
         """
 
     async def delete(self, *session_ids: str) -> None:
@@ -150,7 +150,7 @@ class PartStore(Protocol):
     def writer(self, items: Sequence[PackItem], first: int, end: int) -> PartWriter:
         """Return a writer for bytes `first` to `end` (exclusive) of the concatenated files.
 
-        Call `settle` for the sessions of these files before.
+        Before this, call `settle` for the sessions of these files.
         """
 
     def list_ids(self) -> Collection[str]:
@@ -159,7 +159,7 @@ class PartStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Number of files that were moved aside because no row names them."""
+    """Counts of files that were moved aside because no database row names them."""
 
     files: int = 0
     #: How many of these files are still in a search index, in at least one bucket.
@@ -167,7 +167,7 @@ class Tally:
 
 
 class AsideStore(Protocol):
-    """Stored files that were moved aside because no row names them.
+    """Stored files that were moved aside because no database row names them.
 
     They are kept for a while, because the rows of a restored database may name them.
     """
@@ -196,7 +196,7 @@ class ByteStores:
 
 @dataclass(frozen=True, slots=True)
 class SweptObject:
-    """An object of a byte store, with the name or id by which its row is found."""
+    """An object of a byte store, with the blob name or session id by which its database row is found."""
 
     key: str
     #: Name of the blob; None if the object is not a blob.
@@ -222,7 +222,7 @@ class SweptStores(ByteStores, ABC):
 async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run the coroutines, a limited number at a time, and return their results.
 
-    An error is raised only after all have ended.
+    If one fails, its error is raised after all others have ended.
     """
     slots = asyncio.Semaphore(CALLS_AT_ONCE)
 

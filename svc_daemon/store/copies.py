@@ -70,7 +70,10 @@ class DirectoryCopy:
     def __init__(
         self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
     ) -> None:
-        """Files that `previous` also has are hard-linked to its files. With `read_data`, blobs are hashed first."""
+        """Prepare a copy. Files that the backup `previous` also has become hard links to that backup's files.
+
+        With `read_data`, a blob is linked only if its hash is correct.
+        """
         self.counts = CopyCounts()
         self._reads_data = read_data
         self._source = source
@@ -112,7 +115,7 @@ class DirectoryCopy:
                     break
 
     def copy_rest(self) -> None:
-        """Copy the secret, the admin key, the embedding model and the files moved aside."""
+        """Copy the secret, the admin key, the embedding model and the folder `aside`."""
         for path in (self._source.secret, self._source.admin_key):
             self._put(path, path.name)
         for folder in (self._source.models, self._source.aside):
@@ -148,7 +151,7 @@ class DirectoryCopy:
         Path(place).unlink(missing_ok=True)
 
     def _places_of(self, name: str) -> Iterator[str | Path]:
-        """Yield the places where the blob may be, since another process may be moving it."""
+        """Yield the paths where the blob may be. Another process may move it meanwhile."""
         yield f"{self._source.blobs}/{name}"
         yield f"{self._source.held}/{name}"
         if (aside := Asides(self._source.aside).find_all().get(name)) is not None:
@@ -202,9 +205,9 @@ def list_stored(connection: Connection) -> dict[str, StoredFacts]:
 
 
 def _copy(path: str | Path, place: str | Path) -> StoredFacts | None:
-    """Copy a file with its date, and return its size and hash. None if it isn't a regular file.
+    """Copy a file with its date, and return its size and hash. None if it is missing or isn't a regular file.
 
-    Raises StorageError if it can't be read, OSError if the copy can't be written.
+    Raises StorageError if the file can't be read, OSError if the copy can't be written.
     """
     try:
         # Don't block: opening a named pipe would wait for a writer.

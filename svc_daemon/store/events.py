@@ -1,11 +1,11 @@
 """The event log of each team, which clients read to follow changes.
 
-An event is written in the transaction of its change, and read in commit order: by `turn`, then by `seq`. Ids don't give
-the order, because the clock can be set back.
+An event is written in the same transaction as the change that it reports. Events are read sorted by `turn`,
+then by `seq`. A new event never sorts before an event that a client has read.
 
-- SQLite has one writer at a time, so `seq` alone is the commit order.
-- In PostgreSQL, a lower `seq` may be committed later. There, `turn` is the transaction's number. An event is shown once
-  no transaction with a lower number is running, so that no client misses one.
+- SQLite has one writer at a time, so sorting by `seq` is enough.
+- In PostgreSQL, an event with a lower `seq` may be committed later. So `turn` is the number of the transaction, and an
+  event is shown only once no transaction with a lower number is running. Otherwise, clients could miss events.
 """
 
 import json
@@ -18,7 +18,7 @@ from svc_daemon.databases.contract import Connection, Row
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in a team's event log: `turn` and `seq` of the last event read."""
+    """How far a client has read a team's event log: `turn` and `seq` of the last event read."""
 
     turn: int = -1
     seq: int = -1
@@ -46,7 +46,7 @@ class EventSpan:
     #: Id of the last event read, even if the filter excluded it; None if there was none.
     last_id: str | None
     position: Position
-    #: Whether the limit was reached, so that the log may have more.
+    #: Whether the limit was reached. The log may then have more events.
     is_full: bool
 
 
@@ -56,7 +56,7 @@ class NewEvent(NamedTuple):
     type: str
     #: Ids of the event's buckets, separated by spaces; None for the whole team.
     bucket_ids: str | None
-    #: The state after the event, as a JSON text.
+    #: What the event reports, as a JSON text.
     data: str
     source_id: str | None = None
     batch_id: str | None = None
@@ -79,7 +79,7 @@ def read_events(connection: Connection, team_id: str, chosen: EventFilter, after
     """Read at most `limit` of the team's events after a position.
 
     Events that the filter excludes count towards the limit, so that no read takes long. An event is held back while a
-    running transaction may still add an earlier one.
+    running transaction may still add an earlier event.
     """
     rows = connection.execute(
         "SELECT turn, seq, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at FROM events"
@@ -99,7 +99,7 @@ def read_events(connection: Connection, team_id: str, chosen: EventFilter, after
 
 
 def find_position(connection: Connection, team_id: str, event_id: str) -> Position | None:
-    """Return the position of an event; None if the log doesn't have it."""
+    """Return the position of an event; None if the log doesn't have this event."""
     row = connection.execute(
         "SELECT turn, seq FROM events WHERE id = :id AND team_id = :team_id", {"id": event_id, "team_id": team_id}
     ).fetchone()
@@ -117,7 +117,7 @@ def find_latest(connection: Connection, team_id: str) -> tuple[str, Position] | 
 
 
 def has_old_events(connection: Connection, team_id: str, oldest: str) -> bool:
-    """Whether the team's first event is older than `oldest` and not its only one."""
+    """Whether the team has several events, and the first one is older than `oldest`."""
     rows = connection.execute(
         "SELECT created_at FROM events WHERE team_id = :team_id ORDER BY turn, seq LIMIT 2", {"team_id": team_id}
     ).fetchall()

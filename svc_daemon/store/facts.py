@@ -13,7 +13,7 @@ def list_facts(connection: Connection) -> dict[str, str]:
 
 
 def put_fact(connection: Connection, name: str, value: str) -> None:
-    """Store the value under the name, replacing any other."""
+    """Store the value under the name, replacing any earlier value."""
     connection.execute(
         "INSERT INTO facts (name, value) VALUES (:name, :value)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",

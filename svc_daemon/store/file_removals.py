@@ -1,10 +1,10 @@
-"""Removes stored files. While a backup copies the data directory, moves them to a folder instead.
+"""Removes stored files. While a backup is running, moves them to the folder `held` instead.
 
 A backup copies the database first, so every file that the database names must exist until the backup ends:
 
 - The backup holds an exclusive lock on the folder `held`, and each removal a shared one.
 - A removal that doesn't get its lock moves the file into `held`, where the backup finds it.
-- The backup empties `held` at its end. If it was killed, the sweeper or the next start does.
+- The backup empties `held` at its end. If the backup was killed, the sweeper or the next start empties the folder.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """Syncs a whole file system with `syncfs`, where that is as safe as an fsync of each file.
 
-Since Linux 5.8, `syncfs` reports write errors that occur after its descriptor was opened. So open it before the first
-write. Only local file systems are synced this way.
+Since Linux 5.8, `syncfs` reports write errors that occur after its descriptor was opened. So open the descriptor before
+the first write. Only local file systems are synced this way.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-#: The first Linux whose `syncfs` reports write errors.
+#: The first Linux version whose `syncfs` reports write errors.
 _REPORTING = (5, 8)
 #: Local file systems by their `f_type` (linux/magic.h): ext2 to ext4, XFS, Btrfs, F2FS and tmpfs.
 _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994}

@@ -1,7 +1,7 @@
-"""Finds and deletes the rows of upload sessions, batches, tasks and deliveries that ended long ago.
+"""Finds and deletes the rows of upload sessions, batches, tasks and webhook deliveries that ended long ago.
 
-While a source exists, its latest task and its deliveries are kept. As long as a delivery is kept, its event causes no
-second webhook call.
+While a source exists, its latest task and its deliveries are kept. The row of a delivery prevents a second webhook call
+for the same event.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ KINDS = tuple(_KINDS)
 
 
 def list_ended(connection: Connection, kind: str, oldest: str, *, after: str, limit: int) -> list[str]:
-    """List ids above `after` of rows that ended before `oldest`, in all teams. `kind` is one of `KINDS`."""
+    """List ids of rows that ended before `oldest`, in all teams, after the id `after`. `kind` is one of `KINDS`."""
     rows = connection.execute(_KINDS[kind].listing, {"oldest": oldest, "after": after, "limit": limit})
     return [row["id"] for row in rows]
 

@@ -21,7 +21,7 @@ class StoredBytes:
     size_bytes: int
     #: False for symbolic links and other special files, which count as lost.
     is_plain: bool = True
-    #: Whether a missing row is a problem only once these bytes are old.
+    #: Whether it is no problem if no database row names these bytes.
     may_wait: bool = False
 
 
@@ -32,7 +32,7 @@ class BytesInspector(Protocol):
     readers: int
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        """Map blob names to their bytes. Blobs moved aside are included, unless another of the same name exists."""
+        """Map the name of each blob to its bytes. Blobs that were moved aside are included."""
         ...
 
     def list_parts(self) -> Mapping[str, StoredBytes]:
@@ -69,7 +69,7 @@ class FolderInspector:
     def list_staged(self) -> list[str]:
         return sorted(_names(self._folders.blobs.list_staged))
 
-    def hash(self, name: str, stored: StoredBytes) -> str:  # noqa: ARG002 - its place is enough
+    def hash(self, name: str, stored: StoredBytes) -> str:  # noqa: ARG002 - `stored` is enough
         return hash_file(stored.place).hexdigest()
 
 

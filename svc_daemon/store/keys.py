@@ -43,7 +43,7 @@ class KeyRow:
         )
 
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
-        """Return which of the buckets the key may access. Responses must not mention the others."""
+        """Return which of the buckets the key may access. Responses must not mention the other buckets."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def reaches(self, bucket_ids: Iterable[str]) -> bool:
@@ -92,7 +92,7 @@ def list_keys(connection: Connection, team_id: str) -> list[KeyRow]:
 
 
 def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: str) -> None:
-    """Revoke a key. An earlier revocation keeps its time."""
+    """Revoke a key. If it was revoked before, the earlier time is kept."""
     connection.execute(
         "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND id = :id AND revoked_at IS NULL",
         {"team_id": team_id, "id": key_id, "revoked_at": revoked_at},

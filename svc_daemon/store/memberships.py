@@ -1,6 +1,6 @@
-"""Memberships: which source is in which bucket, and whether the search index knows it yet (the sync).
+"""Memberships: which source is in which bucket.
 
-The sync status changes like this:
+A membership is synced when the search index has it too. Its sync status changes like this:
 
     queued -> active               the document was indexed with all its current buckets
     queued -> syncing -> active    the sync worker claimed the membership and updated the index
@@ -21,7 +21,7 @@ from svc_daemon.store.buckets import touch_bucket, touch_buckets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncClaim:
-    """A worker's claim on a membership. Every claim increments `attempt`, so an older one becomes invalid."""
+    """A worker's claim on a membership. Every claim increments `attempt`, which makes earlier claims invalid."""
 
     source_id: str
     bucket_id: str
@@ -104,9 +104,10 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
 
 
 def list_searched_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
-    """Map the team's source ids to the sorted bucket ids that the search index must have for them.
+    """Map each source of the team to the sorted ids of the buckets that the search index must have for it.
 
-    The value is None while a bucket isn't synced. Q&A sources are left out, because bucket searches don't find them.
+    If the source is not yet synced with all its buckets, it is mapped to None. Q&A sources are left out, because bucket
+    searches don't find them.
     """
     rows = connection.execute(
         "SELECT m.source_id, m.bucket_id, m.sync_status FROM memberships m JOIN sources s ON s.id = m.source_id"
@@ -163,7 +164,7 @@ def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> N
 
 
 def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Record that the sync failed, and schedule another at `due_at`."""
+    """Record that the sync failed, and schedule another sync at `due_at`."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'failed', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",

@@ -2,12 +2,11 @@
 
 Theory of operation of an upgrade:
 
-    older release -> copied -> one migration after another -> up to date
-
-- Copied: to `state.db.before-<last migration>`, which gets this name once it is synced.
-- Each migration is committed with its record. After a crash, the next start keeps the copy and continues.
+- First, the database is copied to `state.db.before-<last migration>`.
+- Then the migrations run. Each is committed with its record. After a crash, the next start continues, and keeps the
+  copy.
 - `installations.serving_installation` removes the copy after the new release has run and stopped cleanly.
-- A database server has no copy, but runs all migrations in one transaction.
+- On a database server, no copy is made, but all migrations run in one transaction.
 - A database with an unknown migration is from a newer release, and is refused before any write.
 """
 
@@ -66,7 +65,7 @@ def add_lanes(connection: Connection) -> None:
 
     Existing tasks get the lane `single`.
 
-    Indexes are added too, so that finding the next task doesn't take longer if more are waiting.
+    Indexes are added too, so that finding the next task doesn't take longer if more tasks are waiting.
     """
     connection.execute(
         "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single'"
@@ -134,7 +133,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     if not pending:
         return
     if not applied:
-        # An empty database needs no copy. It is also created without `sqlite_utils`, which is slow to import.
+        # An empty database needs no copy. Its tables are created without `sqlite_utils`, which is slow to import.
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement in _RECORDS.split(";\n\n"):
@@ -165,8 +164,8 @@ class PendingMigration:
 def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigration]:
     """List the migrations that this file still needs, oldest first, without changing it.
 
-    `is_in_use` must be true if another process may have it open. Raises StorageError if the file can't be read or
-    upgraded.
+    `is_in_use` must be true if another process may have the file open. Raises StorageError if the file can't be
+    read or upgraded.
     """
     try:
         with open_beside(path) if is_in_use else open_unchanging(path) as connection:
@@ -215,9 +214,9 @@ def migrate_shared(connection: Connection) -> None:
 
 
 def _adopt_events(connection: Connection) -> None:
-    """Make events copied from another database older than those that this server will write.
+    """Make events that were copied from another database sort before all events that this server will write.
 
-    Their transaction numbers (`turn`) mean nothing on this server.
+    The transaction numbers (`turn`) of copied events mean nothing on this server.
     """
     connection.execute(
         "UPDATE events SET turn = 0 WHERE turn > 0 AND EXISTS (SELECT 1 FROM events WHERE turn >= next_turn())"
@@ -314,7 +313,7 @@ def copy_place(path: Path) -> Path:
 
 
 def list_copies(path: Path) -> list[Path]:
-    """List the copies made before upgrades, also unfinished ones."""
+    """List the copies made before upgrades, including unfinished copies."""
     return sorted(path.parent.glob(f"{path.name}.before-m*"))
 
 

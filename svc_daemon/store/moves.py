@@ -1,4 +1,4 @@
-"""Marks of an installation that is being moved: one at the old place, one at the new."""
+"""Records in the old and the new database that an installation is being moved from one to the other."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.facts import delete_fact, find_fact, put_fact
 
-#: Names of facts. `moved_here` is the id of the move that brought the installation here, and is never deleted.
+#: Names of facts (see `store.facts`). `moved_here` has the id of the last completed move to this database. It is never
+#: deleted.
 _DEPARTURE, _ARRIVAL, _ARRIVED = MARKS = ("moved_to", "moving_here", "moved_here")
 
 
@@ -58,7 +59,7 @@ def put_arrival(connection: Connection, arrival: Arrival) -> None:
 
 
 def finish_arrival(connection: Connection, arrival: Arrival) -> None:
-    """Replace the mark of a running move with that of a completed one."""
+    """Record that the move to this database is complete."""
     delete_fact(connection, _ARRIVAL)
     put_fact(connection, _ARRIVED, arrival.move_id)
 

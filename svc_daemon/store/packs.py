@@ -1,7 +1,7 @@
-"""Packs: the files of a batch, sent as one stream. A writer splits it into parts, the files of the upload sessions.
+"""Packs: several files of a batch, sent as one stream. Each file is appended to the part of its upload session.
 
-The parts are written and closed one by one, then made durable by one `syncfs`. Where that isn't safe, or for few parts,
-each is fsynced instead. Only after that, `Parts` records how many bytes of each part are durable.
+The parts are written and closed one by one, then made durable by one `syncfs`. If there are few parts, or
+`syncfs` isn't safe here, each part is fsynced instead. Then `Parts` records how many bytes of each part are durable.
 """
 
 import os
@@ -89,7 +89,7 @@ class PackWriter:
         self._open: _OpenPart | None = None
         #: Parts that are written and closed. `sync` makes them durable and records their sizes.
         self._closed: list[_OpenPart] = []
-        #: Size of each part before this stream. `drop` truncates parts to it.
+        #: Size of each part before this stream. `drop` truncates the parts to these sizes.
         self._starts: dict[str, int] = {}
 
     async def append(self, data: bytes) -> None:

@@ -1,9 +1,9 @@
 """Parts: the bytes of open upload sessions, one file each. The file's size is the upload offset.
 
 - Bytes are synced before they are acknowledged.
-- The synced size is kept in memory. After a crash or a full disk, a file may be larger than this. It is then synced
-  before its size is acknowledged.
-- A finalized part becomes a blob by a hard link. It is deleted only after its source is committed.
+- `Parts` remembers how many bytes of each file were synced. If a file has more bytes, for example after a full disk, it
+  is synced before its size is acknowledged.
+- When a session is finalized, a hard link makes its part a blob. The part is deleted after the source is committed.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Parts:
         return sizes
 
     async def hash(self, session_id: str, size_bytes: int) -> str:
-        """Return the hexadecimal SHA-256 of the stored bytes. Reads the file only if it must."""
+        """Return the hexadecimal SHA-256 of the stored bytes. Reads the file only if the hash isn't known."""
         known = self.hash_at(session_id, size_bytes)
         if known is None:
             known = await self._blobs.run(lambda: hash_file(self.path(session_id)))
@@ -129,7 +129,7 @@ class Parts:
         self._folder_sync.sync()
 
     def note_synced(self, session_id: str, size_bytes: int, known: "_Hash | None") -> None:
-        """Record that the part's first `size_bytes` bytes are durable, with their hash if `known`."""
+        """Record that the part's first `size_bytes` bytes are durable. `known` is their hash, or None."""
         self._synced[session_id] = size_bytes
         if known is not None:
             self.remember(session_id, size_bytes, known)

@@ -1,10 +1,10 @@
-"""Rechunks: the sources to be split again, because the chunk sizes of their bucket have changed."""
+"""Marks and finds sources that must be split into chunks again, because their bucket's chunk sizes have changed."""
 
 from svc_daemon.databases.contract import Connection
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark the sources to be split again whose chunk sizes this bucket sets, because it is their oldest bucket."""
+    """Mark all sources whose oldest bucket is this one: that bucket sets their chunk sizes. Returns their number."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"
@@ -16,7 +16,7 @@ def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
 
 
 def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
-    """Return team id and source id of the next indexed source after `after_id` to be split again, or None.
+    """Find the next indexed source after `after_id` that must be split again. Returns team id and source id, or None.
 
     Teams whose index is being rebuilt are skipped.
     """

@@ -1,4 +1,4 @@
-"""The tables of the state database, as the first release creates them. Later releases add migrations."""
+"""The tables of the state database, as the first release created them. Later releases change them by migrations."""
 
 #: A migration that adds a column to `sources` must create this view again, because PostgreSQL expands `s.*` only when a
 #: view is created.
@@ -10,8 +10,8 @@ SELECT s.*, t.type AS task_type, t.status AS task_status,
   EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 
-#: Invariant: a team has at most one unfinished rebuild task. `sources.valid_from` is the number of the oldest
-#: extraction whose search hits are valid: while a document is split again, hits in its old chunks are still valid.
+#: `sources.valid_from` is the number of the oldest extraction whose search hits are valid: while a document is split
+#: again, hits in its old chunks are still valid.
 SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,
@@ -274,7 +274,7 @@ CREATE TABLE usage (
 CREATE VIEW teams_in_maintenance AS
 SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL"""
 
-#: The event log (see `store.events`), and columns for the end of a batch.
+#: Statements that add the event log (see `store.events`), the batch of each source, and the end time of each batch.
 EVENTS = """\
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,

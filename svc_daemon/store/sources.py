@@ -24,9 +24,9 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Number of the current extraction. The index keeps only the chunks of the newest one.
+    #: Number of the current extraction. The index keeps only the chunks of the newest extraction.
     generation: int = 1
-    #: Number of the first extraction from the current bytes; None if that is `generation`.
+    #: Number of the first extraction from the current bytes; None if it equals `generation`.
     valid_from: int | None = None
     #: Whether to split the document again, because its bucket's chunk sizes have changed.
     rechunk: bool = False
@@ -47,7 +47,7 @@ class SourceRow:
     fetched: dict[str, Any] | None = None
     #: `question`, `answer` and `alternate_questions`, for type `qa`.
     qa: dict[str, Any] | None = None
-    #: `url` and `metadata` of the webhook for when the source is ready or failed.
+    #: `url` and `metadata` of the webhook to call when the source is ready or has failed.
     webhook: dict[str, Any] | None = None
     #: Name of the source's blob; None means the source's id.
     blob: str | None = None
@@ -87,12 +87,12 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Return the generations of the current bytes. There is a new one whenever the text is split again."""
+        """Return the numbers of the extractions from the current bytes. Splitting the text again adds a number."""
         return generations_of(self.valid_from, self.generation)
 
     @property
     def searched_places(self) -> list[str]:
-        """Return the ids of the buckets whose searches find the source. For a Q&A source, there are none."""
+        """Return the ids of the buckets whose searches find the source. Bucket searches never find a Q&A source."""
         return [] if self.type == readiness.QA else list(self.places)
 
     @property
@@ -101,7 +101,7 @@ class SourceRow:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the source is indexed and synced. While the team's index is rebuilt, such a source isn't ready."""
+        """Whether the source is indexed and synced. Unlike `ready`, stays true while the team's index is rebuilt."""
         return readiness.is_ready(self.status, self.places.values())
 
     @property
@@ -113,11 +113,11 @@ class SourceRow:
 class SourceFilter:
     """Which of a bucket's sources to list; None means any."""
 
-    #: `ready` (searches of this bucket find it), `all`, or an indexing status.
+    #: `ready` (searches of this bucket find the source), `all`, or a status of `SourceRow`.
     status: str = "ready"
     type: str | None = None
     tag: str | None = None
-    #: Part of the title or file name, in upper or lower case.
+    #: Part of the title or file name. Upper and lower case are the same.
     q: str | None = None
     title: str | None = None
     sha256: str | None = None
@@ -183,7 +183,7 @@ def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]
 
 
 def find_again(connection: Connection, team_id: str, known: Sequence[SourceRow]) -> dict[str, SourceRow]:
-    """Like `find_sources`, for sources that were read before. It is faster if few of them have changed."""
+    """Read sources again that were read before. Faster than `find_sources` if few of them have changed."""
     rows = connection.execute(
         "SELECT id, title, generation, task_id, replaces, updated_at, in_maintenance, places FROM source_views"
         " WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
@@ -344,7 +344,7 @@ def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
 
 
 def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
-    """Delete the source's row. Its memberships must be gone."""
+    """Delete the source's row. The caller must have removed the source from all buckets."""
     where = {"id": source_id, "team_id": team_id}
     connection.execute("DELETE FROM sources WHERE id = :id AND team_id = :team_id", where)
 
@@ -355,7 +355,7 @@ def has_active(connection: Connection, team_id: str) -> bool:
 
 
 def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
-    """Map the team's indexed sources to the numbers of their valid extractions."""
+    """Map the id of each indexed source to the numbers of the extractions whose search hits are valid."""
     rows = connection.execute(
         "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
         {"team_id": team_id},

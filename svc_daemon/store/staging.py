@@ -47,7 +47,7 @@ class Staging:
         return self.folder / self._random_name()
 
     def list_staged(self) -> list[str]:
-        """List the names of staging files. If no upload is running, a killed process has left them all."""
+        """List the names of staging files. If no upload is running, a killed process left these files."""
         return list_own(self.folder, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
@@ -120,7 +120,7 @@ class StagedFile(ABC):
 
     @abstractmethod
     async def keep(self, name: str) -> None:
-        """Make the bytes durable as the blob of this name. On failure, they are deleted."""
+        """Make the bytes durable as the blob of this name. If this fails, the bytes are deleted."""
 
     async def discard(self) -> None:
         """Discard the bytes and the staging file. Idempotent; disk errors are not raised."""

@@ -1,6 +1,6 @@
-"""Tasks: the queue of background work. A worker claims a task and gets a lease and a new fencing token.
+"""Tasks: the queue of background work. A worker that claims a task gets a lease and a new token for it.
 
-Claims don't lock rows. Only one of several nodes claims at a time (see `InTurn`).
+Claims don't lock rows, because only one node at a time claims tasks (see `InTurn`).
 """
 
 import json
@@ -96,7 +96,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[str]) -> dict[str, list[str]]:
-    """Map each lane in `among` to the teams with queued tasks of this type, due or not.
+    """Map each lane in `among` to the ids of teams with queued tasks of this type, whether due or not.
 
     The query skips from team to team, so it doesn't read every task.
     """
@@ -331,7 +331,7 @@ def recall_attempts(connection: Connection, latest: str) -> int:
 
 
 def count_open(connection: Connection) -> dict[str, int]:
-    """Count the tasks that are `queued` and `running`."""
+    """Return the number of `queued` and of `running` tasks, by status."""
     rows = connection.execute(
         "SELECT status, COUNT(*) AS tasks FROM tasks WHERE finished_at IS NULL GROUP BY status"
     ).fetchall()
@@ -339,7 +339,7 @@ def count_open(connection: Connection) -> dict[str, int]:
 
 
 def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]]:
-    """Count the unfinished tasks by type and status, each with the creation time of the oldest."""
+    """Count the unfinished tasks. Returns type, status, number, and creation time of the oldest task."""
     rows = connection.execute(
         "SELECT type, status, COUNT(*) AS tasks, MIN(created_at) AS oldest_at FROM tasks WHERE finished_at IS NULL"
         " GROUP BY type, status ORDER BY type, status"
@@ -348,7 +348,7 @@ def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]
 
 
 def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """Return the team's unfinished index rebuild, or None. Until it ends, the team is in maintenance."""
+    """Return the team's unfinished index rebuild, or None."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' AND finished_at IS NULL",
         {"team_id": team_id},

@@ -13,7 +13,7 @@ _LAST = ("usage", "agents", "tasks")
 
 
 def find_removal(connection: Connection, team_id: str) -> str | None:
-    """Return the id of the task that removes the team, or None."""
+    """Return the id of the unfinished task that removes the team, or None."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE type = :type AND finished_at IS NULL AND team_id = :team_id",
         {"type": TEAM_REMOVAL, "team_id": team_id},

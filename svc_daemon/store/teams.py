@@ -1,4 +1,4 @@
-"""Teams, which own everything else, and their use per calendar month."""
+"""Teams, and how many answers and searches each team has used per calendar month."""
 
 from dataclasses import dataclass
 

@@ -1,10 +1,10 @@
 """Tombstones: records of deleted sources, kept until their blobs and index rows are removed.
 
-- A replaced source keeps its tombstone, so that its id leads to its successor.
-- A blob that a refresh replaced gets a tombstone too. Its `source_id` is the name of the new blob.
+- The tombstone of a replaced source is kept, so that the source that replaced it can be found.
+- When a source is fetched again, its old blob gets a tombstone too, under the name of the new blob.
 - A detachment records that a source's buckets or title must be updated in the index.
-- While a new title is written to the index and then the database, the process holds a lease on a detachment. If the
-  process dies, the lease ends, and the sweeper restores the old title in the index.
+- A process that changes a title holds a lease on a detachment, because it writes the title to the index first. If the
+  process dies before it writes the title to the database, the sweeper restores the old title in the index.
 """
 
 import json
@@ -65,13 +65,13 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 
 def find_successors(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
-    """Return the id of the latest replacement of each source that was replaced, by the source's id."""
+    """Map the id of each replaced source to the id of its latest replacement. Other ids are left out."""
     found = {source_id: find_successor(connection, team_id, source_id) for source_id in source_ids}
     return {source_id: successor for source_id, successor in found.items() if successor is not None}
 
 
 def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
-    """List up to `limit` tombstones still to be cleaned up, ordered by source id, after `after`."""
+    """List up to `limit` tombstones whose bytes or index rows may remain, ordered by source id, after `after`."""
     rows = connection.execute(
         "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL AND source_id > :after"
         " ORDER BY source_id LIMIT :limit",
@@ -111,7 +111,7 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s: float, lease_until_s: float) -> None:
-    """Record that a change of the source's title begins, with a lease on its detachment (a pending index update)."""
+    """Record that a change of the source's title begins, by a detachment (a pending index update) with a lease."""
     connection.execute(
         "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
         " VALUES (:source_id, :team_id, 1, :lease_until_s)"
@@ -123,7 +123,7 @@ def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s
 
 
 def end_retitle(connection: Connection, source_id: str) -> None:
-    """Record that a change of the source's title has ended. If it was the last one running, end the lease."""
+    """Record that a change of the source's title has ended. If no other change of it is running, end the lease."""
     connection.execute(
         "UPDATE detachments SET retitles = retitles - 1,"
         " lease_until_s = CASE WHEN retitles > 1 THEN lease_until_s ELSE NULL END"
@@ -150,7 +150,7 @@ def end_retitles(connection: Connection, now_s: float) -> None:
 
 
 def list_detached(connection: Connection, source_ids: Sequence[str]) -> set[str]:
-    """Return which of the sources have a detachment, a pending index update."""
+    """Return which of the sources have a detachment (a pending index update)."""
     rows = connection.execute(
         "SELECT source_id FROM detachments WHERE source_id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(source_ids)},
@@ -174,7 +174,7 @@ def list_detachments(connection: Connection, *, now_s: float, after: str = "", l
 
 
 def delete_detachment(connection: Connection, source_id: str, now_s: float) -> None:
-    """Delete the detachment, unless a title change has a lease on it."""
+    """Delete the source's detachment (its pending index update), unless a title change has a lease on it."""
     connection.execute(
         "DELETE FROM detachments WHERE source_id = :source_id AND (lease_until_s IS NULL OR lease_until_s <= :now_s)",
         {"source_id": source_id, "now_s": now_s},

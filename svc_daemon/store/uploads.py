@@ -1,6 +1,6 @@
 """Upload sessions: the fields of the future source, how the session ended, and when it expires.
 
-The number of received bytes isn't in the row, but is the size of the file (`store.parts`).
+The number of received bytes isn't stored in the row, because it is the size of the session's file (see `store.parts`).
 """
 
 import json
@@ -22,7 +22,7 @@ class UploadRow:
 
     id: str
     team_id: str
-    #: Ids of the future source's buckets, that of the request's path first.
+    #: Ids of the future source's buckets. The bucket in the request's path is the first.
     bucket_ids: tuple[str, ...]
     #: `open`, `finalized`, `canceled`, `expired` (its bytes are deleted) or `failed` (for good).
     status: str = OPEN
@@ -201,7 +201,7 @@ def list_expired_ids(connection: Connection, now: str) -> list[str]:
 def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
     """List the bucket's open sessions, ordered by id, after `after_id`.
 
-    The cast makes SQLite sort the few open sessions instead of scanning all by id.
+    The cast makes SQLite sort the few open sessions instead of scanning all sessions by id.
     """
     rows = connection.execute(
         "SELECT * FROM uploads WHERE status = 'open' AND CAST(id AS TEXT) > :after_id"

@@ -1,7 +1,7 @@
 """Vectors that an import sends (offers) before the files that they belong to.
 
 - An offer identifies its passage by the SHA-256 of the text, so it can be sent before the passage has an id.
-- `passages` counts the passages with this text that still lack their vector. After the last one, the offer is deleted.
+- `passages` counts the passages with this text that still lack their vector. At 0, the offer is deleted.
 - Unused offers are deleted after a day. If an offer is missing, the embedding worker computes the vector.
 """
 
@@ -32,7 +32,7 @@ CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id)"""
 
 @dataclass(frozen=True, slots=True)
 class VectorOffer:
-    """An offered vector, for all passages with one text."""
+    """An offered vector, for all passages with the same text."""
 
     #: Hexadecimal SHA-256 of the embedded text.
     text_sha256: str
@@ -95,7 +95,7 @@ def find_offers(
 ) -> dict[PassageText, str]:
     """Find this model's vectors offered for these passages. Sources in several buckets are left out.
 
-    An offer is for one bucket: the key that made it may have no rights to the others.
+    An offer is for one bucket only, because the API key that sent it may have no access to the other buckets.
     """
     rows = connection.execute(
         "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"
@@ -118,8 +118,8 @@ def find_offers(
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> list[PassageText]:
     """Record that these passages have their vectors, and delete the offers that no other passage needs.
 
-    Returns the passages whose sources are still being indexed with the same generation. Their offers are kept: if the
-    daemon crashes, the source is indexed again and needs them.
+    Returns the passages whose sources are still being indexed. Their offers are kept, because a source is indexed again
+    if the daemon crashes, and then needs the offers again.
     """
     rows = connection.execute(
         "SELECT id, generation, status FROM sources WHERE team_id = :team_id"

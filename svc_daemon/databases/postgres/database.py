@@ -4,9 +4,8 @@ Theory of operation:
 
 - One thread does all writes of a node. It takes the queued work, runs each piece in a savepoint, commits once, and then
   resolves the futures.
-- All nodes do so at the same time, in SERIALIZABLE transactions. If two conflict, the server rolls one back (errors
-  40001 and 40P01), and its writer runs it again. After some conflicts, each piece gets its own transaction. Only the
-  last run of a piece counts.
+- All nodes write at the same time, in SERIALIZABLE transactions. If two of them conflict, the server rolls one back
+  (errors 40001 and 40P01), and its writer runs it again. After some conflicts, each piece gets its own transaction.
 - A conflict concerns pages: one transaction has read a page that another has written. Workers use the newest tasks, all
   on the last page, so two nodes would nearly always conflict. They take turns instead (`InTurn`).
 - A turn is a lock of the table `turns`. A transaction can wait for it before it takes its snapshot.
@@ -18,10 +17,12 @@ A group ends in one of these ways:
     conflict, too often   nothing was stored, StorageError
     unknown               the connection was lost during COMMIT, so the group may be stored: CommitUnknown
 
-If the connection is lost earlier, nothing was stored. If it had been used before, the group runs again on a new one,
-because the server may have restarted. The server rolls back the transaction of a dead or suspended node, within
-`idle_in_transaction_session_timeout`. If the node was suspended while it sent several rows, the server waits for the
-rest of them, and does not count the connection as idle: it rolls back within `transaction_timeout`.
+If the connection is lost before COMMIT, nothing was stored. If it had been used before, the group runs again on a new
+connection, because the server may have restarted.
+
+The server rolls back the transaction of a dead or suspended node within `idle_in_transaction_session_timeout`. If the
+node was suspended while it sent several rows, the server waits for the other rows, and doesn't count the connection as
+idle. It then rolls back within `transaction_timeout`.
 """
 
 import random
@@ -56,12 +57,12 @@ GROUP_LIMIT = 64
 GROUP_TRIES, SINGLE_TRIES = 3, 40
 #: After this many conflicts, a transaction no longer runs at the same time as those of other nodes.
 FREE_TRIES = 2
-#: Longest pause in seconds after the first conflict. It doubles with each one; the actual pause is a random part of it.
+#: Maximum pause in seconds after the first conflict, doubled after each further conflict. The actual pause is random.
 FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
 #: Key of the lock held while a node prepares the schema.
 PREPARING = 0x7376635F73746174
-#: Each writer holds a lock. The lock's key is this and the writer's number, which is the lowest that was free.
+#: Each writer has a number, the lowest that was free, and holds a lock whose key is this value and the number.
 WRITER = 0x73766377
 _BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (

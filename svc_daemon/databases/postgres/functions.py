@@ -1,8 +1,8 @@
-"""SQL functions that the store's statements call and PostgreSQL lacks.
+"""SQL functions that the statements in `store` call, and that PostgreSQL lacks.
 
-PostgreSQL inlines functions that are a single SELECT, which makes filters fast. `this_turn` is the number of the
-current transaction, `unsettled_turn` that of the oldest one still running. `next_turn` is higher than the numbers of
-all ended transactions (see `store.events`).
+PostgreSQL inlines functions that are a single SELECT, which makes filters fast. `this_turn` returns the
+number of the current transaction, and `unsettled_turn` the number of the oldest running transaction. All transactions
+that have ended have lower numbers than `next_turn` (see `store.events`).
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from svc_daemon.databases.postgres.servers import ServerConnection
 
 #: Collations whose `lower` handles all scripts, best first. No server has all of them.
 _COLLATIONS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8", "C.utf8", "en_US.utf8", "default")
-#: In the store's statements, JSON paths are always `$.key` or `$."any key"`.
+#: In the statements in `store`, JSON paths are always `$.key` or `$."any key"`.
 _FUNCTIONS = """\
 CREATE OR REPLACE FUNCTION json_key(path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN path LIKE '$."%"' THEN substr(path, 4, length(path) - 4) ELSE substr(path, 3) END

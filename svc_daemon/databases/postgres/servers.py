@@ -38,7 +38,7 @@ _DEFAULTS = {
 AWAY = "The database can't be reached."
 #: Pause in seconds between attempts to connect during an outage.
 PROBE_S = 0.5
-#: Codes of a transaction that was idle, or ran, for too long.
+#: Error codes for a transaction that was idle for too long, or that ran for too long.
 _ENDED = ("25P03", "25P04")
 #: Error code for a prepared statement whose plan is older than the latest change of the schema.
 _OUTDATED = "0A000"
@@ -115,10 +115,10 @@ class ServerConnection:
 
 
 class PostgresServer:
-    """The address of a database, and whether it can be reached. Thread-safe."""
+    """Connects to a database, and knows whether the server can be reached. Thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Parse the URL. Raises StorageError, whose message contains no part of it."""
+        """Parse the URL. Raises StorageError, whose message contains no part of the URL."""
         try:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:

@@ -1,9 +1,9 @@
-"""What nodes share through a PostgreSQL server besides data: locks, notices (messages) and its clock.
+"""What nodes share through a PostgreSQL server besides data: locks, notices (messages) and the server's clock.
 
-- A node takes all locks on one connection. If the node dies or loses it, the server frees them.
+- A node takes all locks on one connection. If the node dies or loses this connection, the server frees the locks.
 - After a loss, the node opens a new connection, and asks the server to end the lost one.
-- Another connection receives notices. It misses those sent while it is lost, so `on_listening` is called each time it
-  is opened.
+- Another connection receives notices. While it is lost, notices are missed, so `on_listening` is called each time it is
+  opened.
 """
 
 import json
@@ -69,7 +69,7 @@ class _Request:
 class LockSession:
     """The connection that holds a node's locks. Thread-safe.
 
-    One thread uses it, and handles all waiting requests together.
+    One thread uses the connection, and handles all waiting requests together.
     """
 
     def __init__(self, url: str, node: str, on_lost: Callable[[], object] = lambda: None) -> None:
@@ -277,10 +277,10 @@ class NoticeListener:
 
 
 class ShortTransactions:
-    """Runs short transactions that lock the rows they read, on a connection of its own.
+    """Runs short transactions that lock the rows they read.
 
-    So they don't wait for the other transactions of this node. If the server crashes, their last commits may be lost.
-    Thread-safe; one runs at a time.
+    They have a connection of their own, so that they don't wait for the node's other transactions. If the server
+    crashes, the last commits may be lost. Thread-safe; one transaction runs at a time.
     """
 
     def __init__(self, url: str) -> None:

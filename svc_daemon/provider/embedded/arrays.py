@@ -40,7 +40,7 @@ def pack_signs(vectors: Sequence[bytes]) -> list[bytes]:
 
 
 def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
-    """Build Signs from rows of chunk key and signs; None without rows."""
+    """Build Signs from rows of chunk key and signs; None if there are no rows."""
     if not rows:
         return None
     keys = np.fromiter((key for key, _ in rows), dtype=np.int64, count=len(rows))
@@ -65,7 +65,7 @@ def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
 class Nearest(NamedTuple):
     """The chunks whose signs are most similar to the query's, nearest first."""
 
-    #: How many signs differ (Hamming distance).
+    #: For each chunk, how many signs differ from the query's (Hamming distance).
     differences: NDArray[np.uint16]
     #: Keys of the chunks.
     keys: NDArray[np.int64]
@@ -74,7 +74,7 @@ class Nearest(NamedTuple):
 def nearest(
     signs: Signs, query: bytes, count: int, document_keys: Iterable[int] | None, check: Callable[[], None]
 ) -> Nearest:
-    """Find the `count` chunks of these documents (None: all) whose signs differ least.
+    """Find the `count` chunks of these documents (None: all) whose signs differ least from the query's.
 
     `check` is called regularly, and may raise an error to stop the search.
     """

@@ -37,7 +37,7 @@ def rank(
     words = sorted(having, key=lambda word: (having[word], word))
     if scope.is_narrow:
         return _score(connection, any_of(words), scope, limit)
-    # Add the chunks of hidden documents, because FTS5 counts them too when it computes BM25.
+    # A document is hidden while it is written or removed. Its chunks are added here, because FTS5 counts them for BM25.
     (hidden,) = connection.execute("SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 1").fetchone()
     total = chunks + hidden
     counts = [having[word] for word in words]
@@ -56,12 +56,12 @@ def rank(
 
 
 def any_of(words: Sequence[str]) -> str:
-    """Build the FTS5 expression for chunks with any of the words, quoted."""
+    """Build the FTS5 expression that matches chunks with any of the words."""
     return _in_columns(_joined(words, "OR"))
 
 
 def all_of(words: Sequence[str]) -> str:
-    """Build the FTS5 expression for chunks with all of the words."""
+    """Build the FTS5 expression that matches chunks with all of the words."""
     return _in_columns(_joined(words, "AND"))
 
 

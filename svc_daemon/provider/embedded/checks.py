@@ -143,7 +143,7 @@ def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple
 
 
 def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Check that each chunk's text is in the document at its offsets."""
+    """Check that each chunk's text equals the document's text between the chunk's offsets."""
     for (source_id,) in connection.execute("SELECT source_id FROM documents WHERE hidden = 0").fetchall():
         try:
             stored = documents.find_text(connection, source_id)

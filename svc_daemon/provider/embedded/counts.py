@@ -16,7 +16,7 @@ MAX_COUNTS = 20_000
 class Counts:
     """The counts of one revision of the index.
 
-    It needs no lock: threads that count the same thing at the same time get the same number.
+    No lock is needed: threads that count the same thing at the same time get the same number.
     """
 
     revision: int
@@ -42,7 +42,7 @@ class CountsCache:
         self._latest = Counts(revision=-1, chunks=0)
 
     def at(self, connection: sqlite3.Connection) -> Counts:
-        """Return the counts of the index as this connection reads it."""
+        """Return the counts for the revision of the index that this connection reads."""
         totals = connection.execute("SELECT revision, chunks FROM totals").fetchone()
         with self._lock:
             if self._latest.revision == totals["revision"]:

@@ -1,4 +1,4 @@
-"""Reads the documents that searches find (the visible ones), within the caller's transaction."""
+"""Reads documents that are visible to searches, within the caller's transaction."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ from svc_daemon.provider.errors import DocumentMissing
 
 
 def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
-    """Find the row of the source's visible document, or None."""
+    """Return the row of the source's document that is visible to searches, or None."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM documents WHERE source_id = :source_id AND hidden = 0", {"source_id": source_id}
     ).fetchone()
@@ -29,7 +29,7 @@ def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
 
 
 def find_all(connection: sqlite3.Connection, source_ids: Sequence[str]) -> dict[str, sqlite3.Row]:
-    """Map source ids to the rows of their visible documents."""
+    """Map source ids to the rows of their documents that are visible to searches."""
     rows = connection.execute(
         "SELECT * FROM documents WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))",
         {"source_ids": json.dumps(source_ids)},
@@ -38,9 +38,9 @@ def find_all(connection: sqlite3.Connection, source_ids: Sequence[str]) -> dict[
 
 
 def get(connection: sqlite3.Connection, source_id: str, generation: int | None = None) -> sqlite3.Row:
-    """Return the row of the source's visible document.
+    """Return the row of the source's document that is visible to searches.
 
-    Raises DocumentMissing if there is none, or it has another generation.
+    Raises DocumentMissing if there is none, or if `generation` is given and differs.
     """
     stored = find(connection, source_id)
     if stored is None or generation not in {None, stored["generation"]}:
@@ -63,7 +63,7 @@ def find_state(connection: sqlite3.Connection, source_id: str) -> DocumentState 
 
 
 def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | None:
-    """Read the source's text and chunks, or None."""
+    """Read the source's text and chunks; None if the document isn't in the index."""
     stored = find(connection, source_id)
     if stored is None:
         return None
@@ -92,7 +92,7 @@ def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDo
 
 
 def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> list[ListedDocument]:
-    """List up to `limit` documents after this source id, in order."""
+    """List up to `limit` documents, ordered by source id, after this one."""
     rows = connection.execute(
         """
         SELECT document_key, source_id, generation, chunks FROM documents

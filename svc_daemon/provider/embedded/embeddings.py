@@ -20,7 +20,7 @@ from svc_daemon.provider.texts import embeddable
 
 @dataclass(frozen=True, slots=True)
 class SignedVector:
-    """A vector to store."""
+    """A chunk's vector and its signs, ready to be stored."""
 
     chunk_id: str
     values: bytes
@@ -37,7 +37,7 @@ def sign(vectors: Sequence[tuple[str, bytes]]) -> list[SignedVector]:
 
 
 def find_model(connection: sqlite3.Connection, name: str) -> int | None:
-    """Find the key of a model, or None."""
+    """Return the key of the model with this name; None if the index has no vectors of it."""
     row = connection.execute("SELECT model_key FROM models WHERE name = :name", {"name": name}).fetchone()
     return None if row is None else int(row["model_key"])
 
@@ -140,7 +140,7 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
 
 
 def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ordinal: int, count: int) -> None:
-    """Copy the vectors of `count` chunks, from `ordinal` on, to the hidden copy `document_key` of the document."""
+    """Copy the vectors of `count` chunks, from `ordinal` on, to a copy of their document."""
     origin = KeyRange.of_chunks(origin_key, ordinal, count)
     parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
     connection.execute(
@@ -160,9 +160,9 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 
 
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Count the vectors that were copied to the document, and record their number in its row.
+    """Record in the row of a copied document how many vectors were copied.
 
-    The row `origin` can't be used: it also counts vectors that were stored after the copying.
+    The number in `origin`, the original's row, may be higher: it includes vectors that were stored after the copying.
     """
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])
@@ -187,7 +187,7 @@ def drop(database: SqliteDatabase, keep_model: str | None) -> None:
 
 
 def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
-    """Find the key of a chunk in a visible document, or None."""
+    """Return the key of the chunk with this id; None if searches don't find its document."""
     source_id, generation, ordinal = parse_chunk_id(name)
     stored = documents.find(connection, source_id)
     if stored is None or stored["generation"] != generation or ordinal >= stored["chunks"]:

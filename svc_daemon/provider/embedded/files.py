@@ -32,7 +32,7 @@ class TeamIndex:
 
 
 def list_teams(folder: Path) -> list[str]:
-    """List the teams with an index file; other files, such as copies, are ignored."""
+    """List the teams with an index file; other files in the folder are ignored."""
     return sorted(path.stem for path in folder.glob("*.db") if FILE_NAME.fullmatch(path.stem))
 
 
@@ -58,7 +58,7 @@ class IndexFiles:
         return list_teams(self._folder)
 
     def find(self, team_id: str) -> TeamIndex | None:
-        """Return the team's index, or None. Raises ProviderError."""
+        """Return the team's index; None if it has no file. Raises ProviderError."""
         index = self._open.get(team_id)
         if index is not None:
             return index
@@ -128,7 +128,7 @@ class IndexFiles:
             self._open.clear()
 
     def _report(self, team_id: str, error: sqlite3.Error) -> None:
-        """Report that the disk has failed, which affects all teams."""
+        """Call `on_broken`, unless the error only shows that this team's index is damaged."""
         failure = from_sqlite(team_id, error)
         if not isinstance(failure, IndexDamaged):
             self._on_broken(failure)

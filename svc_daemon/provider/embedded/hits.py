@@ -1,6 +1,6 @@
 """Builds hits from the chosen chunks: text and location, matching words, similarity and score.
 
-A query returns a list as one JSON text. If it returned many rows, each could mean a wait for the interpreter's lock.
+Some SQL statements return a list as one JSON text, because for each row, Python may have to wait for its global lock.
 """
 
 import json
@@ -21,7 +21,7 @@ from svc_daemon.provider.rankings import PARTS, Placed, score_hit
 #: looking up each hit.
 WALKED = 400
 
-#: `PARTS`, and the column for scripts without spaces.
+#: The indexed columns: `PARTS`, and a column for words in scripts without spaces.
 COLUMNS = (*PARTS, "unspaced")
 
 
@@ -123,7 +123,7 @@ def _keys_having(
         f"""
         SELECT json_group_array(rowid) FROM chunk_index
         WHERE chunk_index MATCH :expression AND {rowid} IN (SELECT value FROM json_each(:keys))
-        """,  # noqa: S608 - one of two words of ours
+        """,  # noqa: S608 - `rowid` has no user input
         {"expression": f'{{{" ".join(parts)}}} : "{word}"', "keys": json.dumps(keys)},
     ).fetchone()
     return frozenset(json.loads(found))

@@ -30,7 +30,7 @@ def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[
 
 
 def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:
-    """Add documents to buckets. Each document is given as its key, its buckets, and its number of visible chunks."""
+    """Add documents to buckets. Each is given as its key, its buckets, and the number of chunks that searches find."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
         [(key, bucket_id, chunks) for key, bucket_ids, chunks in documents for bucket_id in bucket_ids],
@@ -38,7 +38,7 @@ def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int
 
 
 def count_in(connection: sqlite3.Connection, document_key: int, chunks: int) -> None:
-    """Set how many chunks the document adds to its buckets' counts; 0 if it is hidden."""
+    """Set how many chunks the document adds to its buckets' counts; 0 while searches don't find it."""
     connection.execute(
         "UPDATE memberships SET chunks = :chunks WHERE document_key = :key", {"chunks": chunks, "key": document_key}
     )

@@ -35,7 +35,7 @@ class PackedDocument:
     source_id: str
     generation: int
     title: str
-    #: Distinct and sorted.
+    #: Ids of the buckets, sorted and without duplicates.
     bucket_ids: tuple[str, ...]
     #: The compressed pieces of the text.
     pieces: tuple[bytes, ...]
@@ -120,5 +120,5 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 
 
 def pack_unspaced(*texts: str) -> str:
-    """Return the words in scripts without spaces, separated by spaces, because FTS5 can't split them."""
+    """Return the words in scripts without spaces, separated by spaces. FTS5 can't split such texts into words."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))

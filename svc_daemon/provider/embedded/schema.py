@@ -2,7 +2,7 @@
 
 - The key of a chunk is `document_key << 20 | ordinal`, so the keys of a document's chunks are contiguous.
 - `chunk_index` contains only postings. To add or remove them, their text is read from the view `indexed_chunks`.
-- Each bucket is a word in the column `buckets`, so that a small bucket is found by its postings.
+- The column `buckets` has a word for each bucket of a chunk, so that the chunks of a small bucket are found quickly.
 - `vectors` has full vectors, and `signs` one bit per component, which searches scan.
 - `embedded_at` is the vector revision at which a document's vectors last changed.
 - A document is hidden while it is written or removed. Searches and counts ignore hidden documents.
@@ -123,7 +123,7 @@ STATEMENTS = (
 
 
 class WrongVersion(Exception):
-    """The file has the schema of another release."""
+    """The index file has the schema of another release."""
 
 
 def prepare(connection: sqlite3.Connection) -> None:

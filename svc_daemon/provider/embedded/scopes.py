@@ -1,7 +1,7 @@
 """The buckets and sources that a search is limited to.
 
-A small bucket is searched by its id, which is indexed like a word of its chunks. For a large one, it is faster to look
-up the document of each chunk found.
+A bucket's id is indexed as an extra word of each of its chunks. In a small bucket, a search finds chunks by this word.
+In a large bucket, it is faster to look up the document of each chunk found.
 """
 
 import json
@@ -25,9 +25,10 @@ LARGE_SHARE = 0.25
 class Scope:
     """The buckets and sources to search; None means no limit."""
 
-    #: Small buckets: a search matches only chunks that are indexed with a word for one of these buckets.
+    #: Small buckets. The search expression has a word for each, so that it matches only their chunks.
     matched_buckets: tuple[str, ...] | None = None
-    #: Large buckets. For each chunk found, the search checks whether its document is in one of them.
+    #: Large buckets. For each chunk found, the search checks whether its document is in one of
+    #: these buckets.
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 

@@ -19,7 +19,7 @@ from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.vector_signs import SignsCache
 from svc_daemon.provider.rankings import CANDIDATES, Placed, fuse_placed, list_warnings
 
-#: SQLite's page cache per connection; a larger one would help little.
+#: Size of SQLite's page cache per connection, in KiB. A larger cache would help little.
 CACHE_KIB = 12_000
 
 
@@ -98,7 +98,7 @@ def _by_both(
     return fuse_placed(words, meaning)[query.offset : query.offset + query.limit + 1]
 
 
-#: For each mode, the function that returns the page's chunks in order, and one more if there is a next page.
+#: For each mode, the function that returns the page's chunks in order, and one more chunk if there is a next page.
 _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 

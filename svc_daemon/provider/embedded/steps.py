@@ -12,7 +12,7 @@ MayReplace = Callable[[sqlite3.Row | None], bool]
 
 
 def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidden: bool) -> int:
-    """Create the document's row and memberships. Returns its key, the highest so far."""
+    """Create the document's row and memberships. Returns the document's key, the highest in the index."""
     key = _create_row(connection, document, is_hidden=is_hidden)
     # Chunks are indexed with their buckets, so create the memberships first.
     counted = 0 if is_hidden else len(document.chunk_rows)
@@ -40,10 +40,7 @@ def _create_row(connection: sqlite3.Connection, document: PackedDocument, *, is_
 
 
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
-    """Create documents that are visible at once.
-
-    Their sources must have no visible document.
-    """
+    """Create documents that are visible to searches. Their sources must have no other visible document."""
     created = [(_create_row(connection, document, is_hidden=False), document) for document in packed]
     memberships.create_buckets(connection, [(key, each.bucket_ids, len(each.chunk_rows)) for key, each in created])
     add_pieces(connection, [(key, *piece) for key, document in created for piece in enumerate(document.pieces)])
@@ -55,7 +52,7 @@ def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument
 
 
 def add_pieces(connection: sqlite3.Connection, pieces: Sequence[tuple[int, int, bytes]]) -> None:
-    """Store pieces of texts, each as document key, number and compressed text."""
+    """Store pieces of texts. Each is given as the document's key, its position and the compressed text."""
     connection.executemany("INSERT INTO texts (document_key, piece, text_zlib) VALUES (?, ?, ?)", pieces)
 
 
@@ -69,10 +66,10 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
 def show(
     connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace, *, is_copy: bool = False
 ) -> int | None:
-    """Make the document visible and hide the one it replaces, if `may_replace` allows it.
+    """Make the document visible to searches, and hide the document that it replaces, if `may_replace` allows it.
 
-    Returns the key of the document that the caller must now remove: the replaced one, or `document_key` if it may not
-    replace it. None if no document was visible before.
+    Returns the key of the document that the caller must remove: the replaced document or, if `may_replace` forbids it,
+    `document_key`. None if there is nothing to remove.
     """
     shown = documents.find(connection, source_id)
     if not may_replace(shown):
@@ -90,7 +87,7 @@ def show(
 
 
 def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | None:
-    """Hide the document, if there is one, and return its key."""
+    """Hide the document from searches, and return its key. None is ignored."""
     if shown is None:
         return None
     key = int(shown["document_key"])
@@ -101,7 +98,7 @@ def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | Non
 
 
 def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -> None:
-    """Remove hidden documents that fit into one transaction."""
+    """Remove documents that searches don't see, and that are small enough for one transaction."""
     if not document_keys:
         return
     # Remove postings in the order of keys, because FTS5 starts a new segment if a key is lower than the one before.
@@ -155,7 +152,7 @@ def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
 
 
 def list_hidden(connection: sqlite3.Connection) -> list[int]:
-    """List the keys of hidden documents."""
+    """List the keys of documents that are hidden from searches."""
     rows = connection.execute("SELECT document_key FROM documents WHERE hidden = 1 ORDER BY document_key")
     return [row["document_key"] for row in rows]
 
@@ -187,5 +184,5 @@ def _set_hidden(connection: sqlite3.Connection, document_key: int, hidden: bool)
 
 
 def _count(connection: sqlite3.Connection, chunks: int) -> None:
-    """Change the number of visible chunks. The new revision invalidates all cached counts."""
+    """Add to the number of chunks that searches find. The new revision invalidates all cached counts."""
     connection.execute("UPDATE totals SET revision = revision + 1, chunks = chunks + :chunks", {"chunks": chunks})

@@ -67,7 +67,7 @@ class SignsCache:
 
     @property
     def is_half_full(self) -> bool:
-        """Whether half of the limit is used. Then preloading stops, so that it doesn't drop entries in use."""
+        """Whether half of the limit is used. If so, preloading stops, because it could drop entries in use."""
         return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":

@@ -2,8 +2,8 @@
 
 - Small documents: one transaction writes a batch and removes what it replaces. FTS5 needs a fifth of the time that
   separate transactions would take.
-- Large documents: written hidden, in slices with a transaction each, so that other writes can run in between. Then one
-  step makes the document visible and hides the one that it replaces, which is then removed.
+- Large documents: written in slices with a transaction each, so that other writes can run in between. Searches see the
+  document only after the last slice. It then replaces the earlier document, which is removed.
 - A changed bucket or title: a copy of the document, with its vectors, replaces the original.
 - After a crash, hidden documents are removed when the file is next opened.
 """
@@ -34,7 +34,7 @@ class Run(Protocol):
 
 
 def put(database: SqliteDatabase, packed: Sequence[PackedDocument]) -> set[str]:
-    """Store each document, unless its generation or a later one is visible.
+    """Store each document, unless the index already has its generation or a later one.
 
     Returns the ids of sources for which nothing was stored.
     """
@@ -93,7 +93,7 @@ def delete(database: SqliteDatabase, source_id: str) -> None:
 
 
 def remove_left_overs(database: SqliteDatabase) -> None:
-    """Remove hidden documents of an earlier process. Call this before anything else."""
+    """Remove documents that an earlier process has not finished writing or removing. Call this before any write."""
     for key in database.read(steps.list_hidden):
         _remove(_each_in(database), key)
 
@@ -186,7 +186,7 @@ def _replace(
 
 
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document. Its row is deleted last: after a crash, the row shows that something is left."""
+    """Remove a hidden document. Its row is deleted last, so that after a crash, the next start removes the rest."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):

@@ -14,7 +14,7 @@ HIT_FIELDS = (
     *("source_id", "edition", "ordinal", "char_start", "char_end", "page", "line_start", "line_end"),
     *("headings", "text", "stems"),
 )
-#: Chunks read per call.
+#: Number of rows that are read per call.
 PAGE = 1000
 
 
@@ -36,7 +36,7 @@ def read_rows(
     fields: Sequence[str],
     deadline_s: float | None = None,
 ) -> Mapping[str, Row]:
-    """Read rows by their ids."""
+    """Read the rows with these ids. Returns those that exist, by id."""
     found: dict[str, Row] = {}
     for start in range(0, len(row_ids), PAGE):
         # The team's id limits the look-up to its partition.
@@ -47,7 +47,7 @@ def read_rows(
 
 
 def find_text(server: MilvusServer, team_id: str, source_id: str) -> StoredText | None:
-    """Read the source's text and chunks, or None."""
+    """Read the source's text and chunks; None if the document isn't in the index."""
     while (shown := editions.find_shown(server, team_id, [source_id]).get(source_id)) is not None:
         pages = read_edition(server, server.collections.chunks, team_id, shown, HIT_FIELDS)
         chunks = [unpack_chunk(row) for page in pages for row in page]

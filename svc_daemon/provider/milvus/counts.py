@@ -1,7 +1,7 @@
 """Caches how many chunks a team has, and how many contain a word, to compute the weights of words.
 
-Milvus counts slowly. A count is kept until this node writes to the team's index, at most `MOST_AGE_S`, so a weight may
-be slightly outdated.
+Milvus counts slowly. A count is cached for up to `MOST_AGE_S`, or until this node writes to the team's index. So other
+nodes' writes may be missing from a count.
 """
 
 import threading

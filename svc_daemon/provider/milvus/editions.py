@@ -2,7 +2,7 @@
 
 Milvus has no transactions, so each change writes a new edition:
 
-- A hidden row names the edition, then its chunks are written, then the row is shown.
+- First, a row for the edition is written, marked as hidden, then the edition's chunks. Then the row is marked as shown.
 - If several editions are shown, the last one of the highest generation counts. So a late writer of an earlier
   generation has no effect.
 - The node that shows an edition removes the earlier ones.
@@ -30,7 +30,7 @@ class Edition:
     """One version of a document in the index."""
 
     source_id: str
-    #: A unique name, which sorts after all earlier editions.
+    #: The edition's name, unique. Names of later editions sort after it.
     edition: str
     generation: int
     title: str
@@ -50,7 +50,7 @@ class Edition:
 def find(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, list[Edition]]:
-    """Return all editions of these sources, oldest first."""
+    """Map each source id to all editions of its document, oldest first."""
     found: dict[str, list[Edition]] = {}
     wanted = sorted(set(source_ids))
     for start in range(0, len(wanted), SOURCES_PER_CALL):
@@ -64,7 +64,7 @@ def find(
 def find_shown(
     server: MilvusServer, team_id: str, source_ids: Iterable[str], *, deadline_s: float | None = None
 ) -> dict[str, Edition]:
-    """Return the edition of each source that searches see, if there is one."""
+    """Map each source id to the edition that searches see. Sources without one are left out."""
     found = find(server, team_id, source_ids, deadline_s=deadline_s)
     return {source_id: shown for source_id, editions in found.items() if (shown := last_shown(editions)) is not None}
 
@@ -75,7 +75,7 @@ def last_shown(editions: Iterable[Edition]) -> Edition | None:
 
 
 def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
-    """List the team's visible documents, in the order of their source ids."""
+    """List the team's documents that searches see, in the order of their source ids."""
     wanted = every(equals("team_id", team_id), equals("is_shown", True))
     rows = server.list_sorted(server.collections.documents, wanted, _LISTED)
     for _, of_source in groupby(rows, key=lambda row: str(row["source_id"])):
@@ -84,7 +84,7 @@ def list_shown(server: MilvusServer, team_id: str) -> Iterator[ListedDocument]:
 
 
 def list_all(server: MilvusServer, team_id: str) -> Iterator[Edition]:
-    """List all editions of the team's documents, also hidden ones, by source and then oldest first."""
+    """List all editions of the team's documents, including hidden ones, by source id, oldest first."""
     wanted = every(equals("team_id", team_id), equals("piece", 0), differs("source_id", ""))
     return map(_from_row, server.list_sorted(server.collections.documents, wanted, _FIELDS))
 
@@ -120,7 +120,7 @@ def announce(
 
 
 def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], is_shown: bool, now_ms: int) -> None:
-    """Show or hide these editions, by replacing their rows. To show them, pass them with their `body`."""
+    """Show or hide these editions, by replacing their rows. Before editions are shown, their `body` must be set."""
     rows = [_to_row(team_id, replace(each, is_shown=is_shown, stamped_ms=now_ms)) for each in editions]
     server.upsert(server.collections.documents, rows)
 

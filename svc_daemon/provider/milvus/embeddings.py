@@ -18,7 +18,7 @@ from svc_daemon.provider.texts import embeddable
 
 #: Size of a 32-bit float in bytes.
 FLOAT_BYTES = 4
-#: Chunks whose vectors are removed per call.
+#: Number of chunks whose vectors are removed per call.
 DROPPED_ROWS = 1000
 #: All fields of a chunk's row.
 CHUNK_FIELDS = (*chunks.HIT_FIELDS, "id", "team_id", "bucket_ids", "model")
@@ -39,7 +39,8 @@ def list_missing(server: MilvusServer, team_id: str, model: str, limit: int) -> 
             for row in sorted(rows, key=lambda row: str(row["id"]))
             if row["edition"] in current
         ]
-        # Hidden chunks count towards `limit`, but are not listed. If the limit was reached, query again without them.
+        # Chunks that searches don't see aren't listed, but count towards `limit`. If `limit` was reached, query again
+        # without them.
         newly_hidden = {row["edition"] for row in rows} - current
         if len(rows) < limit or not newly_hidden:
             return listed
@@ -115,7 +116,7 @@ def put(server: MilvusServer, team_id: str, model: str, vectors: Sequence[tuple[
 
 
 def check_length(server: MilvusServer, team_id: str, model: str, lengths: Sequence[int]) -> None:
-    """Raise ProviderFailed unless all these lengths equal that of the model's stored vectors."""
+    """Raise ProviderFailed unless all these lengths, in bytes, equal that of the model's stored vectors."""
     wanted = every(equals("team_id", team_id), equals("model", model))
     for collection in server.list_vector_collections():
         stored_bytes = (server.collections.find_dimension(collection) or 0) * FLOAT_BYTES

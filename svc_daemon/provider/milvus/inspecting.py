@@ -78,7 +78,7 @@ class MilvusInspector:
             yield from self._check_words(team_id, checked)
 
     def _count_rows(self, collection: str, team_id: str) -> tuple[Counter[str], Counter[str]]:
-        """Count the rows of each edition, and those that name a model."""
+        """Count the rows of each edition, and its rows that name a model."""
         rows, named = Counter[str](), Counter[str]()
         for row in self._server.list_sorted(collection, equals("team_id", team_id), ("edition", "model")):
             rows[row["edition"]] += 1

@@ -1,6 +1,6 @@
 """Converts documents to rows and back.
 
-Milvus's text fields are short, so a text is stored as its chunks and its body, the text between them.
+Milvus's text fields are short, so a text is stored as its chunks and its body, the text between chunks.
 """
 
 import base64
@@ -16,12 +16,12 @@ from svc_daemon.provider.milvus.schema import MOST_BUCKETS, TEXT_BYTES, Row, chu
 from svc_daemon.provider.milvus.stems import list_stems, pack_stems
 from svc_daemon.provider.texts import distinct, storable
 
-#: A chunk's location in its document. Unknown numbers are -1.
+#: Fields with a chunk's location in its document. In rows, -1 stands for None.
 _PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end")
 
 
 def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Edition, list[str]]:
-    """Convert the document to a hidden edition. Also return its body's pieces after the first.
+    """Convert a document to a hidden edition. Also returns the pieces of the edition's body after the first.
 
     Raises ProviderFailed if Milvus can't store the document.
     """

@@ -1,7 +1,8 @@
 """The Milvus collections of the search index, the ids of their rows, and filters for rows.
 
-All teams share the collections, and the team's id is the partition key. A chunk's row id contains its edition, so a
-new version never overwrites rows that a search is reading. Vectors have a collection for each number of dimensions.
+All teams share the collections, and the team's id is the partition key. A row's id contains its edition (the
+version of the document), so a new version never overwrites rows that a search is reading. There is a collection of
+vectors for each number of dimensions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +43,7 @@ class CollectionSpec:
 
     name: str
     fields: tuple[FieldSpec, ...]
-    #: The text field, and the field for its BM25 weights.
+    #: Names of the field with the text to search, and of the field with its BM25 weights.
     bm25: tuple[str, str] | None = None
 
 
@@ -88,7 +89,7 @@ class Collections:
 
     @property
     def documents(self) -> str:
-        """Collection of document versions: a row for each, and more for a long text."""
+        """Name of the collection with a row for each version of a document, and further rows for long texts."""
         return f"{self.prefix}_{VERSION}_documents"
 
     @property
@@ -99,7 +100,7 @@ class Collections:
         return f"{self.prefix}_{VERSION}_vectors_{dimension}"
 
     def find_dimension(self, name: str) -> int | None:
-        """Return the dimensions of a collection of vectors; None for other collections."""
+        """Return the number of dimensions of a collection of vectors; None for other collections."""
         begin, _, dimension = name.rpartition("_")
         return int(dimension) if f"{begin}_0" == self.vectors(0) and dimension.isdecimal() else None
 
@@ -118,7 +119,7 @@ class Collections:
                     _number("stamped_ms"),
                     FieldSpec(name="is_shown", type="BOOL"),
                     _text("body"),
-                    # Never searched; Milvus requires a vector field.
+                    # This field is never searched, but Milvus requires a vector field.
                     FieldSpec(name="nothing", type="FLOAT_VECTOR", options={"dim": 2}, index=_VECTOR),
                 ),
             ),

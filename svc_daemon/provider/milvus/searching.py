@@ -47,7 +47,7 @@ from svc_daemon.provider.rankings import (
     score_hit,
 )
 
-#: A found chunk: its source and ordinal.
+#: Identifies a found chunk by its source's id and its ordinal.
 Key = tuple[str, int]
 #: Fields of a vector's row that a search reads.
 _VECTOR_FIELDS = ("source_id", "edition", "ordinal")

@@ -72,7 +72,7 @@ class MilvusServer:
             self._call("insert", collection, data=rows_of_call)
 
     def upsert(self, collection: str, rows: Sequence[Row]) -> None:
-        """Insert rows, or replace those with the same ids. A few rows are written in one call."""
+        """Insert rows, or replace rows with the same ids."""
         for rows_of_call in _cut(rows):
             self._call("upsert", collection, data=rows_of_call)
 
@@ -133,7 +133,7 @@ class MilvusServer:
     ) -> list[tuple[float, Row]]:
         """Return up to `limit` matching rows with their scores, best first.
 
-        A text is compared with the field `bm25`, a vector with `vector`.
+        A text is compared with the field `bm25`, and a vector is compared with the field `vector`.
         """
         is_text = isinstance(query, str)
         (hits,) = self._call(

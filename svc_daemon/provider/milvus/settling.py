@@ -1,7 +1,7 @@
 """Finds chunks of complete documents only.
 
-A search reads chunks, then their editions (versions of documents). A chunk counts only if its edition is shown. If
-that edition was shown recently, some of its chunks may have been missed, so the search is repeated.
+A search reads chunks, then the editions (versions of documents) to which they belong. Only chunks of editions that are
+marked as shown count. If an edition was marked recently, the search is repeated, because it may have missed chunks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: For this many milliseconds after it was shown, an edition is recent. The nodes' clocks must differ by less.
+#: An edition is recent for this many milliseconds after it was marked as shown. The nodes' clocks must differ by less.
 RECENT_MS = 10_000
 #: Maximum number of times that a search is run. Documents that still change in the last run are left out of its result.
 ROUNDS = 8
@@ -35,7 +35,7 @@ def settle(
 ) -> Settled:
     """Run the search `ask` for up to `limit` rows. While a document found is being changed, run it again.
 
-    It is run at most `ROUNDS` times.
+    The search is run at most `ROUNDS` times.
     """
     passed_over: set[str] = set()
     seen: dict[str, Edition] = {}

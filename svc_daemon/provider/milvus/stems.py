@@ -13,7 +13,7 @@ from svc_daemon.provider.milvus.schema import TEXT_BYTES
 
 #: How many times a word in the title counts, as in the embedded index.
 TITLE_WEIGHT = 2
-#: Begins each word that is encoded in hexadecimal; no English word begins like this.
+#: Prefix of words that are encoded in hexadecimal. No English word begins with it.
 _ENCODED = "0q"
 _ACCENTS = range(0x300, 0x370)
 #: Maximum number of cached stems. This is enough for the common words, which make up most of a document.

@@ -22,7 +22,7 @@ _VECTOR_FIELDS = ("ordinal", "model", "vector")
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Names editions after the time and a random number."""
+    """Makes the names of editions (versions of documents), from the time and a random number."""
 
     #: Returns the time in nanoseconds since 1970.
     now_ns: Callable[[], int]
@@ -105,7 +105,7 @@ def delete(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str) -
 
 
 def _show(server: MilvusServer, stamps: Stamps, team_id: str, drafts: Sequence[Edition]) -> set[str]:
-    """Show the new editions, and remove the ones they replace.
+    """Make the new editions visible to searches, and remove the editions that they replace.
 
     A new edition that is overtaken by a later one, or whose document was deleted, is removed instead. Returns the
     source ids of overtaken editions.

@@ -1,4 +1,4 @@
-"""Blobs as objects: each is one object that never changes."""
+"""Stores blobs in S3. Each blob is one object, which never changes."""
 
 import asyncio
 import hashlib
@@ -35,7 +35,7 @@ class ObjectBlobs(Staging):
         return BlobObject(self.client, _key(name), self.folder)
 
     async def put(self, name: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store the bytes as the blob of this name. Unless this succeeds, store no row for it."""
+        """Store the bytes as the blob of this name. If this fails, the caller must store no row for the blob."""
         await self.client.put(_key(name), content)
 
     async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
@@ -50,7 +50,7 @@ class ObjectBlobs(Staging):
             log.warning("%d blobs could not be removed; they are removed when they are old", len(errors))
 
     async def move_damaged(self, name: str) -> None:
-        """Move the object to the folder for damaged ones, which are never deleted."""
+        """Move the blob to the folder for damaged blobs, where nothing is deleted."""
         try:
             await self.client.copy(_key(name), f"{DAMAGED}/{name}")
         except FileNotFoundError:
@@ -75,7 +75,7 @@ class ObjectBlobs(Staging):
 
 
 class StagedObject(StagedFile):
-    """The bytes of an upload, to become one object."""
+    """The bytes of an upload. `keep` stores them as one object."""
 
     def __init__(self, blobs: ObjectBlobs) -> None:
         super().__init__(blobs)
@@ -119,7 +119,7 @@ class BlobObject:
 
     @asynccontextmanager
     async def open_file(self) -> AsyncIterator[int]:
-        # Without a name, the file is gone if this process is killed.
+        # This file has no name, so it disappears even if the process is killed.
         with tempfile.TemporaryFile(dir=self.folder) as file:
             async for chunk in self.client.stream(self.key):
                 await asyncio.to_thread(file.write, chunk)
@@ -128,7 +128,7 @@ class BlobObject:
 
 
 def blob_name(found: ListedObject) -> str | None:
-    """Return the name of the blob in this object; None if it isn't one."""
+    """Return the name of the blob; None if the object isn't a blob."""
     folder, _, name = found.key.rpartition("/")
     return name if folder.startswith(f"{FOLDER}/") and ids.BLOB_NAME.fullmatch(name) else None
 
@@ -138,6 +138,6 @@ def _key(name: str) -> str:
 
 
 def _folder(source_id: str) -> str:
-    """Return the key prefix of a source's blobs. While a source is refreshed, it has two blobs."""
+    """Return the key prefix of a source's blobs. While a source is fetched again, it has two blobs."""
     # Stores divide their load by the first characters of keys, so these must vary. Only the end of an id is random.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"

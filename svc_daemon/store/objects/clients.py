@@ -22,19 +22,19 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Part size of large objects; S3 requires at least 5 MB.
+#: Large objects are sent in parts of this size; S3 requires at least 5 MB.
 CHUNK_BYTES = 8 * 1024 * 1024
-#: Parts of one object sent at once. Each takes `CHUNK_BYTES` of memory.
+#: Number of parts of one object that are sent at once. Each part takes `CHUNK_BYTES` of memory.
 CHUNKS_AT_ONCE = 2
 #: Number of bytes per read of a stream.
 READ_BYTES = 1024 * 1024
-#: Objects per page of a listing; the most that S3 returns.
+#: Number of objects per page of a listing. S3 returns at most this many.
 PAGE_OBJECTS = 1000
 #: Timeouts in seconds: to connect, and to send `CHUNK_BYTES` or receive the next bytes.
 CONNECT_S, SILENT_S = 3, 20
 #: How long to retry a request, in seconds, before the client gets status 503.
 RETRY_S = 10
-#: Variables that name the endpoint; the first one set counts.
+#: Environment variables for the URL of the S3 service. The first one that is set is used.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _CONFIGURED = (
     *_ENDPOINTS,
@@ -51,7 +51,7 @@ _MESSAGE = "The object store does not answer or refuses; nothing was stored."
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An entry of a listing."""
+    """Key, size and date of an object, as listed by S3."""
 
     key: str
     size_bytes: int
@@ -181,7 +181,7 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
         prefix=address.path.strip("/") or None,
         config=config,
         client_options={
-            # Plain HTTP only if the endpoint says so, as in tests.
+            # Allow plain HTTP only if the endpoint's URL begins with it, as in tests.
             "allow_http": endpoint.startswith("http://"),
             "connect_timeout": timedelta(seconds=CONNECT_S),
             "read_timeout": timedelta(seconds=SILENT_S),

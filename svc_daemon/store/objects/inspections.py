@@ -1,4 +1,4 @@
-"""Inspects the objects of an installation, even while its nodes are running."""
+"""Inspects the objects that an installation has in S3, even while its nodes are running."""
 
 import asyncio
 from collections.abc import Mapping
@@ -39,5 +39,5 @@ class ObjectInspector:
     def list_staged(self) -> list[str]:
         return []
 
-    def hash(self, name: str, stored: StoredBytes) -> str:  # noqa: ARG002 - its name is enough
+    def hash(self, name: str, stored: StoredBytes) -> str:  # noqa: ARG002 - `name` is enough
         return asyncio.run(self._stores.blobs.blob(name).hash())

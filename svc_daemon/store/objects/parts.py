@@ -1,7 +1,7 @@
-"""Parts as objects: the bytes of an open upload session are a chain of objects (`core.uploads.chains`).
+"""Stores the bytes of open upload sessions in S3, each session as a chain of objects (see `core.uploads.chains`).
 
-To finalize a session, a node reads its chain and stores it as one blob. The chain is deleted after the source is
-committed, or once it is old.
+To finalize a session, a node reads its objects and stores their bytes as one blob. The objects are deleted after the
+source is committed. If that fails, they are deleted once they are old.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: Size of a writer's objects. Uploads larger than this are streamed when finalized.
+#: A writer stores an object whenever it has received about this many bytes. Finalizing a larger upload streams it.
 OBJECT_BYTES = 8 * 1024 * 1024
-#: Larger pieces are hashed in a thread. For smaller ones, switching to a thread takes longer than hashing.
+#: More bytes than this are hashed in a thread. For fewer, switching to a thread takes longer than hashing.
 SMALL_BYTES = 64 * 1024
 #: If at least this many sessions were created in the same 32 ms, one request lists the objects of all.
 MANY_SESSIONS = 4
@@ -161,7 +161,7 @@ class ObjectParts:
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
         """Join the session's objects to a blob. Returns its first bytes."""
-        # Use the objects that `hash` has read, because a new listing may contain more.
+        # Use the objects that `hash` has read, because a new listing may contain more objects.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
             (chain,) = await self._list([session_id])
@@ -193,7 +193,7 @@ class ObjectParts:
 
 
 class ObjectPartWriter:
-    """Stores a stream as objects of a batch's upload sessions. It can't be used after an error."""
+    """Stores a stream as objects of a batch's upload sessions. After an error, the writer can't be used again."""
 
     def __init__(self, parts: ObjectParts, items: Sequence[PackItem], first: int) -> None:
         self._parts = parts
@@ -260,7 +260,7 @@ class ObjectPartWriter:
 class _Sending:
     """A writer's progress in one session."""
 
-    #: File offset of the next bytes.
+    #: Offset in the session's file of the next bytes to store.
     end_bytes: int
     #: The session's objects before that offset, and the hash of their bytes; None if unknown.
     chain: Chain | None

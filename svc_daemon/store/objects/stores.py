@@ -1,4 +1,4 @@
-"""Opens the byte stores of a cluster."""
+"""Opens the byte stores in S3, which the nodes of a cluster share."""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ from svc_daemon.store.objects.parts import ObjectParts, session_of
 
 
 class ObjectAsides:
-    """Always empty: no object is moved aside. Objects without a row stay in place until they are old."""
+    """Always empty: in S3, objects without a database row aren't moved, but deleted once they are old."""
 
     def __init__(self) -> None:
         self.tally = Tally()
