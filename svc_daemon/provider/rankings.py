@@ -48,7 +48,7 @@ def refine(
     """Reorder the best chunks, which are ranked by BM25.
 
     Chunks with every query word (`whole`) move up, and so do those with words of the best chunks. Chunks with the same
-    score are ordered by their texts, because their keys differ between two services with the same content. `read_texts`
+    score are ordered by their texts, so that two installations with the same content give the same order. `read_texts`
     returns the chunks' texts; it is called only if the texts are needed.
     """
     pool, texts = ranked[:POOL], dict[K, str]()

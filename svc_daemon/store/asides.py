@@ -1,4 +1,4 @@
-"""Moves stored files without a database row to a separate folder, and finds them there again.
+"""Moves stored files without a database row to a separate folder, from which they can be restored.
 
 Such a file may be the only copy of its content, for example after an older database was restored. Its new path contains
 the day on which it was moved: `aside/2026-11-22/src_01k2…`.

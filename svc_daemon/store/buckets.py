@@ -1,7 +1,7 @@
 """Buckets: named collections of sources. A bucket's revision is a number that grows when its sources change.
 
-Each node counts its own changes in a row, so that nodes don't wait for each other. The revision is the sum of these
-rows. Don't read the sum in a transaction that writes: it would conflict with all other changes of the bucket.
+Each node counts its changes in a row of its own, so that nodes don't wait for each other. The revision is the sum of
+these rows. Don't read the sum in a transaction that writes: it would conflict with all other changes of the bucket.
 """
 
 import json

@@ -132,7 +132,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
 def _plain(value: Any) -> Any:
     """Return the value. Raises NotInSql if SQLite and Python may compare it differently.
 
-    Fractions are refused, because their last digit may be parsed differently.
+    Fractions are refused, because SQLite and Python may parse their last digit differently.
     """
     if isinstance(value, str):
         # JSON can contain lone surrogates and NUL, but SQLite may compare them differently.

@@ -61,7 +61,7 @@ def make_schema(connection: Connection) -> None:
 
 
 def add_lanes(connection: Connection) -> None:
-    """Add the column `lane`, which says how a task's document is read, to the tasks (see `core.lanes`).
+    """Add the column `lane` to the tasks, which says how a task's document is read (see `core.lanes`).
 
     Existing tasks get the lane `single`.
 
@@ -190,8 +190,8 @@ def _describe(applied: Collection[str]) -> list[PendingMigration]:
 def migrate_shared(connection: Connection) -> None:
     """Upgrade a server's schema within the caller's transaction, which must exclude other nodes.
 
-    Raises StorageError if the schema is from a newer release, or if nodes of an older release use it: they would write
-    rows that this release can't read.
+    Raises StorageError if the schema is from a newer release, or if nodes of an older release are running: they would
+    write rows that this release can't read.
     """
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     applied = _applied_to_shared(connection)
@@ -230,7 +230,7 @@ def _adopt_events(connection: Connection) -> None:
 def join_shared(connection: Connection) -> None:
     """Take a lock so that newer releases can't change the schema while this connection is open.
 
-    Raises StorageError if a newer release has changed it.
+    Raises StorageError if a newer release has already changed the schema.
     """
     connection.execute("SELECT pg_advisory_lock_shared(CAST(:lock AS BIGINT))", {"lock": SERVING})
     _applied_to_shared(connection)

@@ -70,7 +70,7 @@ class _OpenPart:
 class PackWriter:
     """Writes one stream of bytes to the parts of several files. The bytes are durable after `sync`.
 
-    A thread writes and hashes them. They are buffered, so that a small pack needs only one switch to that thread.
+    A thread writes and hashes the bytes. They are buffered, so that a small pack needs only one switch to that thread.
     """
 
     def __init__(self, parts: "Parts", items: Sequence[PackItem], first: int, end: int) -> None:

@@ -96,7 +96,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[str]) -> dict[str, list[str]]:
-    """Map each lane in `among` to the ids of teams with queued tasks of this type, whether due or not.
+    """Map each lane (see `core.lanes`) to the ids of teams with queued tasks of this type, whether due or not.
 
     The query skips from team to team, so it doesn't read every task.
     """
@@ -231,8 +231,8 @@ def retry_task(
 ) -> None:
     """Queue a task for another attempt, unless the worker has lost its claim.
 
-    A task in the lane `suspect` stays there; others move to the lane `single`. With `is_endless`, the task never runs
-    out of attempts.
+    A task in the lane `suspect` stays there; others move to the lane `single` (see `core.lanes`). With `is_endless`,
+    the task never runs out of attempts.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(

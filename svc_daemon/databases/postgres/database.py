@@ -19,10 +19,6 @@ A group ends in one of these ways:
 
 If the connection is lost before COMMIT, nothing was stored. If it had been used before, the group runs again on a new
 connection, because the server may have restarted.
-
-The server rolls back the transaction of a dead or suspended node within `idle_in_transaction_session_timeout`. If the
-node was suspended while it sent several rows, the server waits for the other rows, and doesn't count the connection as
-idle. It then rolls back within `transaction_timeout`.
 """
 
 import random
@@ -70,12 +66,13 @@ _SETTINGS = (
     "statement_timeout = '60s'",
     # Compiling a plan (JIT) takes longer than running our statements.
     "jit = off",
+    # The server rolls back the transaction of a dead or suspended node after this time.
     "idle_in_transaction_session_timeout = '15s'",
     # A transaction that reads a whole table conflicts with every transaction that writes to it.
     "enable_seqscan = off",
 )
 
-#: PostgreSQL has this setting since release 17.
+#: Ends transactions of nodes that were suspended while they sent rows. The setting exists since PostgreSQL 17.
 _LIMIT_TRANSACTIONS = "SELECT set_config(name, '60s', false) FROM pg_settings WHERE name = 'transaction_timeout'"
 
 

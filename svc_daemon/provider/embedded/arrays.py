@@ -1,4 +1,4 @@
-"""Arithmetic on many vectors at once. Import it late: numpy is optional and slow to load.
+"""Arithmetic on many vectors at once. Import this module late: numpy is optional and slow to load.
 
 A search first compares only the signs of the vectors' components, one bit each. This takes a thirtieth of the memory
 and time that full vectors would take. The exact cosine is computed for the best candidates only.

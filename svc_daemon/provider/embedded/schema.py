@@ -1,10 +1,10 @@
 """The schema of an index file.
 
 - The key of a chunk is `document_key << 20 | ordinal`, so the keys of a document's chunks are contiguous.
-- `chunk_index` contains only postings. To add or remove them, their text is read from the view `indexed_chunks`.
+- `chunk_index` has only the postings (which words are in which chunks). Texts are read from the view `indexed_chunks`.
 - The column `buckets` has a word for each bucket of a chunk, so that the chunks of a small bucket are found quickly.
-- `vectors` has full vectors, and `signs` one bit per component, which searches scan.
-- `embedded_at` is the vector revision at which a document's vectors last changed.
+- `vectors` has full vectors. `signs` has one bit per component of each vector. Searches scan `signs` first.
+- `embedded_at` is the `vector_revision` of the index at which a document's vectors last changed.
 - A document is hidden while it is written or removed. Searches and counts ignore hidden documents.
 """
 

@@ -1,6 +1,6 @@
 """A cache of the signs of vectors, with an entry for each bucket that is searched.
 
-If documents or vectors have changed, only those are read again. When the cache is full, the least recently used
+After a change, only the signs of changed documents are read again. When the cache is full, the least recently used
 entries are dropped.
 """
 

@@ -1,10 +1,10 @@
 """Stores, changes and removes documents.
 
-- Small documents: one transaction writes a batch and removes what it replaces. FTS5 needs a fifth of the time that
-  separate transactions would take.
-- Large documents: written in slices with a transaction each, so that other writes can run in between. Searches see the
-  document only after the last slice. It then replaces the earlier document, which is removed.
-- A changed bucket or title: a copy of the document, with its vectors, replaces the original.
+- Small documents are written in batches. One transaction per batch takes a fifth of the time that a transaction per
+  document would take.
+- Large documents are written in slices with a transaction each, so that other writes can run in between. Searches see
+  the document only after the last slice. It then replaces the earlier document, which is removed.
+- To change a document's buckets or title, a copy of the document, with its vectors, replaces the original.
 - After a crash, hidden documents are removed when the file is next opened.
 """
 
