@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
-#: Number of rows per statement. More would save little.
+#: Number of rows per statement. More rows would save little time.
 GROUP_ROWS = 16
 #: Matches an insert of one row. The groups are the head, the row in parentheses, and the rest.
 _INSERT = re.compile(r"(\s*INSERT INTO \w+ \([^()]*\)\s+VALUES )(\((?:[^()']|\(\)|'[^']*')*\))(.*)", re.DOTALL)
@@ -59,7 +59,7 @@ def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
     parameters are `?`. If the old statement has only such parameters, no names are returned.
     """
     match = _INSERT.fullmatch(statement)
-    # A parameter after the row has a value per row, but the new statement has room for only one.
+    # A parameter after the row has a value per row, but the new statement has room for only one value.
     if match is None or "?" in match[3] or any(_PARAMETER.findall(match[3])):
         return None
     head, row, tail = match.groups()

@@ -73,7 +73,7 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """A database. Thread-safe."""
+    """An SQLite or PostgreSQL database. Thread-safe."""
 
     #: Number of pieces of work committed so far.
     operations: int

@@ -25,7 +25,7 @@ class SearchMode(StrEnum):
     KEYWORD = "keyword"
     #: Search for the meaning of the query, by vectors.
     SEMANTIC = "semantic"
-    #: Both searches, with their rankings merged.
+    #: Do both searches, and merge their rankings.
     HYBRID = "hybrid"
 
 
@@ -60,7 +60,7 @@ class DocumentState:
 
 
 class ListedDocument(NamedTuple):
-    """A document, as `list_documents` lists it."""
+    """One of the documents that `list_documents` returns."""
 
     source_id: str
     generation: int
@@ -205,7 +205,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitPage:
-    """The requested hits, best first. The order of equal scores never changes."""
+    """The requested hits, best first. Hits with equal scores are always in the same order."""
 
     hits: tuple[Hit, ...] = ()
     #: Whether there are hits after this page.
@@ -241,10 +241,10 @@ class SearchProvider(Protocol):
         """Remove the source's document and its vectors, if there is one."""
 
     def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
-        """Return the document's state in the index; None if it isn't there."""
+        """Return the document's state in the index; None if the index doesn't have the document."""
 
     def get_text(self, team_id: str, source_id: str) -> StoredText | None:
-        """Return the document's text and chunks; None if it isn't there."""
+        """Return the document's text and chunks; None if the index doesn't have the document."""
 
     def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
         """List the team's documents, in the order of their source ids. Changes during the iteration may be missing."""

@@ -9,7 +9,7 @@ ProviderError           any failure, and whether the call can be retried
 
 
 class ProviderError(Exception):
-    """A call to a search provider failed. If `retryable`, it may succeed later."""
+    """A call to a search provider failed. If `retryable`, the same call may succeed later."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         self.retryable = retryable

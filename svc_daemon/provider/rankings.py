@@ -34,7 +34,7 @@ PARTS: tuple[Part, ...] = ("title", "headings", "text")
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[K]):
-    """A ranked chunk, with its places in the keyword and semantic rankings, and its score in the merged ranking."""
+    """A ranked chunk, with its positions in the keyword and semantic rankings, and its score in the merged ranking."""
 
     key: K
     keyword: KeywordMatch | None = None

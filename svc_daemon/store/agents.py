@@ -1,4 +1,4 @@
-"""Agents, one row each. The default agent is created with its team."""
+"""Agents: named sets of instructions and search policies. Each team has a default agent."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ class Asides:
         return self.find_all()
 
     def put(self, path: Path, today: str) -> bool:
-        """Move the file to this day's folder. Returns False if the target exists or a symbolic link is involved."""
+        """Move the file to this day's folder. Returns False if the target exists, or if a path has a symbolic link."""
         place = self.folder / today / path.name
         is_led_away = any(folder.is_symlink() for folder in (path.parent, self.folder, place.parent))
         if is_led_away or not _is_plain(path) or place.exists():

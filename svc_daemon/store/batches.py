@@ -84,7 +84,7 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 
 
 def may_have_ended(connection: Connection, batch_id: str) -> bool:
-    """Whether the batch has no end time yet, but no file is still being uploaded or indexed."""
+    """Whether the batch has no end time, although none of its files is being uploaded or indexed any more."""
     row = connection.execute(
         "SELECT 1 FROM batches b WHERE b.id = :id AND b.ended_at IS NULL AND NOT EXISTS ("
         "   SELECT 1 FROM uploads u LEFT JOIN sources s ON s.id = u.source_id"

@@ -43,7 +43,7 @@ class EventSpan:
 
     #: The matching events, oldest first, as rows of the table.
     rows: list[Row]
-    #: Id of the last event read, even if the filter excluded it; None if there was none.
+    #: Id of the last event read, even if the filter excluded this event; None if no event was read.
     last_id: str | None
     position: Position
     #: Whether the limit was reached. The log may then have more events.

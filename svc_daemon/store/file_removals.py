@@ -46,7 +46,7 @@ class Removals:
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # If `held` already has a file of this name, the backup needs that one, so don't overwrite it.
+                    # If `held` already has a file of this name, the backup needs that file, so don't overwrite it.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:
@@ -65,7 +65,7 @@ class Removals:
             log.warning("%s could not be removed: %s", name, error.strerror)
 
     def clear_held(self) -> int:
-        """Delete the files held for a backup, and return how many. Does nothing during a backup."""
+        """Delete the files in `held`, and return how many there were. Does nothing during a backup."""
         with self._sharing() as is_free:
             return self._clear() if is_free else 0
 

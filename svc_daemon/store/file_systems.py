@@ -22,7 +22,8 @@ def is_syncable(folder: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
-    # Python has no `statfs`, so call C's. The first field of its result is the type, which stays 0 on failure.
+    # Python has no `statfs`, so call the C function. The first field of its result is the file system's type. On
+    # failure, this field stays 0.
     found = (ctypes.c_long * 64)()
     _libc().statfs(os.fsencode(folder), ctypes.byref(found))
     return release >= _REPORTING and found[0] & 0xFFFFFFFF in _LOCAL

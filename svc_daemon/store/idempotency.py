@@ -18,7 +18,7 @@ class StoredAnswer:
 
 
 def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> StoredAnswer | None:
-    """Return the stored response; None if none was stored at `oldest` or later."""
+    """Return the stored response; None if no response was stored at `oldest` or later."""
     row = connection.execute(
         "SELECT route, fingerprint, answer FROM idempotency"
         " WHERE key_id = :key_id AND key = :key AND created_at >= :oldest",
@@ -32,7 +32,7 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
 def create_answer(
     connection: Connection, key_id: str, key: str, answer: StoredAnswer, *, created_at: str, oldest: str
 ) -> bool:
-    """Store the response. Returns False if one was already stored at `oldest` or later."""
+    """Store the response. Returns False if a response was already stored at `oldest` or later."""
     cursor = connection.execute(
         "INSERT INTO idempotency (key_id, key, route, fingerprint, answer, created_at)"
         " VALUES (:key_id, :key, :route, :fingerprint, :answer, :created_at)"

@@ -114,7 +114,7 @@ def add_vector_offers(connection: Connection) -> None:
         connection.execute(statement)
 
 
-#: The migrations by name, oldest first. New ones are appended.
+#: The migrations by name, oldest first. New migrations are appended.
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m007_rechunking": make_schema,
     "m008_lanes": add_lanes,

@@ -41,7 +41,7 @@ class Parts:
         self._hashed: dict[str, tuple[int, _Hash]] = {}
 
     def size_bytes(self, session_id: str) -> int:
-        """Return the number of stored bytes, 0 without a file."""
+        """Return the number of stored bytes; 0 if there is no file."""
         try:
             # `Path.lstat` is slower, and each chunk calls this three times.
             return os.lstat(f"{self.folder}/{session_id}").st_size

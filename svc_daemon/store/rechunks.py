@@ -4,7 +4,10 @@ from svc_daemon.databases.contract import Connection
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark all sources whose oldest bucket is this one: that bucket sets their chunk sizes. Returns their number."""
+    """Mark all sources to be split again whose oldest bucket is this one. Returns their number.
+
+    A source has the chunk sizes of its oldest bucket.
+    """
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

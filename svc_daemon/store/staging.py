@@ -133,7 +133,7 @@ class StagedFile(ABC):
             clear_away(self._path)
 
     def _spill(self) -> BinaryIO:
-        """Write the buffered bytes to the staging file, and return it."""
+        """Write the buffered bytes to the staging file, and return this file."""
         if self._file is None:
             self._file = self._path.open("xb", buffering=0)
         _write_all(self._file, self._buffer)

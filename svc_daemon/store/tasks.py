@@ -86,7 +86,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """Return the id of the team's oldest due task of this type in the lane `single`, or None."""
+    """Return the id of the team's oldest due task of this type in the lane `single` (see `core.lanes`), or None."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'queued' AND lane = 'single'"
         " AND team_id = :team_id AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",

@@ -71,7 +71,7 @@ def find_successors(connection: Connection, team_id: str, source_ids: Sequence[s
 
 
 def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
-    """List up to `limit` tombstones whose bytes or index rows may remain, ordered by source id, after `after`."""
+    """List up to `limit` deleted sources whose bytes or index rows may remain, ordered by id, after `after`."""
     rows = connection.execute(
         "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL AND source_id > :after"
         " ORDER BY source_id LIMIT :limit",
@@ -87,7 +87,7 @@ def list_deleted_blobs(connection: Connection) -> set[str]:
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
-    """Record the end of the cleanup: delete the tombstone, or set its `cleaned_at` if the source was replaced."""
+    """Delete the source's tombstone after the cleanup. If the source was replaced, only set `cleaned_at`."""
     connection.execute(
         "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
     )
@@ -123,7 +123,7 @@ def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s
 
 
 def end_retitle(connection: Connection, source_id: str) -> None:
-    """Record that a change of the source's title has ended. If no other change of it is running, end the lease."""
+    """Record that a change of the source's title has ended. If no other title change is running, end the lease."""
     connection.execute(
         "UPDATE detachments SET retitles = retitles - 1,"
         " lease_until_s = CASE WHEN retitles > 1 THEN lease_until_s ELSE NULL END"

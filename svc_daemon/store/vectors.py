@@ -32,7 +32,7 @@ CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id)"""
 
 @dataclass(frozen=True, slots=True)
 class VectorOffer:
-    """An offered vector, for all passages with the same text."""
+    """A vector that an import sends for all passages with the same text."""
 
     #: Hexadecimal SHA-256 of the embedded text.
     text_sha256: str
@@ -41,7 +41,7 @@ class VectorOffer:
 
 
 class PassageText(NamedTuple):
-    """The text of a source's passage, as it is embedded."""
+    """Identifies the text of a source's passage, as it is embedded."""
 
     source_id: str
     generation: int
@@ -61,7 +61,7 @@ class OfferScope:
 def create_offers(
     connection: Connection, scope: OfferScope, offers: Sequence[VectorOffer], offered_at: str, most: int
 ) -> int:
-    """Store the offers, while the team has fewer than `most`. Returns how many were stored.
+    """Store vectors that an import has sent, until the team has `most` offers. Returns how many were stored.
 
     If an offer for the same text is already stored, its vector is replaced and its number of passages increases by one.
     """
@@ -93,9 +93,10 @@ def create_offers(
 def find_offers(
     connection: Connection, team_id: str, model: str, passages: Sequence[PassageText]
 ) -> dict[PassageText, str]:
-    """Find this model's vectors offered for these passages. Sources in several buckets are left out.
+    """Find the vectors of this model that an import has sent for these passages.
 
-    An offer is for one bucket only, because the API key that sent it may have no access to the other buckets.
+    Sources in several buckets are left out. An offer is for one bucket only, because the API key that sent it may have
+    no access to the other buckets.
     """
     rows = connection.execute(
         "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"

@@ -100,7 +100,7 @@ class LockSession:
 
     @property
     def epoch(self) -> int:
-        """Number of the current connection. Locks taken on an earlier one are lost."""
+        """Number of the current connection. Locks taken on an earlier connection are lost."""
         return self._epoch
 
     def now_s(self) -> float:
@@ -108,7 +108,7 @@ class LockSession:
         return time.monotonic() + self._ahead_s
 
     def take(self, keys: Collection[int]) -> "Future[Grip]":
-        """Take the locks in `keys` that no other node holds. Each must be freed as often as it was taken."""
+        """Take the locks in `keys` that no other node holds. Each lock must be freed as often as it was taken."""
         return self._ask(_Request(taken=keys))
 
     def free(self, grip: Grip) -> "Future[Grip]":
@@ -116,7 +116,7 @@ class LockSession:
         return self._ask(_Request(freed=grip))
 
     def notify(self, notice: str) -> None:
-        """Send a notice of at most 7,999 bytes to all nodes, including this one. It may get lost."""
+        """Send a notice of at most 7,999 bytes to all nodes, including this one. The notice may get lost."""
         self._ask(_Request(notice=notice))
 
     def close(self) -> None:

@@ -98,7 +98,7 @@ def nearest(
 
 
 def merge(parts: Sequence[Nearest], count: int) -> list[int]:
-    """Merge several results, and return the keys of the `count` nearest chunks."""
+    """Merge the results of several `nearest` calls, and return the keys of the `count` nearest chunks."""
     differences = np.concatenate([part.differences for part in parts])
     keys = np.concatenate([part.keys for part in parts])
     keys = keys[np.lexsort((keys, differences))]

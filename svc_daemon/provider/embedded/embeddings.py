@@ -64,7 +64,7 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
 
 
 def find_vectors(connection: sqlite3.Connection, source_id: str, model: str) -> dict[str, bytes]:
-    """Read the vectors of this model for the source's visible document, by chunk id."""
+    """Read the vectors of this model for the source's document, by chunk id."""
     stored = documents.find(connection, source_id)
     if stored is None:
         return {}

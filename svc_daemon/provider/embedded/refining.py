@@ -14,7 +14,7 @@ Ranked = tuple[int, float]
 
 
 def refine(connection: sqlite3.Connection, whole_expression: str | None, ranked: Sequence[Ranked]) -> list[Placed[int]]:
-    """Reorder the chunks. `whole_expression` matches chunks with every query word; None if all of them have."""
+    """Reorder the chunks. `whole_expression` matches chunks that have every query word; None if all chunks do."""
     whole = {key for key, _ in ranked[:POOL]}
     if whole_expression is not None:
         rows = connection.execute(

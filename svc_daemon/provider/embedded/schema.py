@@ -38,7 +38,7 @@ STATEMENTS = (
     """,
     "CREATE UNIQUE INDEX shown_documents ON documents (source_id) WHERE hidden = 0",
     "CREATE INDEX hidden_documents ON documents (document_key) WHERE hidden = 1",
-    # The text in pieces, so that no transaction writes a large text as a whole.
+    # Texts are stored in pieces, so that no transaction writes a large text as a whole.
     """
     CREATE TABLE texts (
         document_key INTEGER NOT NULL,
@@ -127,7 +127,7 @@ class WrongVersion(Exception):
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables in a new file. Raises WrongVersion if another release has made it."""
+    """Create the tables in a new file. Raises WrongVersion if the file has the schema of another release."""
     # The setting ON would also write zeros over the pages that FTS5 frees, tens of megabytes when it merges segments.
     # So only deleted texts are overwritten (see `overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")

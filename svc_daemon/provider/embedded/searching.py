@@ -90,7 +90,7 @@ def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, q
 def _by_both(
     connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery
 ) -> list[Placed[int]]:
-    """Merge both rankings: the best `CANDIDATES` of each, or more if the page needs them."""
+    """Merge the keyword and the semantic ranking: the best `CANDIDATES` of each, or more if the page needs more."""
     count = max(CANDIDATES, query.offset + query.limit + 1)
     first = replace(query, offset=0, limit=count - 1)
     words = _by_words(connection, counts, question, first)

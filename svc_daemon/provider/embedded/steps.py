@@ -87,7 +87,7 @@ def show(
 
 
 def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | None:
-    """Hide the document from searches, and return its key. None is ignored."""
+    """Hide the document from searches, and return its key. Does nothing for None."""
     if shown is None:
         return None
     key = int(shown["document_key"])

@@ -62,7 +62,7 @@ class SignsCache:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the cache."""
+        """Approximate size of the cached data in bytes."""
         return self._size_bytes
 
     @property

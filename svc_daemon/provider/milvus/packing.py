@@ -50,7 +50,7 @@ def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Ed
 
 
 def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list[Row]:
-    """Convert an edition's chunks to rows without vectors. Raises ProviderFailed if one is too large."""
+    """Convert an edition's chunks to rows without vectors. Raises ProviderFailed if a chunk is too large."""
     title_stems = list_stems(edition.title)
     rows = []
     for chunk in chunks:

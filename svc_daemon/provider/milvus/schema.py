@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: Part of the collections' names. There are no migrations: an index of another version is rebuilt.
+#: Schema version, part of the collections' names. There are no migrations: an index of another version is rebuilt.
 VERSION = 1
 #: Maximum size of a text field in bytes: Milvus's limit.
 TEXT_BYTES = 65_535

@@ -120,7 +120,7 @@ class MilvusSearch:
         return [Placed(key, semantic=self._match(rank, cosine)) for rank, (key, cosine) in enumerate(near, start=1)]
 
     def _by_both(self, words: Sequence[str], count: int) -> list[Placed[Key]]:
-        """Merge both rankings: the best `CANDIDATES` of each, or more if the page needs them."""
+        """Merge the keyword and the semantic ranking: the best `CANDIDATES` of each, or more if the page needs more."""
         count = max(CANDIDATES, count)
         for _ in range(ROUNDS):
             by_words = self._by_words(words, count)
@@ -148,7 +148,7 @@ class MilvusSearch:
         return settled
 
     def _scope(self, passed_over: Sequence[str]) -> str:
-        """Build a filter for the query's buckets and sources, without these editions."""
+        """Build a filter for the query's buckets and sources, which leaves out the editions `passed_over`."""
         query = self.query
         return every(
             equals("team_id", self.team_id),
@@ -188,7 +188,6 @@ class MilvusSearch:
         return texts
 
     def _read_hits(self, mode: SearchMode, weights: Mapping[str, float], order: Sequence[Placed[Key]]) -> Iterator[Hit]:
-        """Yield the hits of a page."""
         unread = self._row_ids([placed.key for placed in order if placed.key not in self.rows])
         collection, deadline_s = self.server.collections.chunks, self.query.deadline_s
         rows = chunks.read_rows(self.server, collection, self.team_id, unread, HIT_FIELDS, deadline_s)

@@ -29,7 +29,7 @@ PAUSE_S = 1.0
 MOST_ROWS = 16_384
 #: Maximum rows and bytes of one insert. Milvus's message queue accepts 5 MB.
 SLICE_ROWS, SLICE_BYTES = 500, 3_000_000
-#: How much of Milvus's error text our messages contain.
+#: Maximum number of characters of Milvus's error text in our messages.
 REASON_CHARACTERS = 300
 #: Milvus's error codes for a collection that is missing or not loaded.
 _NOT_THERE = (100, 101)
@@ -157,7 +157,7 @@ class MilvusServer:
     def find_vectors(self, dimension: int) -> str | None:
         """Return the name of the collection for vectors of this dimension, or None."""
         name = self.collections.vectors(dimension)
-        # Collections are never removed.
+        # Collections are never removed, so a name that was seen once stays valid.
         if name not in self._seen:
             self._seen.update(self.list_vector_collections())
         return name if name in self._seen else None
@@ -260,14 +260,14 @@ class MilvusServer:
         return client
 
     def _prepare(self, client: MilvusClient) -> None:
-        """Create the missing collections, and load all."""
+        """Create the missing collections, and load all collections."""
         existing = client.list_collections(timeout=CALL_S)
         dimensions = [dimension for name in existing if (dimension := self.collections.find_dimension(name))]
         for spec in [*self.collections.list_fixed(), *map(self.collections.of_vectors, dimensions)]:
             self._provide(client, spec, spec.name in existing)
 
     def _provide(self, client: MilvusClient, spec: CollectionSpec, exists: bool) -> None:
-        """Create a collection and its indexes if missing, and load it. Another node may do the same."""
+        """Create a collection and its indexes if missing, and load it. Another node may do so at the same time."""
         if not exists:
             options = {"num_partitions": self._partitions, "consistency_level": "Strong", "timeout": CALL_S}
             _make(

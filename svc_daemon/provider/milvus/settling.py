@@ -17,7 +17,7 @@ RECENT_MS = 10_000
 #: Maximum number of times that a search is run. Documents that still change in the last run are left out of its result.
 ROUNDS = 8
 
-#: Returns the best rows with their scores, except those of the given editions.
+#: Returns the best rows with their scores, except rows of the given editions.
 Ask = Callable[[Sequence[str]], Sequence[tuple[float, Row]]]
 
 

@@ -94,7 +94,7 @@ def set_title(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str
 
 
 def delete(server: MilvusServer, stamps: Stamps, team_id: str, source_id: str) -> None:
-    """Remove every edition of the document, also those being written."""
+    """Remove every edition of the document, including editions that are being written."""
     while known := editions.find(server, team_id, [source_id]).get(source_id):
         shown = last_shown(known)
         # Remove the others first. Otherwise, hiding the shown edition would make an earlier one visible.

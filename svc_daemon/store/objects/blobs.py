@@ -139,5 +139,6 @@ def _key(name: str) -> str:
 
 def _folder(source_id: str) -> str:
     """Return the key prefix of a source's blobs. While a source is fetched again, it has two blobs."""
-    # Stores divide their load by the first characters of keys, so these must vary. Only the end of an id is random.
+    # Object stores divide their load by the first characters of keys, so these must vary. Only the end of an id is
+    # random.
     return f"{FOLDER}/{source_id[-2:]}/{source_id}"

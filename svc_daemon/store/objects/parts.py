@@ -160,7 +160,7 @@ class ObjectParts:
         return found
 
     async def _compose(self, session_id: str, name: str, expected: str | None) -> bytes:
-        """Join the session's objects to a blob. Returns its first bytes."""
+        """Store the bytes of the session's objects as one blob. Returns the first bytes."""
         # Use the objects that `hash` has read, because a new listing may contain more objects.
         chain, _ = self._known.get(session_id, (None, None))
         if chain is None:
