@@ -192,8 +192,8 @@ class Hit:
     rank: int
     #: The query words in the chunk, in the query's order.
     matches: tuple[TermMatch, ...]
-    #: How much of the query the chunk covers, 0 to 1: the total idf of `matches`, divided by the total
-    #: idf of all query words.
+    #: How much of the query the chunk covers, 0 to 1: the total idf of `matches`, divided by the total idf
+    #: of all query words.
     coverage: float
     #: None if the keyword search did not rank the chunk.
     keyword: KeywordMatch | None

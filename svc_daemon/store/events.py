@@ -1,7 +1,7 @@
 """The event log of each team, which clients read to follow changes.
 
-An event is written in the same transaction as the change that it reports. Events are read sorted by `turn`,
-then by `seq`. A new event never sorts before an event that a client has read.
+An event is written in the same transaction as the change that it reports. Events are read sorted by `turn`, then by
+`seq`. A new event never sorts before an event that a client has read.
 
 - SQLite has one writer at a time, so sorting by `seq` is enough.
 - In PostgreSQL, an event with a lower `seq` may be committed later. So `turn` is the number of the transaction, and an

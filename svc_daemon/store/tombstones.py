@@ -1,4 +1,4 @@
-"""Tombstones: records of deleted sources, kept until their blobs and index rows are removed.
+"""Tombstones: records of deleted sources, kept until the blobs and index rows of the sources are removed.
 
 - The tombstone of a replaced source is kept, so that the source that replaced it can be found.
 - When a source is fetched again, its old blob gets a tombstone too, under the name of the new blob.

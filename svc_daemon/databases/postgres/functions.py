@@ -1,8 +1,8 @@
 """SQL functions that the statements in `store` call, and that PostgreSQL lacks.
 
-PostgreSQL inlines functions that are a single SELECT, which makes filters fast. `this_turn` returns the
-number of the current transaction, and `unsettled_turn` the number of the oldest running transaction. All transactions
-that have ended have lower numbers than `next_turn` (see `store.events`).
+PostgreSQL inlines functions that are a single SELECT, which makes filters fast. `this_turn` returns the number of
+the current transaction, and `unsettled_turn` the number of the oldest running transaction. All ended transactions have
+lower numbers than `next_turn` (see `store.events`).
 """
 
 import hashlib

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: A writer stores an object whenever it has received about this many bytes. Finalizing a larger upload streams it.
+#: A writer stores an object whenever it has received about this many bytes. Larger uploads are streamed to their blob.
 OBJECT_BYTES = 8 * 1024 * 1024
 #: More bytes than this are hashed in a thread. For fewer, switching to a thread takes longer than hashing.
 SMALL_BYTES = 64 * 1024
