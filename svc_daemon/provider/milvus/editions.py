@@ -2,8 +2,8 @@
 
 Milvus has no transactions, so each change writes a new edition:
 
-- First, a row for the edition is written, marked as hidden. Then the edition's chunks are written, and the row is marked
-  as shown.
+- First, a row for the edition is written, marked as hidden. Then the edition's chunks are written, and the row is
+  marked as shown.
 - If several editions are shown, the last one of the highest generation counts. So a late writer of an earlier
   generation has no effect.
 - The node that shows an edition removes the earlier ones.
