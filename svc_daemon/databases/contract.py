@@ -14,7 +14,7 @@ Parameters = Mapping[str, Any]
 #: The parameters for each run of a statement, either named or positional.
 ParameterRows = Iterable[Parameters | Sequence[Any]]
 
-#: The `limit` for lists that must have all rows.
+#: Pass this as the `limit` of a list that must have all rows.
 MOST_ROWS = 2**63 - 1
 
 

@@ -170,7 +170,7 @@ class SemanticMatch:
     rank: int | None
     #: Cosine similarity of query and chunk, -1 to 1.
     cosine: float
-    #: The model that computed both vectors.
+    #: The model that computed the vectors of query and chunk.
     model: str
 
 

@@ -124,7 +124,7 @@ def _comparison(kind: str, key: str, value: Any, values: Values) -> str:
     extracted = f"json_extract(s.metadata, {path})"
     if isinstance(value, str):
         return f"({found} = 'text' AND {extracted} {_OPERATORS[kind]} {bound})"
-    # CASE instead of AND, because PostgreSQL may evaluate AND in any order: casting a text that isn't a number fails.
+    # Use CASE, not AND: PostgreSQL may evaluate both sides of AND, and casting a text that isn't a number fails.
     number = f"CAST({extracted} AS DOUBLE PRECISION)"
     return f"CASE WHEN {found} IN ('integer', 'real') THEN {number} {_OPERATORS[kind]} {bound} END"
 

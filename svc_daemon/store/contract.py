@@ -35,7 +35,7 @@ class StoredBlob(Protocol):
         """Return the size and date of the bytes; None if they are lost."""
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read up to `most_bytes` from the offset."""
+        """Read up to `most_bytes` bytes, starting at `offset_bytes`."""
 
     def stream(self) -> AsyncIterator[bytes]:
         """Read all bytes, in order."""
@@ -64,7 +64,7 @@ class StagedBytes(Protocol):
         """Append bytes. Raises StorageError."""
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read up to `most_bytes` received bytes from the offset. Raises StorageError."""
+        """Read up to `most_bytes` of the received bytes, starting at `offset_bytes`. Raises StorageError."""
 
     async def keep(self, name: str) -> None:
         """Make the bytes durable as the blob of this name. If this fails, the caller must store no row for the blob."""

@@ -177,7 +177,7 @@ def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigratio
 def list_pending_shared(connection: Connection) -> list[PendingMigration]:
     """List the migrations that a server's database still needs, without changing it.
 
-    Raises NotFound if it has no schema, StorageError if it can't be upgraded.
+    Raises NotFound if the database has no schema, StorageError if it can't be upgraded.
     """
     return _describe(_find_applied_to_shared(connection))
 

@@ -113,7 +113,7 @@ class StagedFile(ABC):
             await self._staging.run(self._spill)
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Read up to `most_bytes` received bytes from the offset. Raises StorageError."""
+        """Read up to `most_bytes` of the received bytes, starting at `offset_bytes`. Raises StorageError."""
         if self._file is None:
             return bytes(self._buffer[offset_bytes : offset_bytes + most_bytes])
         return await self._staging.run(lambda: self._read(offset_bytes, most_bytes))

@@ -111,7 +111,7 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def begin_retitle(connection: Connection, team_id: str, source_id: str, *, now_s: float, lease_until_s: float) -> None:
-    """Record that a change of the source's title begins, by a detachment (a pending index update) with a lease."""
+    """Record that a change of the source's title begins, by a pending index update (detachment) with a lease."""
     connection.execute(
         "INSERT INTO detachments (source_id, team_id, retitles, lease_until_s)"
         " VALUES (:source_id, :team_id, 1, :lease_until_s)"

@@ -17,8 +17,8 @@ from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 from svc_daemon.provider.rankings import PARTS, Placed, score_hit
 
-#: If a word occurs in at most this many chunks per hit, its whole list of chunks is read, because that is faster than
-#: looking up each hit.
+#: If a word occurs in at most this many chunks for each hit, the word's whole list of chunks is read. For more chunks,
+#: looking up each hit is faster.
 WALKED = 400
 
 #: The indexed columns: `PARTS`, and a column for words in scripts without spaces.

@@ -21,7 +21,7 @@ PAGE = 1000
 def read_edition(
     server: MilvusServer, collection: str, team_id: str, edition: Edition, fields: Sequence[str]
 ) -> Iterator[list[Row]]:
-    """Read the rows of an edition (a version of a document), page by page, in order."""
+    """Read the rows of an edition (a version of a document) page by page, ordered by ordinal."""
     of_edition = every(equals("team_id", team_id), equals("edition", edition.edition))
     for start in range(0, edition.chunks, PAGE):
         wanted = every(of_edition, f"ordinal >= {start}", f"ordinal < {start + PAGE}")

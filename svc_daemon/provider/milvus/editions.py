@@ -129,7 +129,7 @@ def set_shown(server: MilvusServer, team_id: str, editions: Sequence[Edition], i
 def remove(server: MilvusServer, team_id: str, editions: Collection[Edition]) -> None:
     """Remove editions that searches don't see.
 
-    Their rows in the collection of documents are deleted last: after a crash, they show which editions to remove.
+    The rows in the collection of documents are deleted last, because after a crash, they show which editions are left.
     """
     if not editions:
         return

@@ -203,7 +203,7 @@ class ObjectPartWriter:
         self._is_broken = False
         #: Keys of the objects stored so far.
         self._keys: list[str] = []
-        #: Progress in each session that was written to.
+        #: The progress in each session to which this writer has written.
         self._sending: dict[str, _Sending] = {}
 
     async def append(self, data: bytes) -> None:
