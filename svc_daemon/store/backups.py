@@ -163,7 +163,7 @@ def read_backup(path: Path) -> Backup:
 
 
 def find_backup(folder: Path) -> Backup:
-    """Return the newest backup in this folder, or the backup that is this folder. Raises BackupRefused."""
+    """Return the newest backup in this folder, or the folder itself if it is a backup. Raises BackupRefused."""
     if (folder / RECORD).exists():
         return read_backup(folder)
     backups = BackupFolder(folder).list_backups() if folder.is_dir() else []

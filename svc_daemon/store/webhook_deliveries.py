@@ -70,7 +70,7 @@ class DeliveryFilter:
 
 
 def create_delivery(connection: Connection, delivery: DeliveryRow) -> None:
-    """Create the delivery, unless the source has one for this event."""
+    """Create the delivery, unless the source already has a delivery for this event."""
     connection.execute(
         "INSERT INTO deliveries (id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at)"
         " VALUES (:id, :team_id, :source_id, :event, :url, :body, :status, :tries_left, :due_at, :created_at)"
