@@ -359,7 +359,7 @@ def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> Failure | None:
     """Queue the task again or, after the last attempt, let the source fail. Returns the final failure, if any."""
-    if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
+    if task_retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = failure
         if failure.retryable:
             message = f"{failure.message} ({task.attempt} attempts)"

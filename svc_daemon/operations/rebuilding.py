@@ -212,7 +212,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
     """Schedule another attempt after a pause. If the new index is damaged too, the attempt starts from scratch."""
-    due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
+    due_at = context.clock.timestamp(task_retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
     def work(connection: Connection) -> None:

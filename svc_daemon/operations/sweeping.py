@@ -142,8 +142,8 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 async def recall_far_pauses(context: Context) -> int:
     """After the clock was set back, make retries due now that are too far in the future. Returns how many."""
-    now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
-    latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
+    now, latest = context.clock.timestamp(), context.clock.timestamp(task_retries.FURTHEST_DUE_S)
+    latest_call = context.clock.timestamp(max(task_retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
     def is_needed(connection: Connection) -> bool:
         return (

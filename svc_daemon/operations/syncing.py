@@ -106,7 +106,7 @@ def _outdated(connection: Connection, syncs: list[Sync]) -> list[Sync]:
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
     """Schedule a retry after an error of the index. The pauses increase, and the number of retries is not limited."""
-    due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
+    due_at = context.clock.timestamp(task_retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
         memberships.fail_membership(connection, sync.claim, due_at)
@@ -117,7 +117,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
     """Schedule the syncs again because the daemon is short of a resource. This doesn't count as a failed attempt."""
-    due_at = context.clock.timestamp(retries.FIRST_PAUSE_S)
+    due_at = context.clock.timestamp(task_retries.FIRST_PAUSE_S)
 
     def work(connection: Connection) -> None:
         for sync in syncs:
