@@ -1,5 +1,7 @@
 """The routes of the service, and the application that serves them.
 
+Each line has the methods, the paths and the module in `handlers`.
+
     GET                    /healthz, /openapi.json                         services
     GET                    /metrics                                        metrics
     GET                    /v1/version, /v1/limits                         services
@@ -112,7 +114,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     """Create the application. `faults` is the file with the rules of the fault lab.
 
     `lifespan` must set the state attributes `context`, `extractor`, `installation_id`, `operator_token`, `started_s`
-    and `measure`. Raises FaultsRefused for invalid rules, or OSError.
+    and `measure`. Raises FaultsRefused if the rules are invalid, or OSError if the file can't be read.
     """
     lab = FaultLab(faults, ENDPOINTS) if faults is not None else None
     handlers = [(row, serving(row)) for row in ENDPOINTS]
@@ -132,7 +134,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     app.router.redirect_slashes = False
     # Build the OpenAPI document on the first request for it, since this takes 0.2 s.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
-    #: Whether the fault lab is on, which makes errors on purpose.
+    #: Whether the fault lab, which makes requests fail on purpose, is on.
     app.state.faults = lab is not None
     #: Set when shutdown begins, so that waiting MCP tools return early.
     app.state.stopping = asyncio.Event()

@@ -52,7 +52,7 @@ async def read_optional_model(request: Request, model: type[Model], *, max_bytes
 
 
 def refuse_scopes_in_query(request: Request, model: type[BaseModel]) -> None:
-    """Raise `invalid_request` if the query string has a field that selects buckets or sources."""
+    """Raise `invalid_request` if the query string has a field that limits what is searched."""
     for name in request.query_params:
         if issubclass(model, ScopedBody) and model.means_scope(name):
             raise refusal(name, "A scope can't be sent in the query string here; send it in the body.")
@@ -67,7 +67,7 @@ def parse_model(fields: Any, model: type[Model]) -> Model:
 
 
 async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
-    """Read the whole body. Raises 413 `request_too_large` as soon as it must exceed `max_bytes`."""
+    """Read the whole body. Raises 413 `request_too_large` if the size exceeds `max_bytes`."""
     if content_length(request) == 0:
         return b""
     data = bytearray()
@@ -78,7 +78,7 @@ async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
 
 
 async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield the body as it arrives. Raises 413 `request_too_large` as soon as it must exceed `max_bytes`."""
+    """Yield the body as it arrives. Raises 413 `request_too_large` if the size exceeds `max_bytes`."""
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
         # Refuse before reading: a client that waits for `100 Continue` then never sends the body.
@@ -121,14 +121,14 @@ def refuse_other_types(request: Request) -> None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     document = parse_object(data)
-    # Only bodies that contain one of these can have a field `team_id`.
+    # A body without these byte sequences can't have a field `team_id`, not even with an escaped name.
     if b"team_id" in data or b"\\u" in data:
         refuse_team(document)
     return document
 
 
 def refuse_team(document: dict[str, Any]) -> None:
-    """Raise 400 `invalid_request` if `team_id` occurs outside the caller's own data."""
+    """Raise 400 `invalid_request` if the document has a field `team_id`, unless it is inside `metadata`."""
     path = find_key(document, "team_id", skipping=FREE_FORM)
     if path is not None:
         raise refusal(path, "The team follows from the API key; team_id is not accepted.")

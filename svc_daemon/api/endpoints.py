@@ -1,6 +1,6 @@
 """The API's endpoints as a table: `app` serves them, and `openapi` documents them.
 
-An endpoint with `dry_run` in its `query` can report what it would do. Any other with side effects refuses a dry run.
+An endpoint with `dry_run` in its `query` supports dry runs. Other endpoints with side effects refuse dry runs.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,9 +29,9 @@ class Endpoint:
     #: Template of the path, with parameters in braces.
     path: str
     handler: Handler
-    #: One line for the OpenAPI document.
+    #: A description of one line, for the OpenAPI document.
     summary: str
-    #: The model, or models, of the body for each success status; None for raw bytes.
+    #: Maps each success status to the model of the response body; None for raw bytes or no body.
     answers: Mapping[int, type[BaseModel] | UnionType | None]
     _: KW_ONLY
     #: Model of the JSON body; None if the endpoint has no JSON body.
@@ -44,7 +44,7 @@ class Endpoint:
     optional: bool = False
     #: Fields of a multipart form with a file, and their descriptions; empty without a form.
     form: Mapping[str, str] = field(default_factory=dict)
-    #: Whether the body is raw bytes of any type.
+    #: Whether the request body may be any bytes.
     raw: bool = False
     #: Request headers of this endpoint only, and their descriptions.
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Endpoint:
     errors: tuple[ErrorCode, ...] = ()
     #: Whether the endpoint accepts the header `Idempotency-Key`.
     repeatable: bool = False
-    #: For an alias, the path that replaces it.
+    #: The path of the current route if this endpoint is an alias (an old route), otherwise None.
     successor: str | None = None
     #: Whether the endpoint requires an API key.
     keyed: bool = True
@@ -100,7 +100,7 @@ def serving(row: Endpoint) -> Handler:
 
     async def handle(request: Request) -> Response:
         refuse_dry_run_in_query(request)
-        # If there is a body model, it accepts or refuses `dry_run` itself.
+        # A body model accepts or refuses `dry_run` itself.
         if row.body is None and not row.raw:
             caller(request)
             await refuse_dry_run_in_body(request)

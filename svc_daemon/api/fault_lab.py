@@ -1,7 +1,6 @@
-"""The fault lab: makes a daemon fail on demand, to test how clients handle errors.
+"""The fault lab: makes requests fail on purpose, to test how clients handle errors.
 
-Only `svc daemon run --faults FILE` turns it on. Rules in the file choose requests that fail before they have changed
-anything, or afterwards. A changed file is read again, and its rules count requests from zero again.
+`svc daemon run --faults FILE` turns the fault lab on. The rules in the file select the requests that fail.
 """
 
 import asyncio

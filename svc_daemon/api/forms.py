@@ -1,8 +1,4 @@
-"""The multipart form of an upload in one request: small fields and one file, stored as it arrives.
-
-The parser of python-multipart finds boundaries and headers; `_FormReader` validates them. It also refuses forms without
-a closing boundary, and parts with only `filename*`, which the parser would accept.
-"""
+"""Reads multipart forms with small text fields and one file. The file is stored while it arrives."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +19,7 @@ from svc_daemon.wire.codes import ErrorCode
 #: The name that the form's file part must have.
 FILE_FIELD = "file"
 
-#: Size of the pieces passed to the sink. Each call of the sink takes time, so pieces are large.
+#: Number of bytes of the file that are collected before they are passed to the sink.
 PIECE_BYTES = 256 * 1024
 MAX_FIELDS = 16
 MAX_FIELD_BYTES = 16 * 1024
@@ -53,12 +49,12 @@ SinkT = TypeVar("SinkT", bound=FileSink)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormFile(Generic[SinkT]):
-    """The file of a form, whose bytes are all in the sink."""
+    """The file of a form. `sink` has received all bytes of the file."""
 
     filename: str
-    #: As the client declared it, with parameters; None if it declared none.
+    #: The media type that the client declared, with parameters; None if the client declared none.
     content_type: str | None
-    #: In bytes. The caller must refuse an empty file.
+    #: 0 for an empty file, which the caller must refuse.
     size_bytes: int
     sink: SinkT
 
@@ -74,9 +70,8 @@ class Form(Generic[SinkT]):
 async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_file_bytes: int) -> Form[SinkT]:
     """Read the form in the body. `open_sink` is called at most once.
 
-    Raises ServiceError: 415 `unsupported_media_type`, 413 `file_too_large`, 413 `request_too_large`, 400
-    `invalid_request` with `details.errors`, and exceptions of the sink. Raises ClientDisconnect. After any exception,
-    the sink is discarded.
+    Raises ServiceError: `unsupported_media_type`, `file_too_large`, `request_too_large` or `invalid_request`. Raises
+    ClientDisconnect, and exceptions of the sink. After any exception, the sink is discarded.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data":
@@ -143,9 +138,9 @@ class _Intake(Generic[SinkT]):
 
 
 class _FormReader:
-    """Collects a form's fields, its file's name and type, and file bytes until they are passed on.
+    """Collects the fields of a form, and the name, media type and bytes of its file.
 
-    The parser calls it for each header and each piece of data. The last call reports the closing boundary.
+    The parser calls the methods that begin with `on_`.
     """
 
     def __init__(self, boundary: bytes, max_file_bytes: int) -> None:

@@ -1,7 +1,6 @@
-"""MCP over HTTP, at `/mcp`: each POST has one message, answered with one JSON document.
+"""MCP over HTTP, at `/mcp`: each POST request has one message, and its response is one JSON document.
 
-No state is kept between messages. Tools call the API's own routes with the caller's key, so no check is duplicated. The
-`mcp` library is an optional extra that is slow to import, so the first request imports it.
+The tools call the API's routes with the caller's key, so the API's own checks apply.
 """
 
 import asyncio
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
-#: Maximum number of large messages in memory, since each takes several times its size. Others wait on disk.
+#: Maximum number of large messages that are handled concurrently, since each needs several times its size in memory.
+#: Further messages wait on disk.
 LARGE_AT_ONCE = 2
 #: Seconds for which a tool retries after a temporary error, since models often don't try again.
 PATIENCE_S = 10.0
@@ -47,7 +47,7 @@ PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
 #: Size of the pieces in which a handler receives a request body.
 _CHUNK_BYTES = 1024 * 1024
-#: Headers for the `mcp` library, which accepts only these values. The client's own Content-Type is checked before.
+#: The only values of these headers that the `mcp` library accepts. The client's own values are replaced.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
@@ -144,7 +144,7 @@ class _Body:
         self._ended = False
 
     async def receive(self) -> Message:
-        """Return the next piece. After the last one, wait forever, since this client never disconnects."""
+        """Return the next piece of the body. After the last piece, wait forever instead of reporting a disconnect."""
         if self._ended:
             await asyncio.Event().wait()
         piece = await self._data.read(self._read_bytes, _CHUNK_BYTES)
@@ -209,7 +209,7 @@ class Routes:
         return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
 
     async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """Send the request, and repeat it after temporary errors for up to `PATIENCE_S`."""
+        """Send the request. After temporary errors, repeat the request for up to `PATIENCE_S` seconds."""
         clock = asyncio.get_running_loop().time
         end_s = clock() + PATIENCE_S
         while True:
@@ -224,7 +224,7 @@ class Routes:
                 "path_params": {},
             }
             try:
-                # The router is called without the middleware, so the handler's exceptions arrive here.
+                # Call the router without the middleware, so that exceptions of the handler can be caught here.
                 await self._scope["app"].router(scope, _Body(_InMemory(body)).receive, answer.send)
             except ServiceError as error:
                 if error.code not in _PASSING or clock() > end_s:

@@ -74,7 +74,7 @@ def codes_of(endpoint: Endpoint) -> list[E]:
     codes += _FORM if endpoint.form else ()
     codes += _REPEATABLE if endpoint.repeatable else ()
     codes += _WRITING if endpoint.method != "GET" else ()
-    # Methods other than GET and OPTIONS always read the body, in search of `dry_run`.
+    # For methods other than GET and OPTIONS, the service always reads the body, to look for `dry_run`.
     codes += (E.REQUEST_TOO_LARGE,) if endpoint.method not in ("GET", "OPTIONS") and not endpoint.raw else ()
     return list(dict.fromkeys(codes))
 

@@ -1,4 +1,4 @@
-"""What the HTTP handlers share: the caller, parameters and responses."""
+"""Helpers for the HTTP handlers: they read the caller, bodies and parameters, and build responses."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 
 class Identified(Protocol):
-    """A row of a list that is ordered by id and paged."""
+    """A row with an id, by which lists are ordered and split into pages."""
 
     @property
     def id(self) -> str: ...
@@ -53,7 +53,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Return the request in a form that can be repeated. With a `fingerprint`, repeats must have the same body."""
+        """Build what identifies repeats of this request. With a `fingerprint`, a repeat must have the same body."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
@@ -154,12 +154,12 @@ def is_dry_run(request: Request, in_body: bool = False) -> bool:
 
 
 def would_create(request: Request, wanted: dict[str, Any] | None, errors: Iterable[dict[str, str]] = ()) -> Response:
-    """Respond to a dry run with what would be created, or None for nothing."""
+    """Respond to a dry run. `wanted` has the fields of what would be created; None if nothing would be created."""
     return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
 
 
 def view_destinations(*destinations: Destination) -> dict[str, Any]:
-    """Describe buckets for a dry run: ids of existing ones, slugs of those that would be created."""
+    """Build a dry run's fields for buckets: ids of existing buckets, and slugs of buckets that would be created."""
     bucket_ids = dict.fromkeys(bucket_id for each in destinations for bucket_id in each.ids)
     missing = dict.fromkeys(slug for each in destinations for slug in each.missing)
     fields: dict[str, Any] = {"bucket_ids": list(bucket_ids)}
@@ -226,7 +226,7 @@ def whole_number(text: str) -> int | str:
 
 
 def decimal_number(text: str) -> float | str:
-    """Parse a number like `whole_number`, with or without a fraction."""
+    """Parse a number with or without a fraction. Return any other text unchanged, so that validation refuses it."""
     try:
         return float(text)
     except ValueError:

@@ -1,6 +1,7 @@
-"""Event streams: sends `/v1/events`, or an answer while it is written, as server-sent events.
+"""Sends server-sent events, for `/v1/events` and for answers that are streamed.
 
-If the client disconnects, the work is cancelled. An error before the first event becomes an ordinary error response.
+If the client disconnects, the work for the events is cancelled. An error before the first event becomes an ordinary
+error response.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
-#: Ends a chat stream of OpenAI's API; clients wait for it.
+#: The last event of a chat stream in OpenAI's API. Clients wait for this event.
 DONE = b"data: [DONE]\n\n"
 
 
@@ -43,7 +44,7 @@ class EventStream(Response):
 
 
 def event(data: dict[str, Any], name: str | None = None, event_id: str | None = None) -> bytes:
-    """Encode a server-sent event. A client that reconnects sends the last `event_id`, to continue there."""
+    """Encode a server-sent event. A client that reconnects sends the last `event_id` that it has received."""
     identified = f"id: {event_id}\n" if event_id else ""
     named = f"event: {name}\n" if name else ""
     # Some parsers treat U+2028 as a line break, so use ASCII only.
@@ -56,7 +57,7 @@ def comment(event_id: str | None = None) -> bytes:
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of the work. If the client disconnects, cancel it and raise ClientDisconnect.
+    """Return the result of the work. If the client disconnects, cancel the work and raise ClientDisconnect.
 
     The body of the request must already have been read.
     """

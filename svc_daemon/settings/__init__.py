@@ -1,6 +1,7 @@
 """All limits and options of the daemon, with units and defaults.
 
-They are read once, from the environment, and nowhere else. `SVC_LIMIT_` plus a field's name in upper case sets a limit.
+The daemon reads its configuration from environment variables when it starts. The variable of a limit consists of
+`SVC_LIMIT_` and the field's name in upper case, such as `SVC_LIMIT_FILE_BYTES`.
 """
 
 import re
@@ -23,7 +24,7 @@ from svc_daemon.settings.servers import (
 
 __all__ = ["ClusterSettings", "EmbedSettings", "Limits", "LlmSettings", "Role", "SettingError", "Settings", "TlsFiles"]
 
-#: Where the daemon listens by default.
+#: The address on which the daemon listens by default.
 DEFAULT_HOST = "127.0.0.1"
 #: The port of the daemon for the default data directory.
 DEFAULT_PORT = 7820
@@ -44,7 +45,7 @@ class Limits:
 
     #: Maximum size of a file: 25 MB, as the specification counts.
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
-    #: Maximum number of create requests per second and team, also in a burst. 0 disables the limit.
+    #: Maximum number of create requests per team and second. 0 disables the limit.
     creates_per_second: int = field(default=5, metadata={"unit": "creates per second", "least": 0})
     #: Maximum number of bytes that a team may upload in 60 seconds. 0 disables the limit.
     bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes", "least": 0})
@@ -60,7 +61,7 @@ class Limits:
     session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
     #: Maximum lifetime of an upload session or a batch.
     session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})
-    #: Maximum time for finalizing a batch. Files not finalized by then stay pending.
+    #: Maximum time that a request spends on finalizing a batch. Files that are not finalized by then stay pending.
     finalize_seconds: int = field(default=20, metadata={"unit": "seconds"})
     #: Maximum number of tags of a source (specification, Limits).
     tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
@@ -78,15 +79,15 @@ class Limits:
     event_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
     #: Maximum number of sources that a request may look up by id.
     lookup_sources: int = field(default=200, metadata={"unit": "sources"})
-    #: How long a file that was moved aside is kept.
+    #: How long a stored file is kept after it was moved aside because the database had no row for it.
     set_aside_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: Maximum size of a JSON request body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
     #: Maximum number of rows in one page of a list.
     page_rows: int = field(default=1000, metadata={"unit": "rows"})
-    #: Attempts after which a task fails.
+    #: Number of unsuccessful attempts after which a task fails.
     task_attempts: int = field(default=3, metadata={"unit": "attempts"})
-    #: Time without a heartbeat until a claimed task's lease expires.
+    #: Time without a heartbeat after which a running task's lease expires, so that the task can be started again.
     lease_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Maximum length of a search query.
     query_characters: int = field(default=10_000, metadata={"unit": "characters"})
@@ -96,21 +97,21 @@ class Limits:
     search_sources: int = field(default=200, metadata={"unit": "sources"})
     #: Time after which a search is interrupted.
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Maximum memory for the cache of semantic search, 80 bytes per passage.
+    #: Maximum memory for the vectors that semantic search caches. Each passage needs 80 bytes.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
-    #: Maximum number of unused vectors from imports, per team. 0 stores none.
+    #: Maximum number of imported vectors that are stored for a team until they are used. 0 stores none.
     offered_vectors: int = field(default=50_000, metadata={"unit": "vectors", "least": 0})
-    #: Maximum number of answers and searches per team and month (UTC). 0 disables the limit.
+    #: Maximum total of answers and searches per team and calendar month (UTC). 0 disables the limit.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
     #: Maximum number of agents of a team besides the default one. 0 disables the limit.
     agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
     #: Timeout for connecting to the server of the language model.
     llm_connect_seconds: int = field(default=5, metadata={"unit": "seconds"})
-    #: Timeout for the first word of a model's answer. Long prompts take time.
+    #: Timeout for the first word of a model's answer.
     llm_first_word_seconds: int = field(default=60, metadata={"unit": "seconds"})
     #: Maximum pause between two words of a model's answer.
     llm_silent_seconds: int = field(default=30, metadata={"unit": "seconds"})
-    #: Timeout for a model's whole answer, below OpenAI clients' ten minutes.
+    #: Timeout for a model's whole answer.
     llm_seconds: int = field(default=300, metadata={"unit": "seconds"})
     #: Maximum length of an answer written by a model.
     llm_answer_characters: int = field(default=50_000, metadata={"unit": "characters"})
@@ -124,8 +125,8 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, with its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of processes that extract large documents at a time, and of those that extract small ones. The
-    #: total of both is at most one more than this.
+    #: Maximum number of concurrent processes that extract large documents, and the same maximum for small documents.
+    #: The total of all these processes can exceed this limit by one.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
@@ -143,10 +144,10 @@ class Limits:
     body_bytes_per_second: int = field(default=4096, metadata={"unit": "bytes per second"})
     #: Timeout for a request body, whatever its speed.
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
-    #: Time for a stopping daemon to finish its work or queue it again.
+    #: How long a stopping daemon may take to finish its running tasks or to queue them again.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Free disk space below which nothing is uploaded or indexed, so that deletions still work. If 2 % of the
-    #: disk (at most 1 GB) is more, that is the limit. 0 disables the check.
+    #: Minimum free disk space for uploads and indexing, so that there is always space for deletions. If 2 % of the disk
+    #: (at most 1 GB) is more, the minimum is 2 %. 0 disables the check.
     free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod
@@ -175,9 +176,9 @@ class Role(StrEnum):
 class Settings:
     """The configuration of the daemon."""
 
-    #: Holds the state database, blobs, index and log.
+    #: The folder for the state database, the stored files, the search index and the log.
     data_dir: Path
-    #: Where to listen; port 0 selects any free port.
+    #: The address and port on which the daemon listens. Port 0 selects any free port.
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     #: The certificate for HTTPS; None for plain HTTP.
@@ -194,12 +195,12 @@ class Settings:
     log_level: str = "info"
     #: The server that writes answers; without one, answers quote the sources.
     llm: LlmSettings | None = None
-    #: The addresses of a cluster's engines; None uses the embedded ones.
+    #: The addresses of a cluster's database, object store and search index; None uses the embedded stores.
     cluster: ClusterSettings | None = None
     role: Role = Role.ALL
-    #: Whether traces are exported. OpenTelemetry's own variables name the address.
+    #: Whether traces are exported. OpenTelemetry's own environment variables set the address for the export.
     has_traces: bool = False
-    #: Rules of the fault lab, which makes errors happen for tests.
+    #: The file with the rules of the fault lab, which makes requests fail on purpose.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -247,7 +248,7 @@ class Settings:
 
 def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
     if not listen:
-        # Other data directories get a free port, so that several daemons can run.
+        # Without the default data directory, use any free port, so that several daemons can run.
         return DEFAULT_HOST, DEFAULT_PORT if paths.is_default_data_dir(environ) else 0
     match = _LISTEN.fullmatch(listen)
     if match is None or int(match["port"]) > 65535 or not (host := _host(match["v6"], match["host"])):
@@ -258,7 +259,7 @@ def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
 
 
 def _host(v6: str | None, host: str | None) -> str | None:
-    """Convert an address to a socket's form. Returns None if it is invalid."""
+    """Return the address in the form that sockets accept, or None if the address is invalid."""
     if host is not None and host.lower() == "localhost":
         return "localhost"
     try:

@@ -14,7 +14,7 @@ _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
 )
 
-#: The variables with the addresses of a cluster's engines: the pattern of each address, and an example.
+#: Maps each variable with an address of a cluster to the pattern of the address and to an example.
 ENGINE_VARIABLES = {
     "SVC_STATE_URL": (
         re.compile(r"postgres(?:ql)?://[^\s#]+"),
@@ -32,11 +32,11 @@ ENGINE_VARIABLES = {
 
 
 class SettingError(ValueError):
-    """A variable has an invalid value. The message names it and the valid values."""
+    """An environment variable has an invalid value. The message names the variable and the valid values."""
 
 
 class ServerVariables(NamedTuple):
-    """The variables of a model server."""
+    """The names of the environment variables that configure a model server."""
 
     base_url: str
     model: str
@@ -59,7 +59,7 @@ class ModelServer:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Self | None":
-        """Read the server from the environment; None if there is none. Raises SettingError."""
+        """Read the server's settings from the environment; None if no server is configured. Raises SettingError."""
         names = cls.VARIABLES
         base_url = environ.get(names.base_url, "").rstrip("/")
         if not base_url:
@@ -140,7 +140,7 @@ class TlsFiles:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "TlsFiles | None":
-        """Read the certificate's files; None if there are none. Raises SettingError."""
+        """Read the paths of the files from the environment; None if HTTPS is not configured. Raises SettingError."""
         given = {name: environ.get(name, "") for name in ("SVC_TLS_CERT", "SVC_TLS_KEY")}
         if not any(given.values()):
             return None
@@ -148,14 +148,14 @@ class TlsFiles:
             if not path:
                 raise SettingError(f"{name} must name a PEM file too: SVC_TLS_CERT and SVC_TLS_KEY go together.")
             if not Path(path).is_absolute():
-                # The daemon may run in another folder than the command.
+                # The daemon may have another working directory than the command that starts it.
                 raise SettingError(f"{name} must be an absolute path, not {path!r}.")
         certificate, key = given.values()
         return cls(certificate=Path(certificate), key=Path(key))
 
 
 def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
-    """Read the API key, from a file if configured. Error messages never contain it."""
+    """Read the API key, from a file if configured. Error messages never contain the key."""
     path = environ.get(names.api_key_file)
     if not path:
         return _header_text(environ.get(names.api_key, ""), names.api_key)
@@ -166,7 +166,7 @@ def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
 
 
 def _header_text(value: str, name: str) -> str:
-    """Check that a value can be an HTTP header. The error never contains it."""
+    """Check that a secret can be sent in an HTTP header. The error message never contains the secret."""
     if not (value.isascii() and value.isprintable()):
         raise SettingError(f"{name} must be visible ASCII characters.")
     return value.strip()

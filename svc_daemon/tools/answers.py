@@ -47,7 +47,7 @@ class AskArguments(Arguments, ScopedBody):
 class AnswerCitation(CitedPlace):
     """The source and the quote that a citation mark refers to."""
 
-    #: The number in the mark: 1 for `[1]`.
+    #: The number in the citation mark: 1 for `[1]`.
     number: int
     #: The exact words of the source.
     quote: str
@@ -57,7 +57,7 @@ class Answered(ToolResult):
     """The result of `svc-ask`: an answer with its citations."""
 
     answer: str
-    #: Whether a quote supports every sentence; if not, don't rely on the answer.
+    #: Whether every sentence of the answer is supported by a quote. If not, don't rely on the answer.
     grounded: bool
     citations: list[AnswerCitation]
     #: Warnings of the search for passages.

@@ -1,4 +1,4 @@
-"""How MCP tools call the API, and the interface that each MCP server implements."""
+"""The interface by which MCP tools call the API. Each MCP server implements the interface."""
 
 import hashlib
 from collections.abc import Mapping
@@ -79,15 +79,15 @@ class ToolService(Protocol):
         ...
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
-        """Send all bytes of an upload session, even those that it already has. Raises CallFailed."""
+        """Send all bytes of an upload session, even bytes that the service already has. Raises CallFailed."""
         ...
 
     async def read_file(self, path: str) -> File:
-        """Read a file on the caller's machine. Raises CallFailed if it can't be read, or this server reads no files."""
+        """Read a file on the caller's machine. Raises CallFailed if this is impossible or not allowed."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Sleep this long. Raises CallFailed if the service stops meanwhile."""
+        """Wait for this many seconds. Raises CallFailed if the service stops meanwhile."""
         ...
 
 

@@ -18,12 +18,12 @@ from svc_daemon.wire.errors import ErrorBody
 BATCHES = "/v1/knowledge/files:batch/upload-session"
 #: Maximum number of concurrent uploads.
 AT_ONCE = 4
-#: Maximum total size of the files sent in one request. They are joined in memory first.
+#: Maximum total size of files that are joined in memory and sent in one request.
 PACK_BYTES = 32 * 1024 * 1024
 
 
 class BatchFileGiven(FileGiven, DestinationArguments):
-    """One file of a batch. It needs a destination unless the batch has one for all files."""
+    """One file of a batch. The file must name its buckets, unless the batch names the buckets for all files."""
 
 
 class UploadFilesBatch(DestinationArguments):
@@ -46,11 +46,11 @@ class FileOutcome(ToolResult):
     """What happened to one file of the batch."""
 
     filename: str
-    #: The id of the file's source; None if it was not stored.
+    #: The id of the file's source; null if the file was not stored.
     source_id: str | None
     #: Whether an earlier call stored the file.
     replayed: bool
-    #: Why the file was not stored; null if it was.
+    #: Why the file was not stored; null if the file was stored.
     error: ErrorBody | None
 
     def text(self) -> str:
@@ -63,7 +63,7 @@ class FileOutcome(ToolResult):
 class UploadedBatch(ToolResult):
     """What happened to each file, in the order of the arguments."""
 
-    #: `GET /v1/knowledge/batches/{batch_id}` returns its status.
+    #: `GET /v1/knowledge/batches/{batch_id}` returns the status of the batch.
     batch_id: str
     stored: int
     failed: int
@@ -77,7 +77,7 @@ class UploadedBatch(ToolResult):
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file of the batch, and the bytes of the file."""
+    """A file of the batch, with its bytes in memory."""
 
     #: Made from the file's position, so that a repeated call uses the same id.
     id: str
@@ -124,10 +124,13 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
-    """Send the missing bytes and finalize the batch. Maps each file's id to its `knowledge_id` or `error`."""
+    """Send the missing bytes and finalize the batch.
+
+    Returns the result for each file id: an object with `knowledge_id` or `error`.
+    """
     batch = opened.body
     try:
-        # An earlier call may have stored files already; finalize first, to see which.
+        # If an earlier call created the batch, finalize first, to find out which files are stored already.
         made = await _finalize(service, batch) if opened.is_replay else {}
     except CallFailed as failure:
         # The bucket was deleted since the earlier call. Report this for each file.
@@ -146,10 +149,10 @@ async def _send(
 ) -> dict[str, Json]:
     """Send the bytes of the files. Returns the errors by file id.
 
-    All files are sent in one request, unless only some are missing or that request fails.
+    If possible, all files are sent in one request. Otherwise, or if that request fails, each file is sent by itself.
     """
     if "pack" in batch and len(targets) == len(batch["items"]):
-        # If the pack is refused, send each file alone, so that each gets its own error.
+        # If this request fails, send each file by itself, so that each file gets its own error.
         with suppress(CallFailed):
             joined = b"".join(bytes_of[target["client_file_id"]] for target in targets)
             await service.send_bytes(batch["pack"]["upload_url"], joined)
@@ -191,7 +194,7 @@ async def _renewed(
     return outcome.model_copy(update={"source_id": source.source_id, "replayed": source.replayed, "error": None})
 
 
-#: The result for a file whose bytes are incomplete. If the tool is called again, it sends them.
+#: The result for a file whose bytes are not all stored. A repeated call of the tool sends the file again.
 _PENDING: Json = {
     "error": ErrorBody(
         code=ErrorCode.BLOB_NOT_UPLOADED,

@@ -1,8 +1,7 @@
-"""`svc-upload-file`: uploads one file to one or more buckets, but never twice.
+"""`svc-upload-file`: uploads one file to one or more buckets.
 
-Clients and models repeat calls, so every upload has an idempotency key. It is derived from the file, its destination
-and a counter (the epoch) if the caller sends none. For a week, a repeated call returns the source of the first one. If
-that source is gone, the next epoch's key is used, which creates it again.
+Every upload has an idempotency key, so a repeated call doesn't store the file twice. By default, the key is derived
+from the file, the buckets and a counter. The counter increases if the source of an earlier call was deleted.
 """
 
 import asyncio
@@ -25,14 +24,14 @@ UPLOADS = "/v1/knowledge/files/upload-session"
 FINALIZED, CANCELED = "finalized", "canceled"
 #: Error codes which mean that the source of an earlier call has been deleted.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
-#: Maximum number of idempotency keys tried for a file. If all belong to deleted sources, something is probably looping.
+#: Maximum number of idempotency keys to try for a file. A key can't be used again if its source was deleted.
 MOST_EPOCHS = 100
 
 Buckets = Annotated[list[str], Field(default_factory=list)]
 
 
 class DestinationArguments(Arguments):
-    """The buckets to upload to, in exactly one of the first three fields."""
+    """The buckets to upload to. Exactly one of the first three fields must be set."""
 
     bucket_ids: Buckets = Field(description="Destination buckets by id (bkt_…).")
     bucket_slugs: Buckets = Field(description="Destination buckets by slug.")
@@ -115,7 +114,7 @@ def without_paths(schema: Json) -> Json:
 
 
 async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
-    """Read the file from base64 or its path. Argument names in errors begin with `at`, such as `files.0.`."""
+    """Read the file from base64 or its path. `at` is the prefix of argument names in errors, such as `files.0.`."""
     if (given.path is None) is (given.content_base64 is None):
         raise refused((f"{at}contentBase64", "Give either the file's bytes in base64 or its path."))
     if given.content_base64 is None:
@@ -164,10 +163,10 @@ async def store(
 
 
 async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
-    """Send the bytes and finalize the session. Returns None if an earlier call's source is gone."""
+    """Send the bytes and finalize the session. Returns None if the source of an earlier call was deleted."""
     session = opened.body
     if session["status"] == CANCELED:
-        # A session that could not be finalized also has this status.
+        # A session that could not be finalized is canceled too.
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)
@@ -183,7 +182,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     failure = made.body["error"]
     if not (made.is_replay and failure and failure["retryable"]):
         return made
-    # The earlier call's source failed with an error that a retry may fix.
+    # The source of an earlier call failed with an error that a retry may fix.
     again = await service.call(Call(method="POST", path=f"/v1/sources/{made.body['id']}/retry", body={}))
     return CallAnswer(again.body, is_replay=True)
 

@@ -97,7 +97,7 @@ async def search(service: ToolService, asked: Search) -> Passages:
 
 
 def place_of(hit: Json) -> Json:
-    """Extract the fields of a CitedPlace from a hit or a cited source."""
+    """Extract the fields of a CitedPlace from a search result or a cited source."""
     location = hit["location"]
     source = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
     place = {name: location[name] for name in ("page", "line_start", "line_end", "headings")}

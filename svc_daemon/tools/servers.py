@@ -1,7 +1,7 @@
 """MCP servers for the tools, built with the optional `mcp` library.
 
-The library's high-level API would add a prefix to the tools' errors, which must be plain JSON. So this uses the
-low-level one.
+The library's high-level API would add a prefix to the tools' errors, which must be plain JSON. So this module uses the
+low-level API.
 """
 
 import json

@@ -36,25 +36,25 @@ class SourceState(ToolResult):
     source_id: str
     #: `queued`, `indexing`, `active` or `failed`.
     status: str
-    #: Whether searches find the source. No other field shows this.
+    #: Whether searches find the source.
     ready: bool
-    #: Why an indexed source is not `ready`: the error code that searches get now.
+    #: Null, or the error code of searches while a rebuild of the index keeps the source from being `ready`.
     ready_withheld_by: str | None
     title: str
     filename: str
     content_type: str
     size_bytes: int
     bucket_ids: list[str]
-    #: Why indexing failed; null if it didn't.
+    #: Why indexing failed; null if indexing didn't fail.
     error: SourceError | None
     #: What could not be extracted, such as pages without text.
     warnings: list[str]
-    #: Number of pages; null if unknown or without pages.
+    #: Number of pages; null if the number is unknown or the document has no pages.
     pages: int | None
 
     @property
     def is_settled(self) -> bool:
-        """Whether only another request can change the state, so that waiting is useless."""
+        """Whether waiting is useless, because the source is ready, has failed, or is in no bucket."""
         return self.ready or self.status == "failed" or not self.bucket_ids
 
     def text(self) -> str:

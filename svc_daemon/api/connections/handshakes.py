@@ -1,8 +1,7 @@
-"""TLS handshakes with a time limit, counted as connections from their first packet on.
+"""TLS handshakes with a time limit.
 
-accepted -> handshake -> ClientProtocol      closed after `head_s`, or earlier if there are too many connections
-
-If asyncio did the handshake itself, clients that only connect could use up the file descriptors unnoticed.
+A connection counts towards the maximum number of connections while its handshake is still running. asyncio's own
+handshakes would not be counted, so clients that only connect could use up the file descriptors.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Handshake(asyncio.Protocol):
-    """A connection during its TLS handshake. Afterwards, `client` takes it over."""
+    """A connection during its TLS handshake. After the handshake, `client` takes over the connection."""
 
     #: Always false: `Crowd` may close a connection during its handshake to make room for another.
     is_serving = False
@@ -36,7 +35,7 @@ class Handshake(asyncio.Protocol):
         # The TLS layer, not this class, reads the handshake.
         transport.pause_reading()
         self.waiting_since_s = self._client.loop.time()
-        # uvicorn calls `shutdown` of all connections in this set.
+        # When uvicorn stops, it calls `shutdown` on all connections in this set.
         self._connections.add(self)
         self._client.crowd.enter(self)
         self._task = self._client.loop.create_task(self._secure())
@@ -79,7 +78,7 @@ class Handshake(asyncio.Protocol):
 
 
 class _Early(asyncio.Protocol):
-    """Keeps data that arrives with the end of the handshake, until the client's protocol takes it."""
+    """Buffers data that arrives before `ClientProtocol` takes over the connection."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -1,13 +1,6 @@
-"""The server's side of one connection: uvicorn's h11 protocol with a time limit for every state.
+"""The server's side of an HTTP connection: uvicorn's h11 protocol with time limits (see `ClientLimits`).
 
-A connection is in one of four states:
-    idle            no byte of a request yet; closed by uvicorn's keep-alive timer, or after `head_s` if it is new
-    reading a head  closed after `head_s`, with 408
-    serving         the application has the request; `Deadlines` limits its body, a timer limits an unread response
-    lingering       answered before the whole body arrived; closed after `linger_s` or `linger_bytes`
-
-One timer per connection limits heads and unread responses. Requests that h11 refuses are answered here, not by the
-application.
+`ClientProtocol`, not the application, responds to requests that h11 refuses.
 """
 
 import asyncio
@@ -36,11 +29,11 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: `Episodes` begins a new series of events if none has occurred for this many seconds.
+#: An event begins a new series if no event has occurred for this many seconds before.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
-#: A request line with a whole URL, as sent to a proxy (RFC 9112, section 3.2.2).
+#: A request target that is a whole URL, as clients send it to a proxy (RFC 9112, section 3.2.2).
 _ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -55,7 +48,8 @@ def server_config(
 ) -> uvicorn.Config:
     """Create the uvicorn configuration for a server on sockets that the caller has bound.
 
-    `new_id` creates request ids. Shutdown waits `stop_s` for open requests. With `tls`, the server accepts only HTTPS.
+    `new_id` creates request ids. When the server stops, it waits up to `stop_s` seconds for open requests. With `tls`,
+    the server accepts only HTTPS.
     """
     fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
     protocol: Any = type("LimitedProtocol", (ClientProtocol,), fields)
@@ -64,7 +58,7 @@ def server_config(
         made: ClientProtocol = protocol(**options)
         return made if tls is None else Handshake(made, tls)
 
-    # `http` may be a function, although uvicorn's type hint asks for a class: uvicorn only calls it.
+    # uvicorn's type hint asks for a class, but uvicorn only calls `http`, so a function works too.
     http: Any = make
     return uvicorn.Config(
         app,
@@ -73,7 +67,7 @@ def server_config(
         lifespan="on",
         log_config=None,
         access_log=False,
-        # Otherwise any local client could claim any address with forwarding headers.
+        # Ignore forwarding headers, since any local client could claim another address with them.
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=limits.keep_alive_s,
@@ -95,7 +89,7 @@ class Episodes:
 
 
 class CrowdMember(Protocol):
-    """An open connection, as `Crowd` sees it."""
+    """The attributes of a connection that `Crowd` uses."""
 
     @property
     def is_serving(self) -> bool: ...
@@ -117,14 +111,17 @@ class Crowd:
         self._episodes = Episodes()
 
     def enter(self, newcomer: CrowdMember) -> None:
-        """Add a connection. If there are too many, close an idle one, or the new one if none is idle."""
+        """Add a connection. If there are too many connections, close the one that has been idle longest.
+
+        If no other connection is idle, close the new connection.
+        """
         self._members.add(newcomer)
         if len(self._members) <= self.most:
             return
         waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
         waiting.sort(key=lambda member: member.waiting_since_s)
         leaving = next((member for member in waiting if not member.has_unread()), newcomer)
-        # Remove it now, so that the next new connection doesn't select it again.
+        # Remove the connection now, so that the next newcomer doesn't select it again.
         self.leave(leaving)
         leaving.cut()
         if self._episodes.begins():
@@ -134,7 +131,7 @@ class Crowd:
             )
 
     def leave(self, member: CrowdMember) -> None:
-        """Remove a connection, if it is still there."""
+        """Remove a connection, unless it has been removed already."""
         self._members.discard(member)
 
 
@@ -156,7 +153,7 @@ class ClientProtocol(H11Protocol):
         self.waiting_since_s = 0.0
         #: When the first byte of the current request head arrived; None if no head is being read.
         self._head_since_s: float | None = None
-        #: When the client stopped reading our response; None if it is reading.
+        #: When the client stopped reading our response; None while the client is reading.
         self._unread_since_s: float | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._has_ended = False
@@ -197,7 +194,7 @@ class ClientProtocol(H11Protocol):
             self._head_since_s = None
 
     def eof_received(self) -> None:
-        """Handle the end of the client's input, with an error if its request is incomplete."""
+        """Handle the end of the client's input. Send an error if the body of the request is incomplete."""
         self._has_ended = True
         if self.conn.their_state is h11.SEND_BODY and not self.link.is_closing():
             self._refuse(refusal("", "The connection ended before the body did."))
@@ -240,10 +237,10 @@ class ClientProtocol(H11Protocol):
             self._refuse(refusal("", "The request is not valid HTTP/1.1."))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application. A response sent before the whole body has arrived gets `Connection: close`.
+        """Run the application.
 
-        A whole URL in the request line is replaced by its path; its host is passed on as `authority`. If the client
-        disconnects, the application first receives what was sent before.
+        If the request line has a whole URL, the application gets only the path, and the host as `authority`. If the
+        response begins before the whole request body has arrived, the header `Connection: close` is added.
         """
         cycle = self.cycle
         # The fault lab calls this to close the connection.
@@ -270,12 +267,12 @@ class ClientProtocol(H11Protocol):
     # Methods that close the connection.
 
     def _cut_off(self) -> None:
-        """Abort the connection in the middle of a request. To the application, the client has disconnected."""
+        """Abort the connection during a request. The application is told that the client has disconnected."""
         self.cycle.disconnected = True
         self.link.abort()
 
     def _look(self) -> None:
-        """Close the connection if a time limit has passed; otherwise check again at the next one."""
+        """Close the connection if a time limit has passed, otherwise schedule the next check."""
         now_s, limits = self.loop.time(), self.limits
         head_end_s = now_s + limits.head_s if self._head_since_s is None else self._head_since_s + limits.head_s
         if now_s < head_end_s:
@@ -286,7 +283,7 @@ class ClientProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
         else:
-            # Browsers open connections in advance. Close them without a response.
+            # Browsers open connections before they have a request. Close such a connection without a response.
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:
@@ -301,7 +298,7 @@ class ClientProtocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             fields = {"status": error.rule.status, "code": error.code}
             logger.info("refused before routing", extra={"request_id": request_id, "fields": fields})
-            # h11 is in an error state, so write the response without it.
+            # h11 is in an error state and can't write the response, so write the bytes directly.
             response = response_of(error, request_id)
             lines = [b"HTTP/1.1 %d %s" % (response.status, STATUS_PHRASES[response.status])]
             lines += [b"%s: %s" % header for header in (*response.headers, *identity_headers(request_id), _CLOSE)]

@@ -1,10 +1,8 @@
 """The transport of one connection: combines writes, and closes only after the client has stopped sending.
 
-uvicorn writes a response's head and body separately, which would send two packets. All data of one iteration of the
-event loop is sent together instead.
+uvicorn writes the head and the body of a response separately. Combined, they often fit into one packet.
 
-Closing a socket with unread bytes resets the connection, possibly before the client has read the response. So the
-transport stops sending, discards what arrives, and closes when the client does or after a time limit.
+If the server closed the connection while the client is still sending, the client might lose the response.
 """
 
 import asyncio
@@ -14,7 +12,8 @@ from typing import Any
 
 from svc_daemon.api.middleware.deadlines import ClientLimits
 
-#: Buffered data of this size is sent at once, so that a slow client slows down the handler that writes to it.
+#: Buffered data is sent as soon as it has this many bytes. Otherwise a handler could fill the memory faster than a slow
+#: client reads.
 _GATHERED_BYTES = 64 * 1024
 #: Seconds between two checks whether a response over TLS has been sent.
 _SENT_CHECK_S = 0.05
@@ -39,7 +38,7 @@ class ClientTransport(asyncio.Transport):
     ) -> None:
         """Wrap a transport. `wire` is the transport below TLS; None without TLS."""
         super().__init__()
-        #: Whether the response has been sent, and bytes that still arrive are discarded.
+        #: Whether the response has been sent and the transport only discards what the client still sends.
         self.lingering = False
         self._transport = transport
         self._wire = wire
@@ -65,7 +64,7 @@ class ClientTransport(asyncio.Transport):
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
         self._transport.resume_reading()
         try:
-            # TLS can't end only one direction. `Connection: close` shows clients that nothing follows.
+            # TLS can't close only one direction. `Connection: close` tells the client that no other response follows.
             if self._transport.can_write_eof():
                 self._transport.write_eof()
         except OSError:
@@ -73,7 +72,7 @@ class ClientTransport(asyncio.Transport):
             self._transport.abort()
 
     def _end_tls(self) -> None:
-        """Close the socket once everything is sent, without waiting for the client to end TLS."""
+        """Close the socket once all data is sent, without waiting for the client's TLS shutdown message."""
         if self._wire is None or self._wire.is_closing():
             return
         if self._transport.get_write_buffer_size() or self._wire.get_write_buffer_size():

@@ -62,7 +62,7 @@ _OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: Fields by which old clients name buckets. The fingerprint contains the buckets instead of these fields.
+#: Fields in which old clients name buckets. The request's fingerprint contains the buckets instead of these fields.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -92,11 +92,11 @@ async def open_batch(
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
     await asyncio.sleep(0)  # let other requests run before the rest
-    # The fingerprint must be the same whether the manifest names the buckets once or every file names them.
+    # Compute the same fingerprint whether the manifest names the buckets or every file names the same buckets.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
-    # `pack` only selects how the files are sent, so requests that differ in it count as the same.
+    # `pack` only selects how the files are sent, so two requests that differ only in `pack` count as the same.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
     repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
     if is_dry_run(request, body.dry_run):
@@ -175,14 +175,17 @@ async def show(request: Request) -> Response:
 
 
 def refuse_unhashed(body: wire.BatchFields) -> None:
-    """Raise `invalid_request` unless every file has a `sha256`, to detect damaged files in a pack."""
+    """Raise `invalid_request` unless every file has a `sha256`, by which damaged files in a pack are detected."""
     lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
     if lacking:
         raise refusals([(path, "is required for a pack.") for path in lacking])
 
 
 def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
-    """Raise `invalid_request` unless manifest and files list the same client_file_ids, each once, within the limit."""
+    """Raise `invalid_request` unless the manifest and the files have the same client_file_ids, without duplicates.
+
+    Also raised if there are no files or too many files.
+    """
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
     if not 1 <= len(sent) <= limits.batch_files:

@@ -1,7 +1,7 @@
 """The HTTP handler for OpenAI's chat completions API.
 
-A stream has the role, the text in pieces, a final chunk with annotations and sources, the usage if requested, and
-`[DONE]`. An error during the stream is sent as an `error` in OpenAI's format, and ends the stream.
+A stream begins with a chunk for the role, followed by the pieces of the text. The last chunks have the annotations and
+sources, and the usage if requested. `[DONE]` ends the stream.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -67,13 +67,13 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_CompletionDr
 
 
 class _CompletionDraft:
-    """A chat completion while it is written, and its chunks."""
+    """Builds a chat completion, and the chunks of a stream, while the answer is written."""
 
     def __init__(self, request: Request, body: wire.CompletionCreate) -> None:
         context = context_of(request)
         self._body = body
         self._request_id = request_id_of(request.scope)
-        # OpenAI's ids begin with `chatcmpl-`, not with our underscore.
+        # OpenAI's ids begin with `chatcmpl-`, but our ids have an underscore after the prefix.
         self._id = context.ids.make(ids.COMPLETION).replace("_", "-")
         self._created = int(context.clock.now().timestamp())
 

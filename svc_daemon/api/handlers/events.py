@@ -1,7 +1,6 @@
 """HTTP handlers for the event log: a page as JSON, or an endless stream of server-sent events.
 
-A stream reads more events only when its client has taken the earlier ones. So it keeps at most `STREAM_ROWS` in memory,
-and a slow client delays nobody else.
+A stream reads more events only after its client has received the earlier events, so a slow client uses little memory.
 """
 
 import asyncio
@@ -30,12 +29,11 @@ from svc_daemon.wire.event_types import EventType
 STREAM_ROWS = 100
 #: Seconds without an event until a comment is sent, to keep the connection alive.
 BEAT_S = 15.0
-#: Seconds after which a stream reads the event log even if nothing woke it, since another node may have written to it.
+#: Maximum seconds between two reads of the event log, since new events of other nodes don't wake the stream.
 LOOK_S = 1.0
 #: Seconds between two checks that the key is still valid.
 CHECK_S = 1.0
-#: Minimum seconds between two reads of the event log: the longer time after a read that found events, otherwise the
-#: shorter one.
+#: Minimum seconds between two reads of the event log: after a read that found events, and after a read without events.
 GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 
@@ -86,7 +84,7 @@ async def follow(
             if page.has_more:
                 continue
             if monotonic() >= beat_s + BEAT_S:
-                # With `last_id`, a client that reconnects continues after events that the filter has excluded.
+                # Send `last_id`: a client that reconnects then continues after the events that the filter has excluded.
                 yield comment(last_id)
                 beat_s = monotonic()
             # Before Python 3.12, `asyncio.wait_for` can ignore a cancellation, and the stream would never end.

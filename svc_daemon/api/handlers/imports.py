@@ -66,7 +66,7 @@ async def take_url(
         force=body.force,
         webhook=webhook,
     )
-    # Only the idempotency key identifies a repeated import, not its body.
+    # A repeated import is recognized by its idempotency key alone, whatever its body.
     repeatable = creating.claiming(None)
     if is_dry_run(request, body.dry_run):
         if find_outcome(context, repeatable) is not None:

@@ -1,6 +1,7 @@
 """The HTTP handler for `GET /metrics`, in Prometheus' format.
 
-Each node counts since its own start. The waiting work is read from the state database, so all nodes report the same.
+Each node reports its own counters, which begin at 0 when the node starts. All nodes read the number of unfinished tasks
+from the state database, and report the same number.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from svc_daemon.store.tasks import count_open_by_type
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.versions import VERSION
 
-#: Headers that show that a proxy forwards a request from another machine.
+#: Headers that show that a proxy has forwarded the request.
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip")
 _RANGES = [*(f"{bound:g}" for bound in BOUNDS_S), "+Inf"]
 
@@ -41,7 +42,7 @@ async def metrics(request: Request) -> Response:
 
 
 class _Collected:
-    """The metrics of one response, as the Prometheus library accepts them."""
+    """Passes the metrics of one response to the Prometheus library."""
 
     def __init__(self, families: Iterable[Any]) -> None:
         self._families = families
@@ -51,7 +52,7 @@ class _Collected:
 
 
 def _work(core: Any, context: Context) -> Iterator[Any]:
-    """Build the metrics of this process's work."""
+    """Build the metrics of requests, searches, indexing and database writes in this process."""
     counted, database = context.metrics, context.database
     yield core.InfoMetricFamily("svc", "The version of the service.", {"version": VERSION})
     requests = core.CounterMetricFamily(
@@ -97,7 +98,7 @@ def _ranges(durations: Durations) -> list[tuple[str, float]]:
 
 
 def _queue(core: Any, context: Context, waiting: Iterable[tuple[str, str, int, str]]) -> Iterator[Any]:
-    """Build the metrics of waiting work: how much, and how old the oldest is."""
+    """Build the metrics of unfinished tasks: how many there are, and the age of the oldest task."""
     tasks = core.GaugeMetricFamily("svc_tasks", "Unfinished tasks.", labels=("type", "status"))
     oldest = core.GaugeMetricFamily(
         "svc_oldest_task_age_seconds", "The age of the oldest unfinished task.", labels=("type", "status")

@@ -8,8 +8,7 @@ A stream has these events, in this order, numbered from 0:
     response.output_text.done, response.content_part.done, response.output_item.done
     response.completed                              or response.incomplete if the model's answer was cut off
 
-An error during the stream is sent as `error` with the service's own code, then as `response.failed`, and ends the
-stream.
+After an error, the stream ends with `error`, which has the service's own error code, and `response.failed`.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -71,7 +70,7 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_ResponseDraf
 
 
 class _ResponseDraft:
-    """A response of OpenAI's API while it is written, and its events."""
+    """Builds a response of OpenAI's API, and the events of a stream, while the answer is written."""
 
     def __init__(self, request: Request, body: wire.ResponseCreate) -> None:
         context = context_of(request)
@@ -105,7 +104,7 @@ class _ResponseDraft:
         )
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
-        """Yield the events of one piece of the answer, and before the first piece, those that open the response."""
+        """Yield the events for one piece of the answer. The first call also yields the events that begin a response."""
         if not self.has_begun:
             begun = self._response("in_progress", output=[]).model_dump()
             yield self._event("response.created", response=begun)
@@ -131,13 +130,13 @@ class _ResponseDraft:
             yield self._event(f"response.{response.status}", response=response.model_dump())
 
     def fail(self, error: ServiceError) -> Iterator[bytes]:
-        """Yield the events of an error during the stream."""
+        """Yield the events that report an error during the stream."""
         yield self._event("error", code=error.code, message=error.message, param=None)
         fault = wire.ResponseFault(message=error.message)
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
-        """Build an event about the text, which is the only part of the response's only message."""
+        """Build an event about the answer's text. The response has only one message, with only this part."""
         return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> bytes:

@@ -49,7 +49,7 @@ from svc_daemon.wire.imports import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 from svc_daemon.wire.vectors import EmbeddedChunk, SourceVectors
 
-#: Values of `status` for a list. Without it, only sources that are active in the bucket are listed.
+#: Values of the query parameter `status`. Without `status`, a list has only sources that are active in the bucket.
 STATUSES = ("all", "queued", "indexing", "active", "failed")
 TYPES = ("file", "page", "qa")
 
@@ -184,7 +184,7 @@ async def content(request: Request) -> Response:
     blob = context_of(request).blobs.blob(source.blob_name)
     facts = await blob.find()
     if facts is None:
-        # The source was deleted with its file after it was read.
+        # The source and its file were deleted after the source was read from the database.
         raise NotFound(E.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
     # Browsers save the file under this name (RFC 6266).
     quoted = quote(source.filename)
@@ -302,7 +302,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # Read the counts of a bucket's deletion after its task, so that they are final if the task has finished.
+    # Read the task before the counts of a bucket's deletion. Then the counts are final if the task has finished.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     chunks = context.progress.get((task.id, task.token)) if task.status == "running" else None
     if chunks is not None:

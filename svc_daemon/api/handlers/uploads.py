@@ -1,6 +1,6 @@
-"""HTTP handlers for upload sessions, and for storage URLs, which receive bytes by Google's resumable protocol.
+"""HTTP handlers for upload sessions and storage URLs.
 
-The token in a storage URL authorizes the request, so browsers may upload there from pages of any origin.
+A storage URL receives bytes by Google's resumable upload protocol. The URL's token authorizes the request.
 """
 
 from starlette.requests import Request
@@ -89,7 +89,7 @@ async def open_session(
         request_id=request_id_of(request.scope),
     )
     response = respond(request, opened, 200 if outcome.replayed else 201)
-    # Clients of Google's resumable protocol read the upload URL here.
+    # Clients of Google's resumable upload protocol read the upload URL from this header.
     response.headers["Location"] = url
     response.headers["Cache-Control"] = "no-store"
     return mark_replayed(response) if outcome.replayed else response
@@ -129,7 +129,7 @@ async def finalize(request: Request) -> Response:
 
 
 def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """Return the session in the path. Raises `session_not_found` if it isn't in the path's bucket.
+    """Return the upload session with the id in the path. Raises `session_not_found`.
 
     With `to_finalize`, the bucket must be active.
     """
@@ -138,7 +138,7 @@ def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> Upload
 
 
 def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
-    """Return the session in the path.
+    """Return the upload session with the id in the path.
 
     Raises `forbidden_project_key` unless the key may access all of the session's buckets.
     """
@@ -157,7 +157,7 @@ def new_upload(
 ) -> UploadRow:
     """Build an upload session from the validated body.
 
-    `file` has the file's name, type and size. Except in a batch, it is the same object as `body`.
+    `file` has the file's name, type and size. Outside of a batch, `file` and `body` are the same object.
     """
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(file.filename)
@@ -190,13 +190,13 @@ def new_upload(
 
 
 def url_of(request: Request, upload: UploadRow) -> str:
-    """Build the session's storage URL, which contains a secret token. It isn't stored, but built for each response."""
+    """Build the session's storage URL, which contains a secret token. The token isn't stored."""
     return storage_url(request, upload.id, verbs.upload_token(context_of(request), upload))
 
 
 def storage_url(request: Request, session_id: str, token: str) -> str:
-    """Build a storage URL. The id is that of a session or, for a pack, of a batch."""
-    # `url_for` would search all routes for each file of a batch.
+    """Build a storage URL. For a pack, `session_id` is the id of the batch."""
+    # Don't use `url_for`, which would search all routes for each file of a batch.
     return f"{str(request.base_url).rstrip('/')}{STORAGE_PREFIX}{session_id}/{token}"
 
 
@@ -260,7 +260,7 @@ def _chunk_body(request: Request) -> verbs.ChunkBody:
 
 
 def _partial(request: Request, received_bytes: int) -> Response:
-    """Respond with the stored range of an incomplete upload."""
+    """Tell the client which range of bytes of an incomplete upload is stored."""
     stored = rules.stored_range(received_bytes)
     headers = {} if stored is None else {"Range": stored}
     # In browsers, `fetch` can't read a response with status 308.

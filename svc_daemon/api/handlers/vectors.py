@@ -1,4 +1,4 @@
-"""HTTP handlers for the vectors of a bucket's passages: count them, or receive them for an import."""
+"""HTTP handlers that count the vectors of a bucket's passages, and that receive vectors for an import."""
 
 from starlette.requests import Request
 from starlette.responses import Response

@@ -1,4 +1,7 @@
-"""The access log: one line per request, with the route's template, since paths may contain tokens."""
+"""Writes the access log: one line per request.
+
+A line has the template of the route instead of the path, which may contain a token.
+"""
 
 import logging
 from collections.abc import Callable

@@ -21,11 +21,11 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 class ClientLimits:
     """The limits of one connection."""
 
-    #: Maximum seconds for the head of a request.
+    #: Maximum seconds until the head of a request has arrived.
     head_s: float = Limits.header_seconds
-    #: Seconds added to the time that the minimum rate allows for a body.
+    #: Extra seconds for each body, in addition to the time that follows from the minimum rate.
     body_grace_s: float = 10
-    #: Minimum rate of a body.
+    #: Minimum average rate at which a body must arrive.
     body_bytes_per_s: float = Limits.body_bytes_per_second
     #: Maximum seconds for a body, whatever its rate.
     body_total_s: float = Limits.body_seconds
@@ -72,7 +72,7 @@ class _PacedBody:
 
     async def receive(self) -> Message:
         if not self._more:
-            # Waiting for the client to disconnect has no deadline.
+            # The body is complete. The application now waits for the client to disconnect, without a deadline.
             return await self._receive()
         began, limits = self._clock(), self._limits
         pace_s = limits.body_grace_s + self._received_bytes / limits.body_bytes_per_s

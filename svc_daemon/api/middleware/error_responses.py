@@ -1,7 +1,6 @@
 """Converts exceptions to responses, in the service's own error format or in OpenAI's.
 
-An unexpected exception becomes `internal_error`; its traceback is only logged. If the response has already begun, the
-server closes the connection instead.
+An unexpected exception becomes `internal_error`, and its traceback is logged.
 """
 
 import errno
@@ -33,19 +32,19 @@ logger = logging.getLogger(__name__)
 #: Maximum number of invalid fields in one error.
 MAX_ERRORS_SHOWN = 20
 
-#: Maximum length of an unknown path in an error.
+#: Maximum number of characters of an unknown path in an error message.
 MAX_PATH_SHOWN = 200
 
 SHOULD_RETRY = names.SHOULD_RETRY.lower().encode()
 
-#: Error codes of Starlette's own HTTPExceptions.
+#: The service's error codes for the HTTPExceptions that Starlette raises.
 _OF_STATUS = {
     400: ErrorCode.INVALID_REQUEST,
     404: ErrorCode.NOT_FOUND,
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: Errors of a disk that can't be written for another reason than lack of space.
+#: Disk errors other than a lack of space.
 _DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
@@ -73,7 +72,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
-        # Without this header, OpenAI's clients would retry 408, 409, 429 and every 5xx.
+        # Without this header, OpenAI's clients would retry every request that failed with 408, 409, 429 or 5xx.
         (SHOULD_RETRY, b"true" if error.rule.retryable else b"false"),
     ]
     if isinstance(error, FramingFault):
@@ -91,7 +90,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
 
 
 def is_openai_path(path: str) -> bool:
-    """Return whether OpenAI's clients call this path."""
+    """Return whether the path belongs to the routes with OpenAI's API."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _OPENAI_PATHS)
 
 
@@ -138,7 +137,7 @@ class Faults:
 
     def __init__(self, app: ASGIApp, openai_style: Callable[[str], bool] = is_openai_path) -> None:
         self.app = app
-        #: Whether errors on a path have OpenAI's format.
+        #: Returns whether errors on a path have OpenAI's format.
         self.openai_style = openai_style
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -168,13 +167,13 @@ class Faults:
     async def _respond(self, fault: ServiceError, scope: Scope, send: Send) -> None:
         path = scope["path"]
         if fault.code is ErrorCode.NOT_FOUND and fault.message == ERRORS[fault.code].sentence:
-            # The path shows a client that its base URL has /v1 twice or not at all.
+            # Show the path in the message: the client's base URL may have /v1 twice or not at all.
             message = f"There is nothing at {path[:MAX_PATH_SHOWN]!r}."
             fault = ServiceError(
                 fault.code, f"{message} The API's paths begin with /v1 once; /openapi.json lists them all."
             )
         if fault.code is ErrorCode.METHOD_NOT_ALLOWED:
-            # List the methods of all routes with this path; Starlette would list only those of the first one.
+            # List the methods of all routes with this path; Starlette would list only the methods of the first route.
             routes = scope["router"].routes if "router" in scope else []
             partial = [each for each in routes if isinstance(each, Route) and each.matches(scope)[0] is Match.PARTIAL]
             methods = sorted({method for route in partial for method in route.methods or ()})

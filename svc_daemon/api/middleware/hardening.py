@@ -3,9 +3,9 @@
 From the outermost to the innermost:
 
     ResponseHeaders  assigns the request id, and adds headers to every response, including errors
-    AccessLogs       logs each response, including those of Faults
+    AccessLogs       logs each response, including errors
     Tracing          records each request, if traces are on
-    Faults           turns exceptions raised further inside into responses
+    Faults           turns exceptions into error responses
     Guards           refuses requests before anything is read or looked up
     Deadlines        limits the time for receiving the body
 """
@@ -41,7 +41,7 @@ class Hardening:
     #: Counts a finished request, for the metrics at `/metrics`.
     count: CountRequest = lambda *_: None
     traces: Traces = field(default_factory=Traces)
-    #: Whether errors on a path have OpenAI's format.
+    #: Returns whether errors on a path have OpenAI's format.
     openai_style: Callable[[str], bool] = is_openai_path
 
 

@@ -1,7 +1,7 @@
 """Refuses dangerous requests before they are routed.
 
-A web page can make a browser send requests to a local daemon, for example by DNS rebinding. The headers Host, Origin
-and Sec-Fetch-Site show this. Content-Length together with Transfer-Encoding is refused too (request smuggling).
+For example, a web page can make a browser send requests to a local daemon. Such requests are recognized by the headers
+Host, Origin and Sec-Fetch-Site.
 """
 
 import re
@@ -17,14 +17,14 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: Headers that `Guards` checks. If one is repeated, all its values are checked.
+#: Headers that `Guards` checks. If a header is repeated, all its values are checked.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class FramingFault(ServiceError):
-    """Raised if it is unclear where a request ends. Its connection must not be read further."""
+    """Raised if it is unclear where a request ends, so that the connection must be closed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])
@@ -38,9 +38,9 @@ class GuardRules:
     hosts: Collection[str] = ()
     #: Origins of web pages that may use this daemon, such as `https://docs.example.org`.
     origins: Collection[str] = ()
-    #: Maximum size of request line and headers. h11 itself limits only incomplete heads.
+    #: Maximum total size of the request line and the headers.
     max_head_bytes: int = 16 * 1024
-    #: Whether a path is open to all origins, because a token in it authorizes the request.
+    #: Returns whether a path is open to all origins, because the path contains a token that authorizes the request.
     exempt: Callable[[str], bool] | None = None
 
 
@@ -61,7 +61,7 @@ class Guards:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        # An approximation: each header has four bytes for colon, space and line end.
+        # Approximate the size of the head: each header has four bytes for colon, space and line break.
         target_bytes = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         headers = scope["headers"]
         head_bytes = target_bytes + 4 * len(headers) + sum(map(len, chain.from_iterable(headers)))
@@ -73,7 +73,7 @@ class Guards:
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests have only Host of the watched headers.
+        # Most requests have only one of the watched headers: Host.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)

@@ -1,10 +1,4 @@
-"""Adds headers to every response, including errors.
-
-X-Request-Id, Svc-Version, Svc-Api   on every response
-Svc-Fault                            the rule by which the fault lab has changed the response
-Access-Control-*                     on the storage routes, which pages of any origin may use
-Deprecation, Link                    on aliases; the link names the route that replaces them
-"""
+"""Adds headers to every response, including errors, such as the request id and the service's version."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
@@ -18,10 +12,10 @@ from svc_daemon.logs import REQUEST_ID as LOGGED_REQUEST_ID
 from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_FAULT, SVC_VERSION
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
-#: Name in lower case, and value.
+#: A header: its name in lower case, and its value.
 Header = tuple[bytes, bytes]
 
-#: Prefix of the paths in which a token authorizes the request.
+#: Prefix of the paths for uploading bytes. Such a path contains a token that authorizes the request.
 STORAGE_PREFIX = "/v1/storage/"
 
 _REQUEST_ID = REQUEST_ID.lower().encode()
@@ -52,7 +46,7 @@ def is_storage_path(path: str) -> bool:
 
 
 def name_bucket(request: Request, slug: str) -> None:
-    """Record the slug of the request's bucket. The response of an alias route has it in the `Link` header."""
+    """Record the slug of the request's bucket, for the `Link` header with which an old route names the new one."""
     request.state.successor_bucket = slug
 
 
@@ -63,7 +57,7 @@ class ResponseHeaders:
         self.app = app
         #: Creates request ids, such as `req_01k2…`.
         self.new_id = new_id
-        #: Path template of each alias, and that of its replacement.
+        #: Maps the path template of each alias (an old route) to the path template of the current route.
         self.successors = successors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +83,7 @@ class ResponseHeaders:
         await self.app(scope, receive, send_with_headers)
 
     def _successor(self, scope: Scope) -> str | None:
-        """Return the path that replaces the request's route if it is an alias, or None."""
+        """Return the path that replaces the path of an alias (an old route). For other routes, it is empty or None."""
         route = scope.get("route")
         if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
             return None

@@ -1,4 +1,4 @@
-"""Traces of requests, with the route's template, since paths may contain tokens."""
+"""Records traces of requests. A trace has the template of the route instead of the path, which may contain a token."""
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,5 +31,5 @@ class Tracing:
                 await self.app(scope, receive, send_seen)
             finally:
                 route = getattr(scope.get("route"), "path", NO_ROUTE)
-                # Without a route, the method isn't recorded either: it may be any word that a client sends.
+                # Don't record the method of a request without a route, since a client can send any word as the method.
                 describe(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status)
