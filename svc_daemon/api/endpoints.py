@@ -36,7 +36,7 @@ class Endpoint:
     _: KW_ONLY
     #: Model of the JSON body; None if the endpoint has no JSON body.
     body: type[BaseModel] | None = None
-    #: Whether the endpoint has no side effects, even if it is a POST.
+    #: Whether the endpoint has no side effects, even if the method is POST.
     reads: bool = False
     #: Whether the endpoint sends an event stream if the body asks for one.
     streams: bool = False

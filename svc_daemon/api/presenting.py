@@ -53,7 +53,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Build what identifies repeats of this request. With a `fingerprint`, a repeat must have the same body."""
+        """Return the data that identify repeats of this request. With a `fingerprint`, their body must be the same."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
@@ -124,7 +124,7 @@ async def optional_body_of(request: Request, model: type[Model]) -> Model:
 
 
 def meaning_of(body: BaseModel) -> str:
-    """Return the fingerprint of a body. It doesn't depend on whether the body asks for a dry run."""
+    """Return the fingerprint of a body. The fingerprint is the same whether or not the body asks for a dry run."""
     return fingerprint(body.model_dump() | {"dry_run": False})
 
 

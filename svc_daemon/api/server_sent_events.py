@@ -1,7 +1,6 @@
 """Sends server-sent events, for `/v1/events` and for answers that are streamed.
 
-If the client disconnects, the work for the events is cancelled. An error before the first event becomes an ordinary
-error response.
+If the client disconnects, the stream is cancelled. An error before the first event becomes an ordinary error response.
 """
 
 import asyncio

@@ -147,7 +147,7 @@ class Limits:
     #: How long a stopping daemon may take to finish its running tasks or to queue them again.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
     #: Minimum free disk space for uploads and indexing, so that there is always space for deletions. If 2 % of the disk
-    #: (at most 1 GB) is more, the minimum is 2 %. 0 disables the check.
+    #: (at most 1 GB) is more, that is the minimum. 0 disables the check.
     free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod

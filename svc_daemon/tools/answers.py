@@ -60,7 +60,7 @@ class Answered(ToolResult):
     #: Whether every sentence of the answer is supported by a quote. If not, don't rely on the answer.
     grounded: bool
     citations: list[AnswerCitation]
-    #: Warnings of the search for passages.
+    #: Warnings of the search that found the passages.
     warnings: list[str]
 
     def text(self) -> str:

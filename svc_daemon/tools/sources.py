@@ -38,7 +38,7 @@ class SourceState(ToolResult):
     status: str
     #: Whether searches find the source.
     ready: bool
-    #: Null, or the error code of searches while a rebuild of the index keeps the source from being `ready`.
+    #: While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null.
     ready_withheld_by: str | None
     title: str
     filename: str

@@ -1,8 +1,7 @@
 """The HTTP contract between daemon and clients: names and data formats.
 
-Both sides share `codes`, `headers`, `versions`, `proofs`, `file_names` and `field_errors`. The other modules have
-pydantic models for the daemon only. The command line starts faster without pydantic, and works with older and newer
-daemons because it checks no response. Its types in `svc_cli.client.types` are generated from the models.
+Most modules have pydantic models for the daemon. The command line starts faster without pydantic, so it uses types that
+are generated from the models (`svc_cli.client.types`).
 """
 
 from collections.abc import Mapping

@@ -13,16 +13,16 @@ from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
-#: Numeric fields. Null removes their value, but is ignored in other fields.
+#: Fields with a number. Null removes the stored number; in other fields, null is ignored.
 _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
 
 class PolicyFields(ScopedBody):
-    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
+    """What an agent may search. Omitted fields are unchanged.
 
-    Unknown fields are refused, since a misspelled limit would not limit anything. Synonyms, such as `buckets` for
-    `bucket_ids`, are accepted.
+    A list of buckets or sources also sets `scope`. Unknown fields are refused, since a misspelled field would not limit
+    anything.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -42,7 +42,7 @@ class PolicyFields(ScopedBody):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Ignore fields that are null, except numeric ones, in which null removes the value."""
+        """Remove fields that are null, except fields with a number, in which null has a meaning."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):
@@ -54,7 +54,7 @@ class AgentFields(ScopedBody):
     """The fields of an agent. Only `policy` limits what the agent searches, so limits in other fields are refused."""
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: Accepted, so that clients can send back an agent as they received it.
+    #: Fields that are not refused, so that clients can send back an agent as they received it.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
     refusal: ClassVar[str] = "is not a field of an agent; its `policy` sets what it searches."
 
@@ -101,9 +101,9 @@ class Agent(WireModel):
     role: str
     instructions: str
     policy: Policy
-    #: Why the stored policy is invalid, so that nothing is retrieved; null if it is valid.
+    #: Why the stored policy is invalid; null if it is valid. With an invalid policy, the agent finds nothing.
     policy_error: str | None
-    #: Whether `policy` omits buckets or sources, because the key may not access them.
+    #: Whether buckets or sources are left out of `policy`, because the key may not access them.
     policy_withheld: bool = False
     bound_surface: str | None
     created_at: str
@@ -116,7 +116,7 @@ class AgentAnswer(Agent):
 
 class AgentList(WireModel):
     team_id: str
-    #: Ordered by id, with the default agent.
+    #: The agents, including the default agent, ordered by id.
     agents: list[Agent]
     has_more: bool | None = None
     last_id: str | None = None

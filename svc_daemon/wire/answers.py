@@ -8,7 +8,7 @@ from svc_daemon.wire.sources import Location
 
 
 def in_parts(kind: str) -> Callable[[Any], Any]:
-    """Return a validator that converts plain text to a list with one part of this kind."""
+    """Return a validator that converts a string to a list with one part, whose type is `kind`."""
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
 
 
@@ -19,9 +19,9 @@ class Annotation(WireModel):
     #: The id of the source.
     file_id: str
     filename: str
-    #: Offset of the mark, such as `[1]`, in the answer's text, in characters.
+    #: Character offset of the citation mark, such as `[1]`, in the answer's text.
     index: int
-    #: The number in the citation mark.
+    #: The number in the citation mark: 1 for `[1]`.
     number: int
     quote: str
     location: Location
@@ -30,7 +30,7 @@ class Annotation(WireModel):
 class AnswerSource(WireModel):
     """A quote that supports the answer, and its location."""
 
-    #: The number in the marks that cite this source.
+    #: The number in the citation marks for this source: 1 for `[1]`.
     number: int
     source_id: str
     chunk_id: str
@@ -38,7 +38,7 @@ class AnswerSource(WireModel):
     filename: str
     title: str
     source_url: str | None
-    #: The passage's score in the search.
+    #: The score of the passage that contains the quote.
     score: float
     #: The extracted text from `location.char_start` to `location.char_end`.
     quote: str

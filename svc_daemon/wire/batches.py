@@ -36,7 +36,7 @@ class Manifest(NoDryRunBody):
 
 
 class BatchFile(NoDryRunBody):
-    """The name and size of a file. The manifest's item with the same `client_file_id` has its metadata."""
+    """The name and size of a file. The manifest's item with the same `client_file_id` has the file's metadata."""
 
     client_file_id: ClientFileId
     filename: str
@@ -47,7 +47,7 @@ class BatchFile(NoDryRunBody):
 
 
 class BatchFields(RequestBody):
-    """The fields of every request to create a batch."""
+    """The fields that all requests to create a batch have in common."""
 
     manifest: Manifest
     files: list[BatchFile]
@@ -98,7 +98,7 @@ class Batch(WireModel):
     bucket_ids: list[str]
     items: list[BatchTarget]
     rejected: list[RejectedItem]
-    #: Only if a pack was requested and the batch is small enough.
+    #: Present only if a pack was requested and the batch is small enough for one request.
     pack: BatchPack | None = None
     expires_at: str
     request_id: str
@@ -121,7 +121,7 @@ class FinalizedItem(WireModel):
 class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
-    #: Why an indexed and synced source is not `ready`: the error code with which searches are refused.
+    #: While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null.
     ready_withheld_by: str | None = None
 
 
@@ -138,7 +138,7 @@ class FailedItem(WireModel):
 
 
 class BatchFinalized(WireModel):
-    """Response to a finalize request. Each `client_file_id` is in one of the lists."""
+    """Response to a finalize request. Each file is in exactly one of the lists."""
 
     batch_id: str
     status: str
@@ -183,7 +183,7 @@ class BatchStatus(WireModel):
     status: str
     terminal: bool
     ready: bool
-    #: The error code with which searches are refused now, so that no file is `ready`.
+    #: While a rebuild of the index keeps the batch from being `ready`: the error code of searches. Otherwise null.
     ready_withheld_by: str | None = None
     counters: BatchCounters
     created_at: str

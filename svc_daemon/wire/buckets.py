@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
-#: 1 to 63 lowercase letters, digits and inner hyphens. Bucket ids contain `_`, so no slug looks like one.
+#: 1 to 63 lowercase letters, digits and inner hyphens. A bucket id contains `_`, so no slug looks like an id.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 Slug = Annotated[str, Field(pattern=SLUG_PATTERN)]
@@ -23,7 +23,7 @@ class Chunking(RequestBody):
     `min` <= `target` <= `max`, and the overlap is at most half of `min`.
     """
 
-    #: Unknown fields are refused: a misspelled size must not be ignored.
+    #: Unknown fields are refused, because a misspelled size must not be ignored.
     model_config = ConfigDict(extra="forbid")
 
     target: PieceSize = 1000
@@ -41,7 +41,7 @@ class Chunking(RequestBody):
 
 
 class ChunkingUpdate(RequestBody):
-    """Changes to a bucket's chunk sizes. Omitted sizes are kept; an empty object resets all."""
+    """Changes to a bucket's chunk sizes. Omitted sizes are kept. An empty object resets all sizes to the defaults."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -82,7 +82,7 @@ class BucketUpdate(NoDryRunBody):
 
 
 class BucketCounts(WireModel):
-    """Number of the bucket's sources by type, in any state. `retrievable` counts those that searches can find."""
+    """How many sources the bucket has, by type. `retrievable` counts the sources that searches can find."""
 
     total: int
     file: int
@@ -93,7 +93,7 @@ class BucketCounts(WireModel):
 
 
 class BucketStore(WireModel):
-    """The state of the bucket in the search index."""
+    """How many of the bucket's sources are in the search index."""
 
     #: `empty`, `indexing`, `active`, `degraded` or `maintenance`.
     status: str
@@ -102,7 +102,7 @@ class BucketStore(WireModel):
     pending_member_count: int
     #: Number of sources that could not be indexed.
     failed_member_count: int
-    #: Number of sources that still have chunks of the previous sizes. Searches find them.
+    #: Number of sources whose chunks still have the previous sizes. Searches find these sources.
     rechunking_member_count: int
 
 
@@ -117,7 +117,7 @@ class Bucket(WireModel):
     status: str
     metadata: dict[str, Any]
     chunking: Chunking | None
-    #: Ids of the active sources, oldest first; none for `members=false`.
+    #: Ids of the active sources, oldest first; empty if the request has `members=false`.
     knowledgeIds: list[str] = Field(default_factory=list)
     #: Number of active sources.
     memberCount: int
@@ -152,14 +152,14 @@ class Deletion(WireModel):
     deleted: int
     #: Number of sources kept because they are in other buckets too.
     detached: int
-    #: Number of sources that could not be deleted. If any, the bucket becomes active again and shows the reason.
+    #: Number of sources that could not be deleted. If there are any, the bucket becomes active again.
     failed: int
 
 
 class BucketDeleted(WireModel):
     """The response to the deletion of a bucket.
 
-    The bucket and the sources that are only in it are inaccessible at once, and deleted in the background.
+    The bucket is inaccessible at once, and deleted in the background. Sources that are also in other buckets are kept.
     """
 
     id: str

@@ -1,12 +1,11 @@
-"""How programs that can read the data directory trust the daemon's certificate.
+"""Lets clients on the daemon's machine accept the daemon's certificate, and no other certificate.
 
-The daemon writes its certificate to `daemon.json`, which only its user can read. Programs that read this file accept
-only that certificate, and check neither a certificate authority nor a host name.
+The daemon writes its certificate to `daemon.json`, where clients of the same user read it.
 """
 
 import ssl
 
-#: OpenSSL's X509_V_FLAG_NO_CHECK_TIME: accept an expired certificate too, so that its daemon can still be managed.
+#: OpenSSL's X509_V_FLAG_NO_CHECK_TIME: accept an expired certificate, so that clients can still reach its daemon.
 _NO_CHECK_TIME = 0x20_0000
 
 

@@ -1,6 +1,7 @@
 """Error codes, by which programs distinguish errors.
 
-`svc_daemon.errors` assigns an HTTP status to each. This module is fast to import, since it doesn't import pydantic.
+`svc_daemon.errors` has the HTTP status of each code. This module doesn't import pydantic, so that the command line
+starts fast.
 """
 
 from enum import StrEnum
@@ -81,7 +82,7 @@ class ErrorCode(StrEnum):
 class SourceErrorCode(StrEnum):
     """Why a source is `failed`. These codes are in `source.error.code`, never in an HTTP error."""
 
-    #: The document contains no text, such as a scanned PDF.
+    #: The document contains no text. For example, it is a scanned PDF.
     NO_EXTRACTABLE_TEXT = "no_extractable_text"
     #: No extractor supports this media type.
     UNSUPPORTED_FORMAT = "unsupported_format"
@@ -93,9 +94,9 @@ class SourceErrorCode(StrEnum):
     EXTRACTION_LIMIT_EXCEEDED = "extraction_limit_exceeded"
     #: The parser crashed on this document; the extraction is retried.
     EXTRACTION_CRASHED = "extraction_crashed"
-    #: The search provider refused or lost the document; the indexing is retried.
+    #: The search index refused or lost the document; indexing is retried.
     PROVIDER_FAILED = "provider_failed"
     #: The stored bytes are missing or damaged.
     STORED_BYTES_LOST = "stored_bytes_lost"
-    #: All attempts failed; the message has the last cause.
+    #: All attempts at indexing were interrupted or failed; the message has the last reason.
     MAX_ATTEMPTS_EXHAUSTED = "max_attempts_exhausted"

@@ -19,7 +19,7 @@ class ChatPart(RequestBody):
 
 
 class ChatMessage(RequestBody):
-    """One message of the conversation. Without content, as in a tool call, it counts as empty."""
+    """One message of the conversation. A message without content, such as a tool call, counts as empty."""
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
     content: Annotated[
@@ -38,8 +38,8 @@ class ResponseFormat(RequestBody):
 class CompletionCreate(ScopedBody):
     """Body of `POST /v1/chat/completions`. Other parameters of OpenAI's API are ignored.
 
-    A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and fields of other services, such as `vector_store_ids`, are refused.
+    Fields that would limit the search are never ignored. Synonyms, such as `bucket: "a"` for `buckets: ["a"]`, are
+    accepted. Fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
@@ -51,7 +51,7 @@ class CompletionCreate(ScopedBody):
     stream_options: StreamOptions = Field(default_factory=StreamOptions)
     #: Search only these buckets (ids or slugs).
     buckets: list[str] | None = None
-    #: Number of answers; only one is supported.
+    #: How many answers to return; only 1 is supported.
     n: Literal[1] = 1
     #: Only plain text is supported.
     response_format: ResponseFormat = Field(default_factory=ResponseFormat)
@@ -67,7 +67,7 @@ class CompletionCreate(ScopedBody):
 
 
 class CompletionUsage(WireModel):
-    """Number of tokens, or of words if there is no language model."""
+    """How many tokens were used. Without a language model, words are counted instead."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -102,6 +102,6 @@ class Completion(WireModel):
     system_fingerprint: None = None
     grounded: bool
     sources: list[AnswerSource]
-    #: Warnings of the search for passages.
+    #: Warnings of the search that found the passages.
     warnings: list[str]
     request_id: str

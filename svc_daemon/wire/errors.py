@@ -1,4 +1,4 @@
-"""The two formats of error responses, and limits on how much they repeat of the request."""
+"""The two formats of error responses, and limits on the length of their texts."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _ERROR_END_CHARACTERS = 200
 
 
 def shorten(text: str) -> str:
-    """Return the text, without its middle if it is too long."""
+    """Return the text. If the text is too long, its middle is left out."""
     if len(text) <= MAX_ERROR_CHARACTERS:
         return text
     return f"{text[: MAX_ERROR_CHARACTERS - _ERROR_END_CHARACTERS - 1]}…{text[-_ERROR_END_CHARACTERS:]}"

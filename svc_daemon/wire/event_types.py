@@ -1,19 +1,19 @@
-"""The types of events. This module is fast to import, since it doesn't import pydantic."""
+"""The types of events."""
 
 from enum import StrEnum
 
 
 class EventType(StrEnum):
-    """What has happened. Later releases may add types, so ignore unknown ones."""
+    """The types of events. Later releases may add types, so clients should ignore unknown types."""
 
     #: The source is stored and waits to be indexed.
     SOURCE_QUEUED = "source.queued"
     SOURCE_INDEXING = "source.indexing"
-    #: The source is indexed. It is ready once the search index also lists it in its buckets.
+    #: The source is indexed. `source.ready` follows as soon as searches in the source's buckets find the source.
     SOURCE_ACTIVE = "source.active"
     SOURCE_READY = "source.ready"
     SOURCE_FAILED = "source.failed"
-    #: Another source has replaced this one.
+    #: Another source has replaced the source.
     SOURCE_REPLACED = "source.replaced"
     SOURCE_DELETED = "source.deleted"
     SOURCE_ATTACHED = "source.attached"
@@ -26,7 +26,7 @@ class EventType(StrEnum):
     BUCKET_DELETED = "bucket.deleted"
     #: Every file of the batch is ready, failed, canceled or deleted.
     BATCH_COMPLETED = "batch.completed"
-    #: No file of the batch was complete in time.
+    #: The batch's time for uploads ended before any file was finalized.
     BATCH_EXPIRED = "batch.expired"
     #: A rebuild of the team's search index has begun or ended.
     STORE_MAINTENANCE = "store.maintenance"

@@ -15,13 +15,13 @@ class LogEvent(WireModel):
     created_at: str
     #: The bucket, if the event concerns exactly one.
     bucket_id: str | None = None
-    #: The buckets that the event concerned, without those that the key can't access; null for the whole team.
+    #: The buckets that the event concerns, as far as the key can access them. Null if it concerns the whole team.
     bucket_ids: list[str] | None
     source_id: str | None = None
     batch_id: str | None = None
-    #: The key whose request caused the event; null if none did, or if the caller may not see it.
+    #: The key whose request caused the event; null if no request did, or if the caller may not see the key.
     key_id: str | None = None
-    #: The new state, such as a source's `status`, `ready`, `title` and `error`.
+    #: What has changed, such as a source's new `status`, `ready`, `title` and `error`.
     data: dict[str, Any]
 
 
@@ -30,6 +30,6 @@ class EventList(WireModel):
     data: list[LogEvent]
     #: Whether more events are already stored.
     has_more: bool
-    #: `after` for the next request; null if there are no events yet.
+    #: The value of `after` for the next request; null if there are no events yet.
     last_id: str | None
     request_id: str

@@ -1,16 +1,16 @@
-"""Which file names the service and its clients refuse. File names are shown and searched, but never part of a path."""
+"""Checks file names. The service and its clients refuse the same names."""
 
 import re
 import unicodedata
 from enum import StrEnum
 
-#: The limit of most file systems.
+#: Maximum length of a file name, as in most file systems.
 MAX_NAME_BYTES = 255
 
-#: Path separators of all systems, since the client's may differ from the service's.
+#: Path separators of all systems, since the client's system may differ from the service's.
 _SEPARATORS = re.compile(r"[/\\]")
 
-#: Most file names match this, and skip the slower checks.
+#: A simple pattern that most valid names match. The other names need slower checks.
 _PLAIN = re.compile(r"\w[\w. -]{0,250}\w", re.ASCII)
 
 #: Control (Cc) and format characters (Cf), and line and paragraph separators (Zl, Zp). They can make a name look like
@@ -31,12 +31,12 @@ class NameFlaw(StrEnum):
 
 
 def clean_name(text: str) -> str:
-    """Return the last component of a name, in NFC and without surrounding spaces."""
+    """Return the last component of a path, in NFC and without surrounding spaces."""
     return unicodedata.normalize("NFC", _SEPARATORS.split(text)[-1].strip())
 
 
 def find_flaw(text: str) -> NameFlaw | None:
-    """Return why the last component of a name is refused, or None."""
+    """Return why a file name or path is refused, or None if it is accepted."""
     if _PLAIN.fullmatch(text):
         return None
     if (flaw := find_odd_character(text)) is not None:
@@ -49,7 +49,7 @@ def find_flaw(text: str) -> NameFlaw | None:
 
 
 def find_odd_character(text: str) -> NameFlaw | None:
-    """Return why a character of the name is refused, or None. For folder names, this is the only check."""
+    """Return why a character of the name is refused, or None if all characters are accepted."""
     if text.isprintable():
         return None
     # Python decodes bytes that aren't UTF-8 to surrogates.

@@ -20,7 +20,7 @@ class UrlImport(RequestBody):
 
     url: Annotated[str, Field(min_length=1)]
     webhook: Webhook | None = None
-    #: Import the URL whether it is a file or a web page.
+    #: Import the URL even if it leads to a web page instead of a file, or to a file instead of a web page.
     force: bool = False
     title: str | None = None
     tags: list[str] = Field(default_factory=list)
@@ -34,5 +34,5 @@ class UrlImport(RequestBody):
 class Refresh(NoDryRunBody):
     """Body of `POST /v1/sources/{id}/refresh`; optional."""
 
-    #: Refresh even if a web page has become a file, or a file a web page.
+    #: Refresh even if the URL now leads to a file instead of a web page, or to a web page instead of a file.
     force: bool = False

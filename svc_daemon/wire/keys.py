@@ -30,7 +30,7 @@ class KeyFields(ScopedBody):
     buckets: Names | None = None
     #: The only models that the key may use (model ids or agent ids).
     models: Names | None = None
-    #: When the key expires, in ISO 8601 with a time zone; omitted for never.
+    #: When the key expires, in ISO 8601 with a time zone.
     expires_at: str | None = None
 
 
@@ -45,7 +45,7 @@ class Key(WireModel):
     id: str
     object: Literal["api_key"] = "api_key"
     name: str
-    #: The beginning of the key, without its secret.
+    #: The first characters of the key, which contain no part of the secret.
     hint: str
     capabilities: list[str]
     #: Ids of the only buckets that the key may access; null means all.

@@ -1,4 +1,4 @@
-"""Bodies for legacy routes: those of current routes, plus fields for the buckets."""
+"""Request bodies of old routes. Each has the fields of the current route, and fields that name the buckets."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,12 +10,12 @@ from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import UploadCreate
 
-#: The id or slug of a bucket. No id or slug is longer.
+#: The id or slug of a bucket.
 Text = Annotated[str, Field(max_length=255)]
 
 
 class DestinationFields(RequestBody):
-    """The buckets to upload to, in exactly one of the first three fields."""
+    """The buckets to upload to. Exactly one of the first three fields must be set."""
 
     bucket_ids: list[Text] = Field(default_factory=list)
     bucket_slugs: list[Text] = Field(default_factory=list)
@@ -34,7 +34,7 @@ class LegacyUrlImport(UrlImport, DestinationFields):
 
 
 class LegacyManifestItem(ManifestItem, DestinationFields):
-    """One file of a batch. It names its buckets unless the manifest does for all files."""
+    """One file of a batch. The item names the file's buckets, unless the manifest names the buckets for all files."""
 
 
 class LegacyManifest(Manifest, DestinationFields):

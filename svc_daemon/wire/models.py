@@ -4,6 +4,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class WireModel(BaseModel):
-    """A body or a part of one. Its schema is built at its first use, because a daemon needs few of the 150 models."""
+    """Base class of request and response bodies and their parts. A model's schema is built when it is first used."""
 
     model_config = ConfigDict(defer_build=True)

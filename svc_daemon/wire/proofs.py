@@ -1,8 +1,7 @@
 """Lets a daemon prove to the command line that it serves a given data directory.
 
-Both read a secret from a file that only its user can read. The command line sends a random text (nonce), and the daemon
-answers with a MAC of it. So no other program on the port of a dead daemon can impersonate it. The MAC covers the port,
-so that no answer from another port is accepted.
+The command line sends a random text (nonce), and the daemon answers with a MAC of the nonce. The MAC needs a
+secret from the data directory, so a program of another user can't impersonate the daemon.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ NONCE_CHARACTERS = range(16, 129)
 
 
 def parse_secret(text: str) -> bytes | None:
-    """Parse the file with the secret. Returns None if it is damaged."""
+    """Parse the content of the secret file. Returns None if the content is damaged."""
     try:
         secret = bytes.fromhex(text.strip())
     except ValueError:
@@ -24,5 +23,5 @@ def parse_secret(text: str) -> bytes | None:
 
 
 def prove(secret: bytes, installation_id: str, port: int | None, nonce: str) -> str:
-    """Compute the daemon's answer to a nonce, for the port at which it was reached."""
+    """Compute the daemon's answer to a nonce. `port` is the port to which the nonce was sent."""
     return hmac.new(secret, f"health:{installation_id}:{port}:{nonce}".encode(), hashlib.sha256).hexdigest()

@@ -16,7 +16,7 @@ def _describe_nulls(schema: dict[str, Any]) -> None:
 
 
 class RequestBody(WireModel):
-    """A body or a part of one. Numbers and strings aren't converted; unknown fields are ignored."""
+    """A request body, or a part of it. Values of a wrong type are refused, and unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, json_schema_extra=_describe_nulls)
 
@@ -36,7 +36,7 @@ def _refuse_dry_run(sent: Any) -> Any:
 
 
 class NoDryRunBody(RequestBody):
-    """A body, or a part of one, that refuses dry runs."""
+    """A request body, or a part of it, that refuses dry runs."""
 
-    #: Only create, attach and finalize requests have dry runs, with this field at the top level.
+    #: Must be false. Only requests that create, attach or finalize something have dry runs.
     dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False

@@ -40,7 +40,7 @@ def _refuse(_: Any) -> None:
     raise ValueError("No answer is stored: send the conversation as input instead.")
 
 
-#: Refuses every value; for fields that refer to earlier responses, since responses aren't stored.
+#: Validator for fields that refer to earlier responses. It refuses every value, since responses aren't stored.
 Refused = BeforeValidator(_refuse, json_schema_input_type=None)
 
 
@@ -54,17 +54,17 @@ def _as_messages(sent: Any) -> Any:
 class ResponseCreate(ScopedBody):
     """Body of `POST /v1/responses`. Other parameters of OpenAI's API are ignored.
 
-    A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and fields of other services, such as `vector_store_ids`, are refused.
+    Fields that would limit the search are never ignored. Synonyms, such as `bucket: "a"` for `buckets: ["a"]`, are
+    accepted. Fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
 
     #: The model id of an agent, such as `svc-agent`.
     model: Annotated[str, Field(min_length=1)]
-    #: The question, or a conversation that ends with it.
+    #: The question, or a conversation that ends with the question.
     input: Annotated[list[InputMessage], BeforeValidator(_as_messages, json_schema_input_type=str | list[InputMessage])]
-    #: How to answer; used only by a language model.
+    #: Instructions for the language model. Without a language model, they are ignored.
     instructions: str | None = None
     stream: bool = False
     #: Returned unchanged in the response.
@@ -111,7 +111,7 @@ class OutputTokensDetails(WireModel):
 
 
 class ResponseUsage(WireModel):
-    """Number of tokens, or of words if there is no language model."""
+    """How many tokens were used. Without a language model, words are counted instead."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails = Field(default_factory=InputTokensDetails)
@@ -121,9 +121,9 @@ class ResponseUsage(WireModel):
 
 
 class ResponseFault(WireModel):
-    """Why a response failed, with an error code of OpenAI's.
+    """Why a response failed. `code` is an error code of OpenAI's API.
 
-    In a stream, an `error` event with the service's own code comes first.
+    In a stream, an `error` event with the service's own error code comes first.
     """
 
     code: Literal["server_error"] = "server_error"
@@ -147,7 +147,7 @@ class Response(WireModel):
 
     id: str
     object: Literal["response"] = "response"
-    #: When the answer was begun, in Unix seconds.
+    #: When the service began to answer, in Unix seconds.
     created_at: int
     #: When the answer was completed, in Unix seconds; null until then.
     completed_at: int | None = None
@@ -173,9 +173,9 @@ class Response(WireModel):
     usage: ResponseUsage | None = None
     user: str | None = None
 
-    #: Whether a relevant passage supports every sentence; null until known.
+    #: Whether every sentence of the answer is supported by a relevant passage; null until this is known.
     grounded: bool | None = None
     sources: list[AnswerSource] = Field(default_factory=list)
-    #: Warnings of the search for passages.
+    #: Warnings of the search that found the passages.
     warnings: list[str] = Field(default_factory=list)
     request_id: str

@@ -1,4 +1,4 @@
-"""The response to `svc-daemon restore` after it has restored a cluster's state."""
+"""The response to `svc-daemon restore`, after the command has restored a cluster's database."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from svc_daemon.wire.models import WireModel
 
 
 class RestoreMark(WireModel):
-    """The time of a restore, and the revision that it gave to the buckets."""
+    """Confirms that the service has recorded a restore and has raised the revisions of all buckets."""
 
     object: Literal["restore_mark"] = "restore_mark"
     restored_at: str
-    #: Every bucket's revision is at least this number now.
+    #: The revision of every bucket is at least this number now.
     revision: int

@@ -1,7 +1,7 @@
-"""Recognizes request fields that limit which documents are retrieved (scopes), even under another name.
+"""Recognizes request fields that limit which documents are searched (scopes), even under other names.
 
-An ignored limit would return documents that the caller wanted to exclude. So obvious synonyms are accepted, such as
-`bucket: "a"` for `buckets: ["a"]`. Names of other services, and scopes in the wrong place, are refused.
+If such a field were ignored, the search would find documents that the caller wanted to exclude. So obvious synonyms are
+accepted, such as `bucket: "a"` for `buckets: ["a"]`, and other names are refused.
 """
 
 import re
@@ -17,7 +17,7 @@ from svc_daemon.wire.requests import RequestBody
 
 BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"
 
-#: Synonyms for each kind of scope. Names in these tables are lowercase, without `_` and `-`.
+#: Accepted names for each kind of scope (a limit on what is searched), in lower case and without `_` and `-`.
 PLAIN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: ("bucket", "buckets", "bucketid", "bucketids", "bucketslug", "bucketslugs"),
     SOURCES: ("source", "sources", "sourceid", "sourceids"),
@@ -25,7 +25,7 @@ PLAIN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("filter", "filters"),
     AGENT: ("agent",),
 }
-#: Names of scopes in other services, or in other request bodies of this service. Plurals with `s` count too.
+#: Names of scopes in other services or other requests. Fields with these names, or with their plurals, are refused.
 FOREIGN: Mapping[str, tuple[str, ...]] = {
     BUCKETS: (
         "vectorstore", "vectorstoreid", "store", "storeid", "bucketstore", "bucketstoreid", "collection",
@@ -36,7 +36,7 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("metadatafilter", "tagfilter", "where"),
     AGENT: ("agentid",),
 }  # fmt: skip
-#: Fields with the caller's own data, which is not searched for scopes.
+#: Fields with the caller's own data, in which names of scopes are allowed.
 _FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
 #: OpenAI tools that don't search this service's documents. They are ignored.
 _OTHER_TOOLS = re.compile(r"function|custom|web_search|code_interpreter|computer|image_generation|mcp|(local_)?shell")
@@ -47,7 +47,7 @@ _HINTS = re.compile(
 )
 
 _KINDS = {name: kind for kind, names in PLAIN.items() for name in names}
-#: `FOREIGN` with plurals, except two names with another meaning in OpenAI's API.
+#: The names in `FOREIGN` and their plurals, without `store` and `file`, which limit no search in OpenAI's API.
 _FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled in (name, f"{name}s")} - {
     "store",
     "file",
@@ -66,7 +66,7 @@ def bare(name: str) -> str:
 class ScopedBody(RequestBody):
     """A request body with fields that limit what is searched."""
 
-    #: The kinds of scope that this body supports, each with the field that sets it.
+    #: Maps each kind of scope that this body accepts to the name of its field.
     scopes: ClassVar[Mapping[str, str]] = {}
     #: More names that are refused in this body, each with its kind of scope (see `FOREIGN`).
     foreign_scopes: ClassVar[Mapping[str, str]] = {}
@@ -79,13 +79,13 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def field_meant_by(cls, name: str) -> str | None:
-        """Return the field for which a name is a synonym, or None."""
+        """Return the field of this body for which `name` is a synonym, or None."""
         kind = _KINDS.get(bare(name)) or cls.plain_scopes.get(bare(name))
         return cls.scopes.get(kind) if kind else None
 
     @classmethod
     def means_scope(cls, name: str) -> bool:
-        """Return whether the name means a scope, even one that this body doesn't accept."""
+        """Return whether the name means a scope, even if this body doesn't accept this scope."""
         named = bare(name)
         known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
         return (known or _HINTS.search(named) is not None) and named not in cls.unscoped
@@ -109,7 +109,7 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
-        """Add a request field to `taken`; a synonym gets the name of the field that it means. Returns the errors."""
+        """Add a request field to `taken`. A synonym is replaced by the name of the field. Returns the errors."""
         field = cls.field_meant_by(name)
         if field is None:
             taken[name] = value
@@ -130,7 +130,7 @@ def faults_of(error: ValidationError) -> list[tuple[str, str]]:
     """Return the paths and messages of validation errors, without the values that were sent."""
     found: list[tuple[str, str]] = []
     for each in error.errors(include_url=False, include_input=False):
-        # The validator of scopes reports all its errors in one exception.
+        # `ScopedBody` reports several errors in one exception.
         faults = each.get("ctx", {}).get("faults", [((), each["msg"])])
         found += [(".".join(map(str, (*each["loc"], *place))), plain(message)) for place, message in faults]
     return found

@@ -15,8 +15,8 @@ SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS
 class SearchRequest(ScopedBody):
     """Body of `POST /v1/search`.
 
-    A field that limits what is searched is never ignored: synonyms such as `bucket: "a"` for `buckets: ["a"]` are
-    accepted, and fields of other services are refused. Other unknown fields are ignored.
+    Fields that would limit the search are never ignored. Synonyms, such as `bucket: "a"` for `buckets: ["a"]`, are
+    accepted. Fields of other services, such as `vector_store_ids`, are refused.
     """
 
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
@@ -43,7 +43,7 @@ class ExplainedTerm(WireModel):
     """A word of the query that occurs in the passage."""
 
     term: str
-    #: Inverse document frequency: the rarer the word, the higher.
+    #: Inverse document frequency: the rarer the word, the higher the value.
     idf: float
     #: Where in the document the word occurs.
     parts: list[Literal["title", "headings", "text"]]
@@ -70,16 +70,16 @@ class ExplainedMeaning(WireModel):
 
 
 class Explanation(WireModel):
-    """How the passage was found, and its scores."""
+    """How the passage was found, and which scores it has."""
 
     #: Rank in the results, from 1.
     rank: int
-    #: The score by which the passage is ranked in a hybrid search; null in other modes.
+    #: The score that determines the rank in a hybrid search; null in other modes.
     fused: float | None
-    #: The share of the query's words that occur in the passage, 0 to 1, weighted by their idf.
+    #: The share of the query's words that occur in the passage, 0 to 1. Rare words count more.
     coverage: float
     terms: list[ExplainedTerm]
-    #: Null if the passage is not among the best of the keyword search.
+    #: Null if the passage is not among the best results of the keyword search.
     keyword: ExplainedKeyword | None
     #: Null without a semantic search, or if the passage has no vector.
     semantic: ExplainedMeaning | None
@@ -92,8 +92,8 @@ class SearchResult(WireModel):
     filename: str
     title: str
     source_url: str | None
-    #: 0 to 1, comparable between searches: coverage of the query in a keyword search, cosine similarity in a semantic
-    #: search, their mean in a hybrid search.
+    #: How well the passage matches, 0 to 1. A keyword search uses the share of the query's words, a semantic search the
+    #: cosine similarity, and a hybrid search the mean of both.
     score: float
     tags: list[str]
     metadata: dict[str, Any]

@@ -19,16 +19,16 @@ class QueueCounters(WireModel):
 
 
 class Embedding(WireModel):
-    """The embedding model for semantic search, if any. If it fails, `message` has the reason."""
+    """The embedding model for semantic search, if any. If the model fails, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
-    #: The name of the model in use, with a suffix that changes if the model computes different vectors.
+    #: The name of the model in use, with a suffix that changes if the model's vectors change.
     model: str | None = None
     message: str | None = None
 
 
 class Writing(WireModel):
-    """The language model that writes answers, if any. If it fails, `message` has the reason."""
+    """The language model that writes answers, if any. If the model fails, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None = None
@@ -38,11 +38,11 @@ class Writing(WireModel):
 class SetAside(WireModel):
     """Stored files moved to a separate folder because the state database has no row for them.
 
-    `message` says what the operator should do; null if a killed process probably left the files.
+    `message` says what the operator should do. It is null if there are few files, which a killed process may have left.
     """
 
     files: int
-    #: Number of these files that a search index still lists in a bucket.
+    #: How many of these files belong to a source that is still in a search index.
     known: int
     message: str | None
 
@@ -61,11 +61,11 @@ class Health(WireModel):
     queue: QueueCounters | None
     embedding: Embedding
     set_aside: SetAside
-    #: What the daemon has too little of, if anything.
+    #: A resource that the daemon lacks, such as disk space; null if nothing is lacking.
     shortage: Shortage | None = None
-    #: Whether the fault lab is on, which makes errors on purpose.
+    #: Whether the fault lab, which makes requests fail on purpose, is on.
     faults: bool = False
-    #: Proof that the daemon has the installation's secret, for the nonce in the request.
+    #: Proves that the daemon knows the secret of the installation; null if the request has no `nonce`.
     proof: str | None = None
     request_id: str
 
@@ -83,7 +83,7 @@ class Version(WireModel):
 class Limit(WireModel):
     value: int
     unit: str
-    #: How much of the limit is used now; null if this is not counted.
+    #: How much of the limit is used now; null if the service doesn't count the usage.
     used: int | None = None
 
 

@@ -17,7 +17,7 @@ class TaskReference(WireModel):
 class Shortage(WireModel):
     """A resource of which the daemon has too little, such as disk space or memory.
 
-    Waiting for it doesn't count as an attempt.
+    A task that waits for the resource doesn't use up an attempt.
     """
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
@@ -44,7 +44,7 @@ class ExtractionFacts(WireModel):
 
 
 class ProviderState(WireModel):
-    """The source's state as the search index itself reports it."""
+    """What the search index reports about the source."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
@@ -57,9 +57,9 @@ class Source(WireModel):
     type: str
     #: `queued`, `indexing`, `active` or `failed`.
     status: str
-    #: Whether searches find the source, in all of its buckets.
+    #: Whether searches in each of the source's buckets find the source.
     ready: bool
-    #: Why an indexed and synced source is not `ready`: the error code with which searches are refused.
+    #: While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null.
     ready_withheld_by: str | None = None
     #: `queued`, `syncing`, `active` or `failed` (which is retried automatically).
     bucket_sync_status: str
@@ -79,14 +79,14 @@ class Source(WireModel):
     http_status: int | None = None
     etag: str | None = None
     last_modified: str | None = None
-    #: When the URL was last fetched successfully, changed or not.
+    #: When the URL was last fetched successfully, even if its content had not changed.
     fetched_at: str | None = None
     #: This field and the next two are only set for a Q&A source.
     question: str | None = None
     answer: str | None = None
     alternate_questions: list[str] | None = None
     bucket_ids: list[str]
-    #: Id of the source that this one replaces as soon as it is ready.
+    #: Id of an older source, which this source replaces as soon as this source is ready.
     replaces: str | None
     error: SourceError | None
     warnings: list[str]
@@ -109,20 +109,20 @@ class SourceRefreshed(SourceAnswer):
 
 
 class SourceVerified(SourceAnswer):
-    """A source requested by its id. Its state in the index is only included with `?verify=provider`."""
+    """A source requested by its id. `provider` is null unless the request has `?verify=provider`."""
 
     provider: ProviderState | None = None
 
 
 class SourceMember(Source):
-    """A source in a bucket's list, with its state in this bucket. Some fields are repeated in camel case."""
+    """A source in a bucket's list. `ready` and `bucket_sync_status` refer to this bucket alone."""
 
     bucketSyncStatus: str
 
 
 class BucketSources(WireModel):
     bucket_id: str
-    #: The bucket's `revision`. The list changes only with it.
+    #: The bucket's `revision`. While the revision is the same, the list is the same.
     revision: int
     sources: list[SourceMember]
     has_more: bool | None = None
@@ -135,7 +135,7 @@ class SourceList(WireModel):
 
     #: The existing sources, in the order of the requested ids.
     sources: list[Source]
-    #: Requested ids without a source.
+    #: Requested ids for which there is no source.
     missing: list[str]
     #: Maps each missing id to the id of the source that replaced it, if any.
     replaced_by: dict[str, str]
@@ -176,7 +176,7 @@ class Detached(WireModel):
 
 
 class Location(WireModel):
-    """A location in the original document. Fields that don't apply to its format are null."""
+    """A location in the original document. Fields that don't apply to the document's format are null."""
 
     page: int | None
     line_start: int | None
@@ -203,13 +203,13 @@ class SourceText(WireModel):
 
 
 class StoredContent(WireModel):
-    """The current state of the source's stored bytes."""
+    """What the service found when it read the source's stored bytes again."""
 
     #: SHA-256 in hexadecimal; null if the bytes are missing.
     sha256: str | None
-    #: Whether the bytes are the same as received.
+    #: Whether the stored bytes are the same as the bytes that the service once received.
     unchanged: bool
-    #: Why no text could be extracted; null if it could be.
+    #: Why no text could be extracted; null if the extraction succeeded.
     error: SourceError | None
 
 
@@ -224,8 +224,8 @@ class DryRun(WireModel):
 
     dry_run: Literal[True] = True
     valid: Literal[True] = True
-    #: What would be created; null if it exists, or if the same request was made already.
+    #: The fields of what would be created; null if nothing would be created.
     would_create: dict[str, Any] | None
-    #: `path` and `message` of each invalid part, which would be skipped.
+    #: `path` and `message` for each file of a batch that would be rejected.
     errors: list[dict[str, str]] = Field(default_factory=list)
     request_id: str

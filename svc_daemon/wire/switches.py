@@ -12,12 +12,12 @@ class SearchSwitchChange(NoDryRunBody):
     """Body of `PUT /admin/search`."""
 
     enabled: bool
-    #: `Retry-After` of refused searches.
+    #: The value of `Retry-After` in the responses to refused searches.
     retry_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
 
 class SearchSwitch(WireModel):
     object: Literal["search_switch"] = "search_switch"
     enabled: bool
-    #: `Retry-After` of refused searches; null if search is enabled.
+    #: The value of `Retry-After` in the responses to refused searches; null if search is enabled.
     retry_after_seconds: int | None

@@ -15,7 +15,7 @@ class UploadCreate(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/uploads`."""
 
     filename: str
-    #: If omitted, derived from the file's extension, or else from its content.
+    #: If omitted, the service derives the type from the file's extension or content.
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
     title: str | None = None
@@ -67,7 +67,7 @@ class UploadFinalize(RequestBody):
 
 
 class StorageAnswer(WireModel):
-    """Response to the PUT request that completes a session's bytes."""
+    """Response to the PUT request that sends the last missing bytes of a session."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]
@@ -77,7 +77,7 @@ class StorageAnswer(WireModel):
 
 
 class PackAnswer(WireModel):
-    """Response to a PUT request to a pack's `upload_url`, if the batch needs no more bytes."""
+    """Response to a PUT request to a pack's `upload_url`, if all bytes of the batch are stored."""
 
     batch_id: str
     object: Literal["pack"] = "pack"

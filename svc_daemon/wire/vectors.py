@@ -14,7 +14,7 @@ class BucketVectors(WireModel):
 
     object: Literal["bucket.vectors"] = "bucket.vectors"
     bucket_id: str
-    #: State of the embedding model, as in `/healthz`.
+    #: Whether the embedding model works, as in `/healthz`.
     state: Literal["off", "loading", "ready", "failing"]
     #: Null if no embedding model is in use.
     model: str | None
@@ -25,7 +25,7 @@ class BucketVectors(WireModel):
 
 
 class OfferedVector(RequestBody):
-    """A vector for all passages with the same embedded text."""
+    """A vector that a client offers for all passages whose text has the given hash."""
 
     #: SHA-256, in hexadecimal, of the embedded text: title, headings and text.
     text_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -41,7 +41,7 @@ class VectorOffers(NoDryRunBody):
 
 
 class OffersKept(WireModel):
-    """How many offered vectors the service keeps, and how many it will compute itself (`left_out`)."""
+    """How many of the offered vectors the service has stored (`kept`), and how many it has ignored (`left_out`)."""
 
     object: Literal["vector_offers"] = "vector_offers"
     kept: int

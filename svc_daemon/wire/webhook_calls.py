@@ -13,14 +13,14 @@ SIGNATURE = "webhook-signature"
 
 READY, FAILED = "source.ready", "source.failed"
 
-#: Fields of a source in a webhook call.
+#: The source's fields that a webhook call contains.
 _FACTS = ("id", "status", "ready", "bucket_sync_status", "type", "source_url")
 
 
 def encode_body(
     event: str, event_id: str, timestamp: str, metadata: Mapping[str, Any], source: Mapping[str, Any]
 ) -> str:
-    """Build the payload: Standard Webhooks' `type`, `timestamp` and `data`, and the specification's own fields."""
+    """Build the payload, with the fields of Standard Webhooks (`type`, `timestamp` and `data`) and others."""
     error = source.get("error")
     body = {
         "id": event_id,
@@ -36,10 +36,9 @@ def encode_body(
 
 
 def signed_headers(secrets: Sequence[str], event_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Build the headers for a UTF-8 `body` that is sent at `at`, an aware datetime.
+    """Build the headers of a call. `body` is UTF-8, and `at` is the time of the call, with a time zone.
 
-    There is one signature per secret, the newest first, for receivers that still use the old secret. All attempts for
-    an event have the same id.
+    There is one signature for each secret, so that receivers that still have the old secret can check the call too.
     """
     if not secrets:
         raise ValueError("a webhook is signed with one secret at least")

@@ -1,8 +1,7 @@
-"""Decides whether a webhook call is retried, for the daemon and `svc webhook listen`.
+"""Decides whether a failed webhook call is retried, for the daemon and `svc webhook listen`.
 
-pending    a call is due: the first one, its retry, or a requested resend
-delivered  the receiver has answered with a 2xx status
-failed     no attempt is left, and no call was answered with a 2xx status
+A delivery is `pending` while another call is planned, and `delivered` once the receiver has answered with a 2xx status.
+It is `failed` if no attempt is left.
 """
 
 from dataclasses import dataclass

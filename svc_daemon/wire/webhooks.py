@@ -6,11 +6,11 @@ from svc_daemon.wire.models import WireModel
 
 
 class CallError(WireModel):
-    """The error of a webhook call without a response."""
+    """Why a webhook call got no response."""
 
     code: str
     message: str
-    #: The same values as `details.reason` in the errors `url_fetch_failed` and `url_fetch_blocked`.
+    #: The cause: one of the values of `details.reason` in the errors `url_fetch_failed` and `url_fetch_blocked`.
     reason: str | None
 
 
@@ -57,7 +57,7 @@ class WebhookSecret(WireModel):
 
     object: Literal["webhook_secret"] = "webhook_secret"
     secret: str
-    #: The secret before the rotation, with which calls are also signed until it expires.
+    #: The secret before the last rotation. Calls are also signed with this secret until it expires.
     previous_secret: str | None
     previous_expires_at: str | None
     #: Null if the secret was never rotated.

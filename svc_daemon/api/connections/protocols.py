@@ -29,7 +29,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: An event begins a new series if no event has occurred for this many seconds before.
+#: After this many seconds without an event, the next event begins a new series (see `Episodes`).
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
@@ -252,7 +252,7 @@ class ClientProtocol(H11Protocol):
         async def receive_all() -> Message:
             message: Message = await receive()
             if message["type"] == "http.disconnect" and cycle.body and not cycle.response_complete:
-                # Before the disconnect, pass on the received bytes of the body, which uvicorn would drop.
+                # Pass on the received bytes of the body before the disconnect. uvicorn would drop these bytes.
                 message = {"type": "http.request", "body": bytes(cycle.body), "more_body": cycle.more_body}
                 cycle.body = bytearray()
             return message

@@ -52,7 +52,7 @@ class ClientTransport(asyncio.Transport):
         self._unsent_bytes = 0
 
     def close(self) -> None:
-        """Send what is buffered and close the connection, but not before the client has stopped sending."""
+        """Send the buffered data. Close the connection once the client has stopped sending."""
         if self.is_closing():
             return
         self._flush()
@@ -81,7 +81,7 @@ class ClientTransport(asyncio.Transport):
             self._wire.close()
 
     def throw_away(self, size_bytes: int) -> None:
-        """Count bytes discarded after the response; abort the connection if they are too many."""
+        """Count bytes that arrive after the response. Abort the connection if there are too many."""
         self._left_bytes -= size_bytes
         if self._left_bytes < 0:
             self._transport.abort()

@@ -1,1 +1,1 @@
-"""The handlers, one module per noun: they parse a request, call one operation and respond."""
+"""The HTTP handlers. A handler parses a request, calls one operation and responds."""

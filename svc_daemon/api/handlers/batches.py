@@ -91,7 +91,7 @@ async def open_batch(
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
-    await asyncio.sleep(0)  # let other requests run before the rest
+    await asyncio.sleep(0)  # let other requests run before this one continues
     # Compute the same fingerprint whether the manifest names the buckets or every file names the same buckets.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
@@ -302,7 +302,7 @@ def _item(item: BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)
     if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
-        # The original message may name a bucket that the key can't reach.
+        # The original error message may name a bucket that the key can't access.
         error = error.model_copy(update={"message": ERRORS[E(error.code)].sentence})
     return wire.BatchItem(
         client_file_id=member.client_file_id,

@@ -1,4 +1,4 @@
-"""HTTP handlers for legacy routes: aliases of current routes, with the buckets named in the body."""
+"""HTTP handlers for legacy routes. Their requests name the buckets in the body instead of the path."""
 
 from starlette.requests import Request
 from starlette.responses import Response

@@ -8,7 +8,7 @@ A stream has these events, in this order, numbered from 0:
     response.output_text.done, response.content_part.done, response.output_item.done
     response.completed                              or response.incomplete if the model's answer was cut off
 
-After an error, the stream ends with `error`, which has the service's own error code, and `response.failed`.
+If an error occurs, the last two events are `error`, with the service's own error code, and `response.failed`.
 """
 
 from collections.abc import AsyncGenerator, Iterator
