@@ -4,10 +4,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class PolicyFieldsDict(TypedDict):
-    """What an agent may retrieve; omitted fields are unchanged. A list of buckets or sources also sets `scope`.
+    """What an agent may search. Omitted fields are unchanged.
 
-    Unknown fields are refused, since a misspelled limit would not limit anything. Synonyms, such as `buckets` for
-    `bucket_ids`, are accepted.
+    A list of buckets or sources also sets `scope`. Unknown fields are refused, since a misspelled field would not
+    limit anything.
     """
 
     scope: NotRequired[Literal["buckets", "sources", "team"] | None]
@@ -69,9 +69,9 @@ class AgentDict(TypedDict):
     instructions: str
     policy: PolicyDict
     policy_error: str | None
-    """Why the stored policy is invalid, so that nothing is retrieved; null if it is valid."""
+    """Why the stored policy is invalid; null if it is valid. With an invalid policy, the agent finds nothing."""
     policy_withheld: bool
-    """Whether `policy` omits buckets or sources, because the key may not access them."""
+    """Whether buckets or sources are left out of `policy`, because the key may not access them."""
     bound_surface: str | None
     created_at: str
     updated_at: str
@@ -84,7 +84,7 @@ class AgentAnswerDict(AgentDict):
 class AgentListDict(TypedDict):
     team_id: str
     agents: list[AgentDict]
-    """Ordered by id, with the default agent."""
+    """The agents, including the default agent, ordered by id."""
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
     request_id: str

@@ -13,9 +13,9 @@ class AnnotationDict(TypedDict):
     """The id of the source."""
     filename: str
     index: int
-    """Offset of the mark, such as `[1]`, in the answer's text, in characters."""
+    """Character offset of the citation mark, such as `[1]`, in the answer's text."""
     number: int
-    """The number in the citation mark."""
+    """The number in the citation mark: 1 for `[1]`."""
     quote: str
     location: LocationDict
 
@@ -24,7 +24,7 @@ class AnswerSourceDict(TypedDict):
     """A quote that supports the answer, and its location."""
 
     number: int
-    """The number in the marks that cite this source."""
+    """The number in the citation marks for this source: 1 for `[1]`."""
     source_id: str
     chunk_id: str
     bucket_ids: list[str]
@@ -32,7 +32,7 @@ class AnswerSourceDict(TypedDict):
     title: str
     source_url: str | None
     score: float
-    """The passage's score in the search."""
+    """The score of the passage that contains the quote."""
     quote: str
     """The extracted text from `location.char_start` to `location.char_end`."""
     location: LocationDict

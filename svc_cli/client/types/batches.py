@@ -42,7 +42,7 @@ class BatchDict(TypedDict):
     items: list[BatchTargetDict]
     rejected: list[RejectedItemDict]
     pack: NotRequired[BatchPackDict]
-    """Only if a pack was requested and the batch is small enough."""
+    """Present only if a pack was requested and the batch is small enough for one request."""
     expires_at: str
     request_id: str
 
@@ -58,7 +58,7 @@ class ReplayedItemDict(FinalizedItemDict):
     status: str
     ready: bool
     ready_withheld_by: str | None
-    """Why an indexed and synced source is not `ready`: the error code with which searches are refused."""
+    """While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null."""
 
 
 class PendingItemDict(TypedDict):
@@ -74,7 +74,7 @@ class FailedItemDict(TypedDict):
 
 
 class BatchFinalizedDict(TypedDict):
-    """Response to a finalize request. Each `client_file_id` is in one of the lists."""
+    """Response to a finalize request. Each file is in exactly one of the lists."""
 
     batch_id: str
     status: str
@@ -120,7 +120,7 @@ class BatchStatusDict(TypedDict):
     terminal: bool
     ready: bool
     ready_withheld_by: str | None
-    """The error code with which searches are refused now, so that no file is `ready`."""
+    """While a rebuild of the index keeps the batch from being `ready`: the error code of searches. Otherwise null."""
     counters: BatchCountersDict
     created_at: str
     expires_at: str

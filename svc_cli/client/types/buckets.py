@@ -16,7 +16,7 @@ class ChunkingDict(TypedDict):
 
 
 class ChunkingUpdateDict(TypedDict):
-    """Changes to a bucket's chunk sizes. Omitted sizes are kept; an empty object resets all."""
+    """Changes to a bucket's chunk sizes. Omitted sizes are kept. An empty object resets all sizes to the defaults."""
 
     target: NotRequired[int | None]
     min: NotRequired[int | None]
@@ -48,7 +48,7 @@ class BucketUpdateDict(TypedDict):
 
 
 class BucketCountsDict(TypedDict):
-    """Number of the bucket's sources by type, in any state. `retrievable` counts those that searches can find."""
+    """How many sources the bucket has, by type. `retrievable` counts the sources that searches can find."""
 
     total: int
     file: int
@@ -59,7 +59,7 @@ class BucketCountsDict(TypedDict):
 
 
 class BucketStoreDict(TypedDict):
-    """The state of the bucket in the search index."""
+    """How many of the bucket's sources are in the search index."""
 
     status: str
     """`empty`, `indexing`, `active`, `degraded` or `maintenance`."""
@@ -69,7 +69,7 @@ class BucketStoreDict(TypedDict):
     failed_member_count: int
     """Number of sources that could not be indexed."""
     rechunking_member_count: int
-    """Number of sources that still have chunks of the previous sizes. Searches find them."""
+    """Number of sources whose chunks still have the previous sizes. Searches find these sources."""
 
 
 class BucketDict(TypedDict):
@@ -84,7 +84,7 @@ class BucketDict(TypedDict):
     metadata: dict[str, Any]
     chunking: ChunkingDict | None
     knowledgeIds: NotRequired[list[str]]
-    """Ids of the active sources, oldest first; none for `members=false`."""
+    """Ids of the active sources, oldest first; empty if the request has `members=false`."""
     memberCount: int
     """Number of active sources."""
     counts: BucketCountsDict
@@ -119,13 +119,14 @@ class DeletionDict(TypedDict):
     detached: int
     """Number of sources kept because they are in other buckets too."""
     failed: int
-    """Number of sources that could not be deleted. If any, the bucket becomes active again and shows the reason."""
+    """Number of sources that could not be deleted. If there are any, the bucket becomes active again."""
 
 
 class BucketDeletedDict(TypedDict):
     """The response to the deletion of a bucket.
 
-    The bucket and the sources that are only in it are inaccessible at once, and deleted in the background.
+    The bucket is inaccessible at once, and deleted in the background. Sources that are also in other buckets are
+    kept.
     """
 
     id: str

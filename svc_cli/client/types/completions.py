@@ -6,7 +6,7 @@ from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 
 class CompletionUsageDict(TypedDict):
-    """Number of tokens, or of words if there is no language model."""
+    """How many tokens were used. Without a language model, words are counted instead."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -42,5 +42,5 @@ class CompletionDict(TypedDict):
     grounded: bool
     sources: list[AnswerSourceDict]
     warnings: list[str]
-    """Warnings of the search for passages."""
+    """Warnings of the search that found the passages."""
     request_id: str

@@ -14,13 +14,13 @@ class LogEventDict(TypedDict):
     bucket_id: str | None
     """The bucket, if the event concerns exactly one."""
     bucket_ids: list[str] | None
-    """The buckets that the event concerned, without those that the key can't access; null for the whole team."""
+    """The buckets that the event concerns, as far as the key can access them. Null if it concerns the whole team."""
     source_id: str | None
     batch_id: str | None
     key_id: str | None
-    """The key whose request caused the event; null if none did, or if the caller may not see it."""
+    """The key whose request caused the event; null if no request did, or if the caller may not see the key."""
     data: dict[str, Any]
-    """The new state, such as a source's `status`, `ready`, `title` and `error`."""
+    """What has changed, such as a source's new `status`, `ready`, `title` and `error`."""
 
 
 class EventListDict(TypedDict):
@@ -29,5 +29,5 @@ class EventListDict(TypedDict):
     has_more: bool
     """Whether more events are already stored."""
     last_id: str | None
-    """`after` for the next request; null if there are no events yet."""
+    """The value of `after` for the next request; null if there are no events yet."""
     request_id: str

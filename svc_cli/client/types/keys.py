@@ -18,7 +18,7 @@ class KeyFieldsDict(TypedDict):
     models: NotRequired[list[str] | None]
     """The only models that the key may use (model ids or agent ids)."""
     expires_at: NotRequired[str | None]
-    """When the key expires, in ISO 8601 with a time zone; omitted for never."""
+    """When the key expires, in ISO 8601 with a time zone."""
 
 
 class KeyDict(TypedDict):
@@ -26,7 +26,7 @@ class KeyDict(TypedDict):
     object: Literal["api_key"]
     name: str
     hint: str
-    """The beginning of the key, without its secret."""
+    """The first characters of the key, which contain no part of the secret."""
     capabilities: list[str]
     buckets: list[str] | None
     """Ids of the only buckets that the key may access; null means all."""

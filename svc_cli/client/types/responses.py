@@ -7,7 +7,7 @@ from svc_cli.client.types.answers import AnnotationDict, AnswerSourceDict
 
 class AskOptions(TypedDict):
     instructions: NotRequired[str | None]
-    """How to answer; used only by a language model."""
+    """Instructions for the language model. Without a language model, they are ignored."""
     metadata: NotRequired[dict[str, str]]
     """Returned unchanged in the response."""
     buckets: NotRequired[list[str] | None]
@@ -39,7 +39,7 @@ class OutputTokensDetailsDict(TypedDict):
 
 
 class ResponseUsageDict(TypedDict):
-    """Number of tokens, or of words if there is no language model."""
+    """How many tokens were used. Without a language model, words are counted instead."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetailsDict
@@ -49,9 +49,9 @@ class ResponseUsageDict(TypedDict):
 
 
 class ResponseFaultDict(TypedDict):
-    """Why a response failed, with an error code of OpenAI's.
+    """Why a response failed. `code` is an error code of OpenAI's API.
 
-    In a stream, an `error` event with the service's own code comes first.
+    In a stream, an `error` event with the service's own error code comes first.
     """
 
     code: Literal["server_error"]
@@ -76,7 +76,7 @@ class ResponseDict(TypedDict):
     id: str
     object: Literal["response"]
     created_at: int
-    """When the answer was begun, in Unix seconds."""
+    """When the service began to answer, in Unix seconds."""
     completed_at: int | None
     """When the answer was completed, in Unix seconds; null until then."""
     status: Literal["in_progress", "completed", "incomplete", "failed"]
@@ -101,8 +101,8 @@ class ResponseDict(TypedDict):
     usage: ResponseUsageDict | None
     user: str | None
     grounded: bool | None
-    """Whether a relevant passage supports every sentence; null until known."""
+    """Whether every sentence of the answer is supported by a relevant passage; null until this is known."""
     sources: list[AnswerSourceDict]
     warnings: list[str]
-    """Warnings of the search for passages."""
+    """Warnings of the search that found the passages."""
     request_id: str

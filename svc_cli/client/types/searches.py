@@ -26,7 +26,7 @@ class ExplainedTermDict(TypedDict):
 
     term: str
     idf: float
-    """Inverse document frequency: the rarer the word, the higher."""
+    """Inverse document frequency: the rarer the word, the higher the value."""
     parts: list[Literal["title", "headings", "text"]]
     """Where in the document the word occurs."""
 
@@ -52,17 +52,17 @@ class ExplainedMeaningDict(TypedDict):
 
 
 class ExplanationDict(TypedDict):
-    """How the passage was found, and its scores."""
+    """How the passage was found, and which scores it has."""
 
     rank: int
     """Rank in the results, from 1."""
     fused: float | None
-    """The score by which the passage is ranked in a hybrid search; null in other modes."""
+    """The score that determines the rank in a hybrid search; null in other modes."""
     coverage: float
-    """The share of the query's words that occur in the passage, 0 to 1, weighted by their idf."""
+    """The share of the query's words that occur in the passage, 0 to 1. Rare words count more."""
     terms: list[ExplainedTermDict]
     keyword: ExplainedKeywordDict | None
-    """Null if the passage is not among the best of the keyword search."""
+    """Null if the passage is not among the best results of the keyword search."""
     semantic: ExplainedMeaningDict | None
     """Null without a semantic search, or if the passage has no vector."""
 
@@ -75,8 +75,8 @@ class SearchResultDict(TypedDict):
     title: str
     source_url: str | None
     score: float
-    """0 to 1, comparable between searches: coverage of the query in a keyword search, cosine similarity in a
-    semantic search, their mean in a hybrid search.
+    """How well the passage matches, 0 to 1. A keyword search uses the share of the query's words, a semantic search
+    the cosine similarity, and a hybrid search the mean of both.
     """
     tags: list[str]
     metadata: dict[str, Any]

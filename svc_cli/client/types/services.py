@@ -18,16 +18,16 @@ class QueueCountersDict(TypedDict):
 
 
 class EmbeddingDict(TypedDict):
-    """The embedding model for semantic search, if any. If it fails, `message` has the reason."""
+    """The embedding model for semantic search, if any. If the model fails, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
     model: str | None
-    """The name of the model in use, with a suffix that changes if the model computes different vectors."""
+    """The name of the model in use, with a suffix that changes if the model's vectors change."""
     message: str | None
 
 
 class WritingDict(TypedDict):
-    """The language model that writes answers, if any. If it fails, `message` has the reason."""
+    """The language model that writes answers, if any. If the model fails, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None
@@ -37,12 +37,13 @@ class WritingDict(TypedDict):
 class SetAsideDict(TypedDict):
     """Stored files moved to a separate folder because the state database has no row for them.
 
-    `message` says what the operator should do; null if a killed process probably left the files.
+    `message` says what the operator should do. It is null if there are few files, which a killed process may have
+    left.
     """
 
     files: int
     known: int
-    """Number of these files that a search index still lists in a bucket."""
+    """How many of these files belong to a source that is still in a search index."""
     message: str | None
 
 
@@ -61,11 +62,11 @@ class HealthDict(TypedDict):
     embedding: EmbeddingDict
     set_aside: SetAsideDict
     shortage: ShortageDict | None
-    """What the daemon has too little of, if anything."""
+    """A resource that the daemon lacks, such as disk space; null if nothing is lacking."""
     faults: bool
-    """Whether the fault lab is on, which makes errors on purpose."""
+    """Whether the fault lab, which makes requests fail on purpose, is on."""
     proof: str | None
-    """Proof that the daemon has the installation's secret, for the nonce in the request."""
+    """Proves that the daemon knows the secret of the installation; null if the request has no `nonce`."""
     request_id: str
 
 
@@ -83,7 +84,7 @@ class LimitDict(TypedDict):
     value: int
     unit: str
     used: int | None
-    """How much of the limit is used now; null if this is not counted."""
+    """How much of the limit is used now; null if the service doesn't count the usage."""
 
 
 class ReadFormatDict(TypedDict):

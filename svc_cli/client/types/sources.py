@@ -12,7 +12,7 @@ class TaskReferenceDict(TypedDict):
 class ShortageDict(TypedDict):
     """A resource of which the daemon has too little, such as disk space or memory.
 
-    Waiting for it doesn't count as an attempt.
+    A task that waits for the resource doesn't use up an attempt.
     """
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes", "store"]
@@ -39,7 +39,7 @@ class ExtractionFactsDict(TypedDict):
 
 
 class ProviderStateDict(TypedDict):
-    """The source's state as the search index itself reports it."""
+    """What the search index reports about the source."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
@@ -53,9 +53,9 @@ class SourceDict(TypedDict):
     status: str
     """`queued`, `indexing`, `active` or `failed`."""
     ready: bool
-    """Whether searches find the source, in all of its buckets."""
+    """Whether searches in each of the source's buckets find the source."""
     ready_withheld_by: str | None
-    """Why an indexed and synced source is not `ready`: the error code with which searches are refused."""
+    """While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null."""
     bucket_sync_status: str
     """`queued`, `syncing`, `active` or `failed` (which is retried automatically)."""
     title: str
@@ -75,14 +75,14 @@ class SourceDict(TypedDict):
     etag: str | None
     last_modified: str | None
     fetched_at: str | None
-    """When the URL was last fetched successfully, changed or not."""
+    """When the URL was last fetched successfully, even if its content had not changed."""
     question: str | None
     """This field and the next two are only set for a Q&A source."""
     answer: str | None
     alternate_questions: list[str] | None
     bucket_ids: list[str]
     replaces: str | None
-    """Id of the source that this one replaces as soon as it is ready."""
+    """Id of an older source, which this source replaces as soon as this source is ready."""
     error: SourceErrorDict | None
     warnings: list[str]
     extraction: ExtractionFactsDict | None
@@ -104,13 +104,13 @@ class SourceRefreshedDict(SourceAnswerDict):
 
 
 class SourceVerifiedDict(SourceAnswerDict):
-    """A source requested by its id. Its state in the index is only included with `?verify=provider`."""
+    """A source requested by its id. `provider` is null unless the request has `?verify=provider`."""
 
     provider: NotRequired[ProviderStateDict]
 
 
 class SourceMemberDict(SourceDict):
-    """A source in a bucket's list, with its state in this bucket. Some fields are repeated in camel case."""
+    """A source in a bucket's list. `ready` and `bucket_sync_status` refer to this bucket alone."""
 
     bucketSyncStatus: str
 
@@ -118,7 +118,7 @@ class SourceMemberDict(SourceDict):
 class BucketSourcesDict(TypedDict):
     bucket_id: str
     revision: int
-    """The bucket's `revision`. The list changes only with it."""
+    """The bucket's `revision`. While the revision is the same, the list is the same."""
     sources: list[SourceMemberDict]
     has_more: NotRequired[bool]
     last_id: NotRequired[str | None]
@@ -131,7 +131,7 @@ class SourceListDict(TypedDict):
     sources: list[SourceDict]
     """The existing sources, in the order of the requested ids."""
     missing: list[str]
-    """Requested ids without a source."""
+    """Requested ids for which there is no source."""
     replaced_by: dict[str, str]
     """Maps each missing id to the id of the source that replaced it, if any."""
     request_id: str
@@ -164,7 +164,7 @@ class DetachedDict(TypedDict):
 
 
 class LocationDict(TypedDict):
-    """A location in the original document. Fields that don't apply to its format are null."""
+    """A location in the original document. Fields that don't apply to the document's format are null."""
 
     page: int | None
     line_start: int | None
@@ -191,14 +191,14 @@ class SourceTextDict(TypedDict):
 
 
 class StoredContentDict(TypedDict):
-    """The current state of the source's stored bytes."""
+    """What the service found when it read the source's stored bytes again."""
 
     sha256: str | None
     """SHA-256 in hexadecimal; null if the bytes are missing."""
     unchanged: bool
-    """Whether the bytes are the same as received."""
+    """Whether the stored bytes are the same as the bytes that the service once received."""
     error: SourceErrorDict | None
-    """Why no text could be extracted; null if it could be."""
+    """Why no text could be extracted; null if the extraction succeeded."""
 
 
 class SourceRereadDict(SourceTextDict):
@@ -213,9 +213,9 @@ class DryRunDict(TypedDict):
     dry_run: Literal[True]
     valid: Literal[True]
     would_create: dict[str, Any] | None
-    """What would be created; null if it exists, or if the same request was made already."""
+    """The fields of what would be created; null if nothing would be created."""
     errors: list[dict[str, str]]
-    """`path` and `message` of each invalid part, which would be skipped."""
+    """`path` and `message` for each file of a batch that would be rejected."""
     request_id: str
 
 

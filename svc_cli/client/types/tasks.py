@@ -8,11 +8,11 @@ from svc_cli.client.types.sources import ShortageDict, SourceErrorDict
 
 class TaskProgressDict(TypedDict):
     stage: str | None
-    """`extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` for a bucket's deletion; `clear`, then `index`
-    for a rebuild. Null at first.
+    """`extract`, `chunk`, `embed`, `index` or `bucket_sync` for a source, `delete` for a bucket's deletion, and
+    `clear` or `index` for a rebuild of the index. Null before the first stage.
     """
     chunks_done: int
-    """Number of finished chunks; for a bucket's deletion, of sources; for a rebuild, of documents."""
+    """Number of finished chunks; number of sources for a bucket's deletion, of documents for a rebuild of the index."""
     chunks_total: int | None
     """Total number of chunks, sources or documents; null until known."""
 

@@ -35,7 +35,7 @@ class UploadStatusDict(TypedDict):
 
 
 class StorageAnswerDict(TypedDict):
-    """Response to the PUT request that completes a session's bytes."""
+    """Response to the PUT request that sends the last missing bytes of a session."""
 
     session_id: str
     status: Literal["uploaded", "finalized"]
@@ -45,7 +45,7 @@ class StorageAnswerDict(TypedDict):
 
 
 class PackAnswerDict(TypedDict):
-    """Response to a PUT request to a pack's `upload_url`, if the batch needs no more bytes."""
+    """Response to a PUT request to a pack's `upload_url`, if all bytes of the batch are stored."""
 
     batch_id: str
     object: Literal["pack"]

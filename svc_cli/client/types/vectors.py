@@ -11,7 +11,7 @@ class BucketVectorsDict(TypedDict):
     object: Literal["bucket.vectors"]
     bucket_id: str
     state: Literal["off", "loading", "ready", "failing"]
-    """State of the embedding model, as in `/healthz`."""
+    """Whether the embedding model works, as in `/healthz`."""
     model: str | None
     """Null if no embedding model is in use."""
     passages: int
@@ -21,7 +21,7 @@ class BucketVectorsDict(TypedDict):
 
 
 class OfferedVectorDict(TypedDict):
-    """A vector for all passages with the same embedded text."""
+    """A vector that a client offers for all passages whose text has the given hash."""
 
     text_sha256: str
     """SHA-256, in hexadecimal, of the embedded text: title, headings and text."""
@@ -30,7 +30,7 @@ class OfferedVectorDict(TypedDict):
 
 
 class OffersKeptDict(TypedDict):
-    """How many offered vectors the service keeps, and how many it will compute itself (`left_out`)."""
+    """How many of the offered vectors the service has stored (`kept`), and how many it has ignored (`left_out`)."""
 
     object: Literal["vector_offers"]
     kept: int

@@ -4,12 +4,12 @@ from typing import Literal, NotRequired, TypedDict
 
 
 class CallErrorDict(TypedDict):
-    """The error of a webhook call without a response."""
+    """Why a webhook call got no response."""
 
     code: str
     message: str
     reason: str | None
-    """The same values as `details.reason` in the errors `url_fetch_failed` and `url_fetch_blocked`."""
+    """The cause: one of the values of `details.reason` in the errors `url_fetch_failed` and `url_fetch_blocked`."""
 
 
 class DeliveryAttemptDict(TypedDict):
@@ -56,7 +56,7 @@ class WebhookSecretDict(TypedDict):
     object: Literal["webhook_secret"]
     secret: str
     previous_secret: str | None
-    """The secret before the rotation, with which calls are also signed until it expires."""
+    """The secret before the last rotation. Calls are also signed with this secret until it expires."""
     previous_expires_at: str | None
     rotated_at: str | None
     """Null if the secret was never rotated."""
