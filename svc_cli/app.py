@@ -1,4 +1,4 @@
-"""The table of commands. Turns every exception of a command into a message and an exit code."""
+"""Finds and runs the command, and turns every exception of a command into a message and an exit code."""
 
 import os
 import sys
@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-#: Commands that people may look for in `svc`, and what they are called.
+#: Commands that users may try in `svc`, each with the command to run instead.
 ELSEWHERE = {
     "export": "svc bucket export",
     **{name: f"svc-daemon {name}" for name in ("backup", "restore", "verify", "migrate", "team", "model")},

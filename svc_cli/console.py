@@ -1,7 +1,7 @@
 """Writes results to stdout and messages to stderr.
 
-With `--json`, stdout gets exactly one JSON value, even on failure. With `--ndjson`, a line of JSON for each event comes
-before it.
+With `--json`, stdout gets exactly one JSON value, even on failure. With `--ndjson`, that value comes last, after a line
+of JSON for each event.
 """
 
 import json

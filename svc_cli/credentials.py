@@ -34,7 +34,7 @@ class Credential(NamedTuple):
 
 
 class ServiceAddress(NamedTuple):
-    """The address of a service, and what decides which key is sent to it."""
+    """The address of a service, and the facts that decide which key is sent there."""
 
     base_url: str
     #: Whether the address comes from a project's `svc.toml`, which may be untrusted.

@@ -166,7 +166,10 @@ class Installation:
         return self.read_log(None)[0][-lines:] if lines else []
 
     def read_log(self, place: LogPlace | None) -> tuple[list[str], LogPlace | None]:
-        """Return the log's lines after this place (None: its last lines), and the place after them."""
+        """Return the log's lines after `place`, and how far the log was now read.
+
+        If `place` is None, return the last lines.
+        """
         log, lines = self.files.log, list[str]()
         rotated = log.with_name(f"{log.name}.1")
         with suppress(FileNotFoundError):
@@ -280,9 +283,9 @@ def _is_alive(pid: int) -> bool:
 
 
 def _read_lines(path: Path, place: LogPlace | None) -> tuple[list[str], LogPlace]:
-    """Return the file's complete lines after this place, and the place after them.
+    """Return the complete lines after `place`, and how far the file was now read.
 
-    Returns all lines if the place is in another file.
+    If `place` belongs to another file, for example before log rotation, no line is skipped.
     """
     with path.open("rb") as file:
         found, rest = os.fstat(file.fileno()), b""

@@ -13,7 +13,7 @@ from svc_daemon.wire import JsonMapping
 
 
 def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the blocks. Raises BadAnswer after the last one if their SHA-256 is not that of the source."""
+    """Yield the blocks. Raises BadAnswer after the last block if their SHA-256 is not that of the source."""
     digest = hashlib.sha256()
     for block in blocks:
         digest.update(block)

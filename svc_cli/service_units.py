@@ -30,7 +30,7 @@ _ALWAYS = (
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
 #: Unit lines of a program that reports its state to systemd. Its start has no timeout: an upgrade may take long.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
-#: Unit lines that take privileges from the program. They hide no folders: that fails without user namespaces.
+#: Unit lines that take privileges from the program. None hides folders, which fails without user namespaces.
 _CONFINED = (
     "NoNewPrivileges=yes",
     "UMask=0077",
@@ -64,9 +64,9 @@ class Service:
     environ: Mapping[str, str]
     #: The service to start before this one.
     needs: str | None = None
-    #: Whether it runs once a day instead of all the time.
+    #: Whether the program runs once a day instead of all the time.
     is_daily: bool = False
-    #: Whether it reports to the service manager that it is ready and alive.
+    #: Whether the program reports to the service manager that it is ready and alive.
     is_watched: bool = False
 
 

@@ -98,8 +98,8 @@ def remove_team(
 ) -> None:
     """Remove a team with all its data and keys.
 
-    The team's keys stop working at once. If the daemon is not running, the other data is removed at the daemon's next
-    start.
+    Its keys stop working at once. If the daemon is not running, the other data is removed when the daemon
+    starts.
     """
     from svc_daemon.operations.team_removals import queue_removal
     from svc_daemon.operator_commands import Errand
@@ -120,7 +120,7 @@ def remove_team(
 def rebuild_team(team: TeamArgument, as_json: JsonFlag = False) -> None:
     """Rebuild the search index of a team from its stored files.
 
-    If the daemon is not running, the index is rebuilt at the daemon's next start.
+    If the daemon is not running, the index is rebuilt when the daemon starts.
     """
     from svc_daemon.operations.rebuilding import queue_rebuild
     from svc_daemon.operations.views import view_task

@@ -40,13 +40,15 @@ def backup(
     keep: Annotated[int, typer.Option(metavar="N", min=1, help="Keep the last N backups, and remove older ones.")] = 7,
     read_data: Annotated[
         bool,
-        typer.Option("--read-data", help="Check all files for damage, not only new ones; this takes longer."),
+        typer.Option(
+            "--read-data", help="Also check the files that the previous backup already has, which takes longer."
+        ),
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Back up the data directory, even while the service is running.
 
-    Files that have not changed since the last backup take no additional space. If a backup is interrupted, run the
+    Files that have not changed since the previous backup take no additional space. If a backup is interrupted, run the
     command again to continue.
     """
     started_s = time.monotonic()
@@ -75,7 +77,7 @@ def restore(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Restore the data directory from the newest backup in a folder, or from a named backup.
+    """Restore the data directory from the newest backup in a folder, or from the backup that you name.
 
     The data directory must be empty. If a restore is interrupted, run the command again to continue.
 

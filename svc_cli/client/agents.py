@@ -21,7 +21,7 @@ class AgentCalls(Calls):
     """The client's methods for agents."""
 
     def agents(self) -> "AgentListDict":
-        """Return the agents that the key may use, with the default one."""
+        """Return the agents that the key may use, including the default agent."""
         return self._get("/v1/agents")
 
     def agent(self, agent_id: str) -> "AgentAnswerDict":

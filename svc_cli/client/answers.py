@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     #: A question, or messages in the format of OpenAI's API.
     Conversation = str | Sequence[Mapping[str, Any]]
 
-#: Read timeout in seconds, longer than the daemon's own limit for a model.
+#: Read timeout in seconds, longer than the daemon's own timeout for the language model.
 SILENCE_S = 600.0
 #: The `model` that means the default agent.
 DEFAULT_MODEL = "svc-agent"
 
 
 class AnswerCalls(Calls):
-    """The client's methods that ask questions, and one to check an answer."""
+    """The client's methods to ask questions and to check the quotes of answers."""
 
     def ask(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"

@@ -86,8 +86,8 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     because each create request has an idempotency key. If you pass your own key, running your program again creates
     nothing twice either. After status 429, create requests wait as long as the service asks.
 
-    **Threads** may share a client. If the service asks one to pause, all of them do before they create anything. `stop`
-    ends the waiting and sending of all threads.
+    **Threads** may share a client. If the service asks one thread to pause, all threads pause before they create
+    anything. `stop` makes all threads stop waiting and sending.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
             api_key = find_key(os.environ, ServiceAddress(base_url)).key
         self.base_url = base_url.rstrip("/")
-        #: The service's name in the state that the command line keeps. The address of a local daemon could change.
+        #: Identifies the service in files that the command line keeps. The URL of a local daemon may change.
         self.service = service or self.base_url
         make_tls = partial(tls_context, certificate)
         transport = Transport(self.base_url, api_key, policy=policy, make_tls=make_tls)
@@ -144,7 +144,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
     @property
     def waiting_creates(self) -> int:
-        """Return how many create requests wait for the rate limit."""
+        """Return how many create requests are waiting because of the rate limit."""
         return self._transport.gate.waiting
 
     def send(self, request: Request) -> Reply[Any]:
@@ -248,7 +248,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._call("POST", f"/v1/sources/{part(source_id)}/retry", json={})
 
     def delete_source(self, source_id: str, *, force: bool = False) -> "DeletedDict":
-        """Delete a source from all its buckets. `force` is required if the policy of an agent names it."""
+        """Delete a source from all its buckets. `force` is required if the settings of an agent name the source."""
         return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
 
     def add_question(
@@ -262,7 +262,8 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     ) -> "Reply[SourceAnswerDict]":
         """Store a question with its answer as a source.
 
-        Agents find it if they search all sources or if their policy names it; searches of a bucket don't.
+        An agent finds the source if it searches all sources, or if its settings name the source. Searches of a bucket
+        don't find it.
         """
         body = {"question": question, "answer": answer, **fields}
         return self._create(f"/v1/buckets/{part(bucket)}/qa", body, idempotency_key)

@@ -1,6 +1,6 @@
 """Connections to the service, kept open for the next request. Threads may share them.
 
-For one or two requests, the standard library is faster than loading httpx.
+They use the standard library, because loading httpx takes longer than one or two requests.
 """
 
 import http.client

@@ -1,6 +1,6 @@
 """Reads the event log page by page, or follows it in a thread.
 
-A follower yields the events after its start, so open it before you look up the current states. It reconnects if the
+Open a follower before you look up the current states, so that you miss no event. A follower reconnects if the
 connection ends, and continues after the last event. If that is impossible, it yields an event `RESYNC`: look up the
 states again.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The value of `after` for events from now on.
 LATEST = "latest"
-#: The type of an event that the follower itself adds when it may have missed events.
+#: The type of an event that this client inserts itself when it may have missed events.
 RESYNC = "svc.resync"
 #: Read timeout. The service sends at least a comment every 15 seconds.
 SILENCE_S = 45.0
@@ -55,7 +55,7 @@ class EventCalls(Calls):
 
 
 class EventFollower:
-    """Follows the event log in a thread until its `with` block ends. Entering it raises like `Transport.send`."""
+    """Follows the event log in a thread until the `with` block ends. Entering it raises like `Transport.send`."""
 
     def __init__(self, transport: Transport, filters: Mapping[str, str | int]) -> None:
         self._transport = transport
@@ -65,7 +65,8 @@ class EventFollower:
         self.last_id: str | None = None if after == LATEST else after
         #: Id of the last event received, after which a new stream continues.
         self._received_id = self.last_id
-        #: What the thread received: pairs of the last id and an event (None for a comment), or the error that ended it.
+        #: What the thread has read: pairs of the last id and an event (None for a comment). If an error ended the
+        #: thread, the error comes last.
         self._came: SimpleQueue[tuple[str | None, Json | None] | SvcError] = SimpleQueue()
         self._stack = ExitStack()
         self._stream: StreamedEvents | None = None
@@ -91,7 +92,7 @@ class EventFollower:
     def take(self, timeout_s: float | None = None) -> list[Json]:
         """Wait for the next event, and return all that have arrived; an empty list if none arrives in time.
 
-        Raises NetworkFailed or ApiError if the follower could not reconnect.
+        Raises NetworkFailed or ApiError if the connection was lost and could not be opened again.
         """
         found: list[Json] = []
         until_s = None if timeout_s is None else time.monotonic() + timeout_s

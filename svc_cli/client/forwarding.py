@@ -1,7 +1,7 @@
 """Calls a webhook receiver on this machine for each source that becomes ready or fails.
 
-Calls are made and retried as by the service, but for uploaded sources too, and one at a time. Planned calls are kept
-while the service is unreachable. They are lost when the process ends.
+Calls are made one at a time, and retried as by the service. Unlike the service, this module also calls for uploaded
+sources. Planned calls are kept while the service is unreachable, and lost when the process ends.
 """
 
 import time
@@ -31,7 +31,7 @@ FORWARDED = (READY, FAILED)
 ANSWER_S, RETRY_S = 15.0, 5.0
 #: Maximum length of a shown error.
 MOST_ERROR_CHARACTERS = 200
-#: Maximum number of remembered events. Another event of the same type and source causes no second call.
+#: Maximum number of remembered calls. A repeated event of the same type and source causes no second call.
 MOST_KNOWN = 10_000
 
 
@@ -55,7 +55,7 @@ class Forwarder:
         metadata: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without a secret, the team's secret signs the calls."""
+        """If `secret` is None, calls are signed with the secret of the team."""
         self._receiver = receiver
         self._secret = secret
         self._metadata = metadata or {}
@@ -92,7 +92,7 @@ class Forwarder:
         fresh, self._fresh = self._fresh, []
         for event in fresh:
             if (source := sources.get(event["source_id"])) is not None:
-                # Take these fields from the event, because the source may have changed since.
+                # Take these fields from the event, because the source may have changed after the event.
                 facts = {**source, **{name: event["data"].get(name) for name in ("status", "ready", "error")}}
                 text = encode_body(event["type"], event["id"], event["created_at"], self._metadata, facts)
                 self._due.append(DueCall(event, text.encode(), self._clock()))

@@ -1,7 +1,6 @@
 """Keeps create requests (for sources, sessions or batches) within the rate that the service allows.
 
-`Gate` copies the service's token bucket, with one token less, because network delays vary. After a 429 response, all
-create requests wait. Refused and repeated requests don't count, so their tokens are given back.
+`Gate` counts requests like the service's rate limiter, a token bucket. After a 429 response, all create requests wait.
 """
 
 import random
@@ -35,7 +34,7 @@ class Gate:
     def pace(self, per_second: float) -> None:
         """Allow this many create requests per second; 0 means no limit.
 
-        Almost as many may be sent at once at the beginning.
+        At the beginning, up to `per_second` - 1 requests may be sent at once.
         """
         with self._lock:
             self._interval_s = SLACK / per_second if per_second else 0.0

@@ -32,8 +32,8 @@ class RetryPolicy:
 #: Statuses that a load balancer returns if the daemon behind it has stopped or can't be reached. 504 is left out: the
 #: daemon may still be working on the request, and a retry would do its work twice.
 PROXY_STATUSES = frozenset({502, 503})
-#: Error codes for a failure of the host of an imported URL. It outlasts all retry delays, and each retry would
-#: count against the rate limit.
+#: Error codes for a failure of the host of an imported URL. These are not retried: such a failure usually lasts longer
+#: than all retries, and each retry would count against the rate limit.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 
 

@@ -56,8 +56,8 @@ class SessionCalls(Calls):
     def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswerDict]":
         """Create the source from an uploaded file; a second call returns the same source.
 
-        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source was deleted
-        since.
+        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source has
+        been deleted.
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 

@@ -1,7 +1,6 @@
 """Sends bytes to upload URLs with resumable PUTs.
 
-A folder of small files takes thousands of PUTs, so each must be cheap. Upload URLs need no API key, so they never
-appear in errors or logs.
+Anyone who has an upload URL can use it without an API key, so upload URLs never appear in errors or logs.
 """
 
 import http.client

@@ -37,7 +37,7 @@ Body = TypeVar("Body")
 CONNECT_S = 5.0
 #: Block size for reading long responses.
 BLOCK_BYTES = 64 * 1024
-#: Sent as the type of every file, so that the service detects the type, with the same result for all clients.
+#: The media type sent with every file. It makes the service detect the actual type, in the same way for all clients.
 UNKNOWN_TYPE = "application/octet-stream"
 #: Bytes not allowed in an idempotency key. Each is sent as 0xFF, so that the service refuses the key.
 _UNSENDABLE = re.compile(rb"[^!-~]")
@@ -46,7 +46,7 @@ _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
 class Request(NamedTuple):
-    """A request. It is sent again by each retry."""
+    """An HTTP request."""
 
     method: str
     path: str

@@ -1,10 +1,7 @@
 """Waits until sources and batches are settled, or until a task has ended.
 
-A source is settled when it is ready, has failed, or was deleted. A wait opens a stream of events, then looks up the
-current states, and updates them from the events.
-
-An older service without events is polled, at first every 20 ms, later every second. Sources sent in batches are read
-from the batches. Others are requested one by one, or read from their bucket's list if there are many.
+A source is settled when it is ready, has failed, or was deleted. Changes are noticed by following the service's events.
+An older service without events is asked again and again, at first every 20 ms, later every second.
 """
 
 import time
@@ -178,7 +175,7 @@ def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping
     for event in events:
         source_id, data = event.get("source_id"), event.get("data", {})
         if source_id is None:
-            # Without a source id, it is a RESYNC or a rebuilt index, after which the known states may be wrong.
+            # An event without a source id is a RESYNC or a rebuilt index. After either, the known states may be wrong.
             look_up(client, watch)
         elif source_id in watch.seen and event["type"] in ("source.deleted", "source.replaced"):
             watch.see(source_id, _gone(source_id, data.get("replaced_by")))
@@ -239,7 +236,7 @@ def wait_for_batches(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until every batch has ended. The keys of `seen` are batch ids; each value becomes its batch's last state.
+    """Wait until every batch has ended. `seen` maps each batch id to the last known state of the batch, and is updated.
 
     `on_change` gets the number of ended batches. Raises WaitTimedOut.
     """

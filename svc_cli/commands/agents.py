@@ -76,7 +76,7 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="N",
-            help="Use up to N passages, 1 to 50, unless a request gives a number; 'none' removes the setting.",
+            help="Use up to N passages, 1 to 50, unless a request sets another limit; 'none' removes the setting.",
         ),
     ] = None
     threshold: Annotated[
@@ -87,7 +87,8 @@ class AgentOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Record where the agent is used, such as a website. Deleting it then needs --force. '' clears this.",
+            help="Record where the agent is used, such as a website. Deleting the agent then needs --force. "
+            "'' removes the record.",
         ),
     ] = None
     dry_run: DryRunOption = False

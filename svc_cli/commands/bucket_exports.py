@@ -77,7 +77,7 @@ def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
 
 
 def _describe_vectors(sender: VectorSender) -> str:
-    """Describe how many vectors of the export the service kept, if it has any."""
+    """Describe how many vectors of the export the service kept; empty if the export has none."""
     if not sender.found:
         return ""
     if sender.kept == sender.found:

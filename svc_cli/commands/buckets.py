@@ -53,7 +53,7 @@ ChunkOverlapOption = Annotated[
     typer.Option(
         min=0,
         metavar="N",
-        help="Repeat the last N characters of each passage in the next one; 0 if never set.",
+        help="Repeat the last N characters of each passage at the start of the next passage; 0 if never set.",
     ),
 ]
 BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket, by slug or id.")]
@@ -234,11 +234,13 @@ class BucketImportFlags:
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `svc bucket export` wrote.")]
     bucket: Annotated[
         str | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [default: the one in FILE]"),
+        typer.Option(
+            "--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [default: the bucket that FILE names]"
+        ),
     ] = None
     as_new: Annotated[
         bool,
-        typer.Option("--as-new", help="Add a source even if the bucket has a different one with the same title."),
+        typer.Option("--as-new", help="Add a source even if the bucket has a different source with the same title."),
     ] = False
     keep_mapping: Annotated[
         bool,
@@ -252,7 +254,7 @@ class BucketImportFlags:
         bool,
         typer.Option(
             "--no-vectors",
-            help="Compute all vectors again instead of using those in FILE. Use this if you don't trust its author.",
+            help="Compute all vectors again instead of using those in FILE. Use this if you don't trust FILE.",
         ),
     ] = False
     wait: WaitOption = None

@@ -184,7 +184,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
 
 
 def _agents(client: "Client") -> list[Finding]:
-    """Return a finding for each agent with a broken policy, or a single one if none is broken."""
+    """Return a finding for each agent with an invalid policy. If all policies are valid, a single finding says so."""
     try:
         agents = client.agents()["agents"]
     except ApiError as error:

@@ -83,7 +83,7 @@ def keep_following(
 ) -> NoReturn:
     """Have `handle` follow the events. If the service stops, wait for it up to RETURN_S, then call `handle` again.
 
-    If the last event is not kept any more, show a warning, and continue with new ones.
+    If the service no longer keeps the event to continue from, show a warning, and continue with new events.
     """
     from svc_cli.client.events import LATEST
 

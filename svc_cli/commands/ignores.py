@@ -21,7 +21,7 @@ PathArguments = Annotated[
     list[str], typer.Argument(metavar="PATH", help="The files or folders to check; they don't have to exist.")
 ]
 RootOption = Annotated[
-    str, typer.Option("--root", metavar="DIR", help="Apply the ignore rules of this folder, as a sync of it would.")
+    str, typer.Option("--root", metavar="DIR", help="Apply the ignore rules that a sync of this folder applies.")
 ]
 
 

@@ -47,7 +47,7 @@ class ImportFlags:
         typer.Option(
             "--as",
             help="Import the content unchanged (file), or only the article of a web page (page). "
-            "With auto, the content decides.  [default: auto]",
+            "With auto, the type of the content decides.  [default: auto]",
         ),
     ] = None
     force: Annotated[

@@ -61,7 +61,7 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
 
 
 def whole_id(start: str, ids: Iterable[str]) -> str:
-    """Return the only id with this prefix, or the prefix itself if there is none. Raises UsageError for several."""
+    """Return the only id with this prefix, or the prefix itself if no id has it. Raises UsageError for several ids."""
     matches = sorted({each for each in ids if each.startswith(start)})
     if len(matches) > 1:
         raise UsageError(f"{len(matches)} ids start with {start!r}.", hint=f"use one of {', '.join(matches[:5])}.")

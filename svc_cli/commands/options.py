@@ -61,7 +61,9 @@ ModeOption = Annotated[
 ]
 WaitOption = Annotated[
     Literal["ready", "accepted"] | None,
-    typer.Option(help="Wait until everything is searchable (ready), or only stored (accepted).  [default: ready]"),
+    typer.Option(
+        help="Wait until all files are searchable (ready), or only until they are stored (accepted).  [default: ready]"
+    ),
 ]
 JobsOption = Annotated[
     int | None,

@@ -81,7 +81,7 @@ def search(
     if not 1 <= most.value <= MOST_RESULTS:
         raise UsageError(f"search.k is 1 to {MOST_RESULTS}, not {most.value} as {most.source} has it.")
     options: dict[str, Any] = {
-        # Without a flag or setting, send no limit: the agent's policy decides.
+        # Without a flag or setting, send no limit, so that the limit of the agent applies.
         **({} if most.source == "default" else {"max_num_results": most.value}),
         "mode": call.settings.get("search.mode", mode),
         **({"agent": model_id(agent)} if agent else {}),

@@ -55,7 +55,7 @@ class SourceListFlags:
     ] = None
     after: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="List only sources after the one with this id, to get the next page."),
+        typer.Option(metavar="ID", help="List only sources after the source with this id, to get the next page."),
     ] = None
 
     def filters(self) -> dict[str, str | int]:
@@ -212,7 +212,7 @@ def attach(
 def detach(
     call: Invocation, source: SourceArgument, bucket: BucketOption = None, dry_run: DryRunOption = False
 ) -> None:
-    """Remove a source from the bucket given with -b; it stays in its other buckets."""
+    """Remove a source from the bucket given with -b; the source stays in its other buckets."""
     target = call.bucket(bucket)
     with call.client() as client:
         source_id = find_source(client, source, [target])

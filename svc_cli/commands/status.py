@@ -71,7 +71,7 @@ def status(
 
 
 class _View(ABC):
-    """What `svc status` shows once, or with `--watch` until nothing is pending."""
+    """A display of `svc status`: shown once or, with `--watch`, updated until nothing is pending."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
         self.call = call

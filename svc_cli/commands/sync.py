@@ -74,7 +74,9 @@ ChecksumOption = Annotated[
 RemoteOption = Annotated[
     bool,
     typer.Option(
-        "--verify-remote", help="Ask the service what the bucket contains, instead of using what the last sync stored."
+        "--verify-remote",
+        help="Ask the service what the bucket contains, instead of using the list that the last sync stored on this "
+        "machine.",
     ),
 ]
 PruneOption = Annotated[
@@ -258,7 +260,7 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
 
 
 def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
-    """Return `options` with filters and `prune` for one mapping."""
+    """Add the filters and the `prune` setting of one mapping to `options`."""
     get = call.settings.get
     filters = replace(
         options.filters,

@@ -53,7 +53,8 @@ app = new_app(
 FolderArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="DIR", help="The folder to watch.  [default: all folders in svc.toml and of `svc watch add`]"
+        metavar="DIR",
+        help="The folder to watch.  [default: all folders in svc.toml, and those added with `svc watch add`]",
     ),
 ]
 NamesArgument = Annotated[
@@ -120,7 +121,7 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
     added = Added.of(paths.config_dir(call.settings.environ))
     stamp = added.stamp()
     mappings = _mappings(call, flags)
-    # Connect now, so that a connection error ends the command. After later ones, the watcher tries again.
+    # Connect now, so that a connection error ends the command. After later connection errors, the watcher tries again.
     engine.session()
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
@@ -143,7 +144,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Add a folder to those that `svc watch run` watches; no restart is needed."""
+    """Add a folder to those that `svc watch run` watches, even while the command is running."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),
@@ -205,7 +206,7 @@ def list_(call: Invocation) -> None:
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show the state of each watched folder, and its pending files.
+    """Show the state of each watched folder, and how many changes are not synced yet.
 
     Also shows how often the whole folder was synced, and for what reasons.
     """
@@ -215,7 +216,7 @@ def status(call: Invocation, name: NamesArgument = None) -> None:
 
 @command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Have the running watcher sync whole folders now, and wait until it is done."""
+    """Make the running watcher compare each whole folder with its bucket now, and wait until all changes are synced."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(

@@ -33,7 +33,7 @@ class Display:
         self._shown: dict[str, str] = {}
         #: Skipped paths by mapping, of which the live table only shows the number.
         self._skipped: dict[str, set[str]] = {}
-        #: Last known states of the mappings.
+        #: The last known state of each watched folder.
         self.states: list[Json] = []
 
     def __enter__(self) -> Self:

@@ -48,7 +48,7 @@ class DeliveryListFlags:
     ] = None
     after: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="List only events after the one with this id, to get the next page."),
+        typer.Option(metavar="ID", help="List only events after the event with this id, to get the next page."),
     ] = None
 
     def filters(self, client: "Client") -> dict[str, str | int]:

@@ -15,8 +15,8 @@ _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
     """Render one test case for each query and each threshold.
 
-    A query that did not find all its passages is a failure. With thresholds, it is `skipped`; then only thresholds that
-    were not reached are failures.
+    A query that did not find all its passages is a failure. If there are thresholds, such a query is `skipped`
+    instead, and only thresholds that were not reached are failures.
     """
     judged = thresholds.judge(evaluation)
     suite = Element("testsuite", name=SUITE)

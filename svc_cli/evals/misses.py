@@ -89,7 +89,7 @@ class Inquiry:
         return lacking or self._probe(golden, expectation, source["id"], place)
 
     def _find_lack(self, expectation: Expectation, source_id: str) -> Miss | None:
-        """Return None if the source has a passage with the expected heading and text, otherwise what it lacks."""
+        """Return what the source lacks; None if it has a passage with the expected heading and text."""
         if expectation.text is None and expectation.heading is None:
             return None
         stored = self._client.source_text(source_id)

@@ -50,9 +50,9 @@ def find_rank(expectation: Expectation, hits: Sequence[Hit]) -> int | None:
 
 
 def score_ranks(ranks: Sequence[int | None], k: int) -> Scores:
-    """Compute the scores from the rank of each expectation, None for one not found.
+    """Compute the scores from the rank of each expected passage; a rank is None if the passage was not found.
 
-    One hit can meet several expectations.
+    Several expected passages can have the same rank, because one hit can match all of them.
     """
     at = Counter(rank for rank in ranks if rank is not None and rank <= k)
     order = [at[rank] for rank in range(1, k + 1)]

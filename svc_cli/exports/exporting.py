@@ -102,7 +102,7 @@ class ExportReading:
         return ExportedSource(**described, bytes=source["sha256"], text=text, vectors=vectors)
 
     def _keep_vectors(self, read: JsonMapping) -> str | None:
-        """Store the vectors, each after the SHA-256 of its text. Returns the SHA-256 of all; None if there are none."""
+        """Store the vectors of a source. Returns the SHA-256 of the stored bytes; None if there are no vectors."""
         if read.get("model") is None:
             return None
         rows = [
@@ -233,7 +233,7 @@ def _read_manifest(
 def _write_members(
     client: Client, archive: ArchiveWriter, listed: list[JsonMapping], spool: MemberSpool, progress: Progress
 ) -> None:
-    """Write the bytes of the listed sources, and the stored texts and vectors."""
+    """Write the files of the listed sources, and the texts and vectors in `spool`."""
     by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
     progress.begin("reading files", len(members))
     for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):

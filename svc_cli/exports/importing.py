@@ -43,7 +43,7 @@ class OpenedExport:
     archive: Archive
 
     def content(self, folder: str, sha256: str) -> FileContent:
-        """Return a member, whose bytes are read when they are sent."""
+        """Return a file in the archive. Its bytes are read only when they are sent."""
         name = f"{folder}/{sha256}"
         size_bytes, start = self.archive.manifest.members[name], self.archive.offsets[name]
         return FileContent(self.path, sha256, size_bytes, stamp=self.stamp, start=start)
@@ -53,7 +53,7 @@ class OpenedExport:
 class PlannedEntry:
     """What to do with one entry of the export, and the bucket's source that it concerns, if any."""
 
-    #: The title or question, with a number if it is not unique.
+    #: The title or question. If several entries have the same, a number is added.
     label: str
     entry: Entry
     #: `created`: the bucket lacks it. `unchanged`: the bucket has it. `retried`: the bucket has it, but it has failed.
@@ -82,7 +82,7 @@ def open_export(path: Path, progress: Progress) -> OpenedExport:
 
 
 def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_new: bool) -> list[PlannedEntry]:
-    """Decide what to do with each entry. `known` are the bucket's sources. Pure."""
+    """Decide what to do with each entry of an export. `known` are the bucket's sources."""
     entries: list[Entry] = [*manifest.sources, *manifest.questions]
     here: defaultdict[Hashable, list[JsonMapping]] = defaultdict(list)
     for source in known:
@@ -141,7 +141,7 @@ class Adding:
     client: Client
     bucket_id: str
     opened: OpenedExport
-    #: Offers the vectors of each source before the source is sent.
+    #: Sends the vectors of each source before the source is sent.
     vectors: VectorSender
     #: Whether sources keep the name of the synced folder that they came from.
     keeps_mappings: bool
@@ -150,12 +150,12 @@ class Adding:
     def files(self, plan: Sequence[PlannedEntry]) -> Iterator[ReportItem | Transfer]:
         """Yield a transfer for each source to send, and a report item for every other source.
 
-        The vectors of a source are offered before its transfer is yielded.
+        The vectors of a source are sent before its transfer is yielded.
         """
         return self.vectors.offer_before(self._files(plan))
 
     def _files(self, plan: Sequence[PlannedEntry]) -> Iterator[tuple[ReportItem | Transfer, FileContent | None]]:
-        """Yield the transfers and report items, each with the vectors to offer first, if any."""
+        """Yield the transfers and report items, each with the vectors to send first, if any."""
         for planned in plan:
             source = planned.entry
             if not isinstance(source, ExportedSource):

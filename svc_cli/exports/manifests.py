@@ -1,4 +1,4 @@
-"""The manifest of an export: a description of the bucket, its sources and its questions with answers. Pure."""
+"""The manifest of an export: a description of the bucket, its sources and its questions with answers."""
 
 import json
 import re

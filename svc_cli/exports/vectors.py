@@ -1,6 +1,6 @@
-"""Offers the vectors of an export to the service, just before the files are sent.
+"""Sends the vectors of an export to the service, just before the files are sent.
 
-The service computes all vectors that it doesn't get, so no error here ends the import.
+The service computes all vectors that it doesn't get, so an import continues after errors here.
 """
 
 import base64
@@ -27,10 +27,10 @@ FILES_AT_ONCE = 100
 
 
 class VectorSender:
-    """Offers vectors to one bucket, unless the service uses another model."""
+    """Sends the vectors of an export to the service, unless the service uses another embedding model."""
 
     def __init__(self, client: Client, bucket_id: str, model: ExportedModel | None) -> None:
-        """`model` is the export's embedding model. If it is None, no vectors are offered."""
+        """`model` is the export's embedding model. If it is None, no vectors are sent."""
         self._client = client
         self._bucket_id = bucket_id
         self._model = model
@@ -42,7 +42,7 @@ class VectorSender:
         self.is_refused = False
 
     def offer_before(self, entries: "Iterable[tuple[T, FileContent | None]]") -> Iterator[T]:
-        """Yield the entries, each after its vectors were offered."""
+        """Yield the entries, each after its vectors were sent."""
         waiting: list[T] = []
         rows: list[OfferedVectorDict] = []
         most_rows = max(1, min(MOST_ROWS, MOST_BYTES // self._model.row_bytes)) if self._model else 0
@@ -61,7 +61,7 @@ class VectorSender:
         yield from waiting
 
     def _read(self, content: FileContent | None) -> "Iterator[OfferedVectorDict]":
-        """Yield the vectors in a member. If reading it fails, the rest is not offered."""
+        """Yield the vectors of one file. Stops early if they can't be read."""
         if content is None or self._model is None:
             return
         size_bytes, rest = self._model.row_bytes, b""

@@ -1,4 +1,4 @@
-"""Carries out each change, and waits until the sources are ready."""
+"""Carries out the changes of a sync, and waits until the sources are ready."""
 
 from collections.abc import Callable
 from pathlib import PurePosixPath

@@ -85,7 +85,7 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
-        """Return and clear the new rows of files that are not sent. Below `at_least` rows, return none."""
+        """Return and clear the new rows of files that are not sent. If there are fewer than `at_least`, return none."""
         if len(self._refreshed) < at_least:
             return []
         taken, self._refreshed = self._refreshed, []

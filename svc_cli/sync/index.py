@@ -82,7 +82,7 @@ class FileRow(NamedTuple):
     sha256: str
     #: Id of the newest source of this path.
     source_id: str | None
-    #: Id of the source that searches find: an older one while the newest is not ready.
+    #: Id of the source that searches find: an older source while the newest is not ready.
     place_id: str | None
     state: str
     #: The error of a failed source as JSON, or why the file was skipped.
@@ -122,7 +122,7 @@ class Index:
         except (sqlite3.Error, ValueError, TypeError) as error:
             if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
                 raise unwritable(path, error) from error
-            # An index can be rebuilt. Keep the damaged one for inspection.
+            # An index can be rebuilt. Keep the damaged file for inspection.
             path.replace(path.with_suffix(".damaged"))
             for suffix in ("-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Decides what a sync does with each file on disk. Pure.
+"""Decides what a sync does with each file on disk.
 
-    index and bucket know        the hash is          action
+    index and bucket have        hash of the file     action
     nothing                      any                  CREATE, or MOVE if a deleted file had the same bytes
     a source                     different            UPDATE: the new source replaces the old one when ready
     a ready source               the same             KEEP
@@ -27,7 +27,7 @@ class Holdings(NamedTuple):
 
     #: The index's rows by path.
     rows: dict[str, FileRow]
-    #: Duplicates: sources with the same title as one in `rows`.
+    #: Duplicates: sources with the same title as a source in `rows`.
     surplus: list[JsonMapping]
 
     @property
@@ -117,7 +117,7 @@ def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdin
 
 
 def row_of(source: JsonMapping, known: FileRow | None, place_id: str | None = None) -> FileRow:
-    """Return the row for a source, with the metadata of the `known` row if the hash is the same."""
+    """Return the index row for a source. If `known` has the same hash, its file metadata is kept."""
     is_same = known is not None and known.sha256 == source["sha256"]
     fingerprint = (
         Fingerprint._make(known[:5])

@@ -54,15 +54,15 @@ def remove(
 
 
 def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
-    """Split the sources of deleted files into those of this folder and those that may belong to another.
+    """Split the sources of deleted files: first those of this folder, then those that may belong to another folder.
 
-    Two folders may have the same name if the user did not choose it. Then only files that a sync of this folder has
-    hashed count as its own.
+    Two folders can have the same default name. So unless the user chose the name, a source counts as this folder's
+    only if a sync of this folder has hashed the file.
     """
     ours: list[Leaving] = []
     others: list[Leaving] = []
     for row in comparison.gone:
-        # The newest source, and an older one that it has not replaced yet, if there is one.
+        # The newest source and, if there is one, the older source that the newest has not replaced yet.
         ids = list(dict.fromkeys(each for each in (row.source_id, row.place_id) if each))
         is_silent = row.state == State.FAILED and len(ids) == 1
         leaving = [Leaving(row.path, each, row.sha256, row.size_bytes, is_silent) for each in ids]

@@ -1,9 +1,9 @@
-"""Decides whether the sources of deleted files can be removed from the bucket. Pure.
+"""Decides whether the sources of deleted files can be removed from the bucket.
 
 If a disk is not mounted, or a folder was moved away, all files seem to be deleted. A removal can't be undone, so in
 case of doubt the sources stay:
 - all of them, if a folder could not be read, a file did not reach the service, or new content was not indexed
-- some of them, if a file that may be the deleted one can't be read or is not searchable yet
+- a single source, if the file that may replace this source can't be read or is not searchable yet
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -16,7 +16,7 @@ from svc_cli.uploads.items import ReportItem
 
 #: This many removals are always allowed if the limit is a percentage.
 FEW = 10
-#: Maximum number of files in a message.
+#: Maximum number of file names in a message.
 MOST_NAMED = 3
 #: Error codes that depend only on the file. The next run would get them again.
 OWN_REFUSALS = frozenset(
@@ -47,7 +47,7 @@ class Cause(StrEnum):
     NOT_INDEXED = "not_indexed"
     #: A file with the same title or bytes as the deleted one is not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
-    #: A file of the same size can't be read; it may be the deleted one at a new path.
+    #: A file of the same size can't be read; it may be the deleted file at a new path.
     MAY_HAVE_MOVED = "may_have_moved"
     #: More files are missing than one run may remove.
     TOO_MANY = "too_many"
@@ -74,12 +74,12 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Deleted files whose sources stay in the bucket for one reason."""
+    """Deleted files whose sources stay in the bucket, all for the same reason."""
 
     cause: Cause
     #: Number of these files; None if the run ended before they were counted.
     files: int | None = None
-    #: The files that are the reason, if any.
+    #: Paths of the files because of which the sources stay, if any.
     because: tuple[str, ...] = ()
 
     def __str__(self) -> str:

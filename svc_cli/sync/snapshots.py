@@ -61,7 +61,7 @@ class Filters:
     extensions: frozenset[str] = frozenset()
     #: Maximum size of a file.
     max_bytes: int
-    #: Maximum length of a path, which becomes the title.
+    #: Maximum length of a path, which becomes the source's title.
     max_path_characters: int
 
 
@@ -74,7 +74,7 @@ class FolderPart:
         self._above = frozenset(folder for path in self.paths for folder in folders_above(path))
 
     def leads_to(self, path: str) -> bool:
-        """Whether the path belongs to this part, or is a parent folder of one that does."""
+        """Whether the path belongs to this part, or is a parent folder of a path that does."""
         return path in self._above or path in self.paths or any(each in self.paths for each in folders_above(path))
 
 
@@ -89,16 +89,16 @@ def folders_above(path: str) -> Iterator[str]:
 class _Folder(NamedTuple):
     """A folder that is still to be listed."""
 
-    #: Its path relative to the root, with a trailing slash; empty for the root.
+    #: The folder's path relative to the root, with a trailing slash; empty for the root.
     prefix: str
-    #: The ignore rules of its parent folders.
+    #: The ignore rules of this folder's parent folders.
     above: IgnoreRules
     #: For each link on the way to this folder, the real paths of the link's own folder and of its target.
     linked: tuple[str, ...] = ()
 
 
 class Snapshot:
-    """One walk over a folder, to be iterated once. What is left out is added to `skips`."""
+    """One walk over a folder, to be iterated once. Files and folders that are left out are added to `skips`."""
 
     def __init__(self, root: Path, filters: Filters, part: FolderPart | None = None) -> None:
         """Walk all of `root`, or only a part of it."""

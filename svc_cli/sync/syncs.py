@@ -65,7 +65,7 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # Reported if the run ends before it counts the deleted files. Otherwise the actual causes replace it.
+        # This cause is reported if the run ends before the deleted files are counted. Otherwise the actual causes are.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
@@ -126,9 +126,9 @@ def _sync(run: SyncRun) -> None:
 
 
 def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Holdings]:
-    """Return the bucket, created if necessary and allowed, and the mapping's sources in it.
+    """Return the bucket and the mapping's sources in it. Creates a missing bucket if that is allowed.
 
-    The bucket is None if it is missing and this is a dry run, or the folder is missing too.
+    Instead of creating a bucket, a dry run returns None. So does a run whose folder is missing.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:
@@ -148,7 +148,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Ho
     refuse_archived(bucket)
     if not is_dry:
         run.index.adopt_bucket(bucket["id"])
-    # Without the folder, batches can't be finished, and their uploaded bytes would be lost.
+    # Don't finish the batches if the folder is missing: bytes that were already uploaded would be lost.
     if not is_dry and is_here and run.index.list_batches():
         remarks.append("an earlier run was interrupted; its batches were finished.")
         with open_queue(run, bucket["id"], run.report.recover) as queue:

@@ -33,7 +33,7 @@ Stamp = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The content that a file had when it was hashed."""
+    """The hash and size of a file, and where its bytes can be read."""
 
     path: Path
     sha256: str

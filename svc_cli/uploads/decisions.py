@@ -1,6 +1,7 @@
-"""Decides what to do with a file, given the bucket's sources with the same title. Pure.
+"""Decides what to do with a file, given the bucket's sources with the same title.
 
-If a source has the file's title and bytes, nothing is sent. If it has the title and other bytes, that is a conflict.
+If a source has the file's title and bytes, nothing is sent. If a source has the title but other bytes, that is a
+conflict.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ class Decision(NamedTuple):
 
 
 def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -> Decision:
-    """Decide what to do with one file. `known` are the sources with its title, oldest first."""
+    """Decide what to do with one file. `known` are the sources with the file's title, oldest first."""
     leaving = {source["replaces"] for source in known if source.get("replaces") and source["status"] != "failed"}
     staying = [source for source in known if source["id"] not in leaving]
     same = [source for source in staying if source["sha256"] == sha256]

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 #: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
-#: POSIX character classes, and what they are in a Python regex.
+#: POSIX character classes, and the characters they contain, in the syntax of a Python regex.
 _KINDS = {
     "alnum": "A-Za-z0-9",
     "alpha": "A-Za-z",
@@ -145,7 +145,7 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules that apply inside a folder: first its parent folders', last its own."""
+    """The ignore rules that apply inside a folder: those of its parent folders, then its own."""
 
     layers: tuple[Layer, ...] = ()
 

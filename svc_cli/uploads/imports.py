@@ -55,7 +55,7 @@ def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], optio
 
 
 def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
-    """Refresh the source of a URL, retry it, or leave it unchanged."""
+    """Refresh or retry the existing source of a URL, or leave it unchanged."""
     if options.is_refresh:
         item.action = "refreshed"
         if options.is_dry:
@@ -110,8 +110,8 @@ def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOp
 def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
     """Create a source, or return the one that an earlier run created.
 
-    `send` must put its argument, a counter, into the idempotency key. It is called again if the earlier source was
-    removed from the bucket.
+    `send` must put its argument, a counter, into the idempotency key. If the earlier source was removed from the
+    bucket, `send` is called again with the next number.
     """
     for epoch in range(MOST_EPOCHS):
         reply = send(epoch)

@@ -6,7 +6,7 @@ shippers     threads that each handle one batch at a time
 senders      threads that send single files
 the caller   groups the files, collects results, and calls all callbacks except `on_sent`
 
-Groups depend only on the order of the files. So a run that follows a killed one forms the same groups, and resumes
+Groups depend only on the order of the files. So the run after an interrupted run forms the same groups, and resumes
 their sessions. The main thread waits for queues, never for futures: Ctrl-C could leave the lock of a future locked.
 """
 
@@ -70,7 +70,7 @@ def take(done: "SimpleQueue[Future[T]]") -> "Future[T] | None":
 
 
 class Grouper:
-    """Collects transfers into groups. Pure."""
+    """Collects transfers into groups."""
 
     def __init__(self, mode: Mode) -> None:
         self._mode = mode
@@ -144,7 +144,7 @@ class TransferQueue:
             while self._under_way and time.monotonic() < deadline_s:
                 self._collect()  # further errors are ignored, because they would hide the first one
         finally:
-            # Ended last, because shippers that are still running send their files through the senders.
+            # End the senders last: shippers that are still running send their files through them.
             self._senders.end()
 
     def add(self, transfer: Transfer) -> None:
@@ -168,7 +168,7 @@ class TransferQueue:
             self.send(group)
 
     def finish(self) -> None:
-        """Send the rest and wait for everything. Raises SvcError like `add`."""
+        """Send the remaining files, and wait until all are sent. Raises SvcError like `add`."""
         self.flush()
         while self._under_way:
             self._collect_or_raise()

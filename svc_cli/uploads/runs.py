@@ -90,7 +90,7 @@ class UploadRun:
             )
 
     def send_entries(self, entries: "Iterable[ReportItem | Transfer]", total: int, bucket_id: str, jobs: int) -> None:
-        """Send the transfers in batches, and report the items as they are. Handles errors like `send_all`."""
+        """Send the transfers in batches, and only report the other entries. Handles errors like `send_all`."""
         self.progress.begin("sending", total)
         with self._ended():
             self._send(entries, bucket_id, jobs, "batch")

@@ -49,7 +49,7 @@ class SelectedFile:
     #: The path to open; `-` is standard input.
     path: Path
     title: str
-    #: Whether the user named it; otherwise it was found in a folder.
+    #: Whether the user named the file; otherwise the file was found in a folder.
     is_named: bool
 
 

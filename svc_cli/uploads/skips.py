@@ -55,7 +55,7 @@ class Skip(NamedTuple):
 
     @classmethod
     def unreadable(cls, path: str, error: OSError) -> "Skip":
-        """Return the skip for an unreadable path; it counts as failed unless the path is gone."""
+        """Return the skip for an unreadable path. The file counts as failed, unless it no longer exists."""
         is_gone = isinstance(error, FileNotFoundError)
         return cls(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
 
@@ -77,7 +77,7 @@ class Titles:
         self._first: dict[str, str] = {}
 
     def name(self, path: str) -> str:
-        """Return the title of a path. If another path has it, non-ASCII characters are escaped."""
+        """Return the title of a path. If another path has the same title, non-ASCII characters are escaped."""
         title = composed(path)
         if not has_twins(title) or self._first.setdefault(title, path) == path:
             return title

@@ -1,7 +1,7 @@
 """Sends files into one bucket: in a single request, through a session, or up to 100 together as a batch.
 
-Idempotency keys are derived from the content, so a repeated run uses the same keys and continues a killed one. Each key
-contains a counter, the epoch. If the source that was created with a key has been deleted, the next epoch is used.
+Idempotency keys are derived from the content, so a repeated run uses the same keys and continues an interrupted run.
+Each key contains a counter, the epoch. If the source created with a key has been deleted, the next epoch is used.
 
 A batch goes through these steps:
 1. One request opens the batch.

@@ -1,11 +1,11 @@
 """Watches folders, and syncs them into their buckets when files change.
 
-file_events      converts file system events to hints: which path, and what happened to it (pure)
-settling         decides when a path has settled: stopped changing (pure)
+file_events      converts file system events to hints: which path, and what happened there (pure functions)
+settling         decides when a path has settled, that is, stopped changing (pure functions)
 file_systems     detects file systems that report no changes, and counts folders
 observers        receives file system events through watchdog
 inotify          a watchdog observer for Linux that reports lost events
-schedules        decides when the next full sync is due (pure)
+schedules        decides when the next full sync is due (pure functions)
 records          files through which a watcher and other processes communicate
 engines          runs the syncs of a watcher
 watchers         watches one mapping: turns hints into syncs

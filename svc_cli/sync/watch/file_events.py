@@ -1,4 +1,4 @@
-"""Converts file system events to hints: a relative path, and what happened to it. Pure."""
+"""Converts file system events to hints. A hint is a relative path, and what happened to the file or folder there."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from svc_cli.uploads.ignores import IGNORE_FILES
 
-#: The path of the root; a hint with it causes a full sync.
+#: The path that stands for the whole folder. A hint with this path causes a full sync.
 EVERYTHING = ""
 
 
@@ -20,7 +20,8 @@ class Kind(StrEnum):
     CLOSED = "closed"
     #: Deleted or moved away.
     GONE = "gone"
-    #: An existing file was moved here. It is synced as late as a deleted path, so that one sync sees both paths.
+    #: An existing file was moved here. Its new path is synced after the same delay as a deleted path, so that one sync
+    #: sees both the old and the new path.
     MOVED = "moved"
 
 
@@ -31,7 +32,7 @@ class Event(NamedTuple):
     verb: str
     is_folder: bool
     path: str
-    #: The new path, if it was moved.
+    #: The new path, if the file or folder was moved.
     target: str = ""
 
 
@@ -44,10 +45,10 @@ _KINDS = {"created": Kind.WRITTEN, "modified": Kind.WRITTEN, "closed": Kind.CLOS
 
 
 def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterator[Hint]:
-    """Yield the hints of one event.
+    """Convert an event to hints: relative paths, each with what happened there.
 
-    `is_fresh` returns whether a path was written a moment ago. A fresh file that is renamed counts as written, because
-    editors save in this way.
+    `is_fresh` returns whether a path was written a moment ago. If such a file is renamed, the
+    new path counts as written, because editors save in this way.
     """
     path = _below(event.path, root)
     if event.verb in _KINDS:

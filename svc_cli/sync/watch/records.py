@@ -33,7 +33,7 @@ class Record:
 
     @classmethod
     def of(cls, mapping: Mapping, state_dir: Path, service: str) -> "Record":
-        """Return the files of a mapping. `service` is the service's URL; empty for the local daemon."""
+        """Return the record of a mapping. `service` is the service's URL; empty for the local daemon."""
         identity = json.dumps([service, mapping.bucket, str(mapping.folder), mapping.name])
         return cls(state_dir / "watch" / hashlib.sha256(os.fsencode(identity)).hexdigest()[:24])
 
@@ -111,7 +111,7 @@ class Record:
             return None
 
     def end_ask(self, token: str) -> None:
-        """Delete the request, unless another one has replaced it."""
+        """Delete the request with this token, unless a newer request has replaced it."""
         if self.find_ask() == token:
             with contextlib.suppress(OSError):
                 self._path("ask").unlink()

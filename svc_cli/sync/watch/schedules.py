@@ -1,4 +1,4 @@
-"""Decides when the next full sync is due. Pure."""
+"""Decides when the next full sync of a folder is due."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 PERIOD_S = 600.0
 #: System sleeps that are shorter than this, in seconds, are not noticed.
 NAP_S = 2.0
-#: Seconds until the next attempt after a failed sync; the pause doubles each time, up to the longest.
+#: Seconds until the next attempt after a failed sync: first the shorter pause, then twice as long each time, up to the
+#: longest pause.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 

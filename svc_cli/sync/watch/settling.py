@@ -1,4 +1,4 @@
-"""Decides when a path has settled: stopped changing. Pure."""
+"""Decides when a path has settled, that is, when it has stopped changing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Restless:
 
 @dataclass(slots=True)
 class Burst:
-    """A period in which so many paths change that the whole folder is synced afterwards, not each path alone."""
+    """A period with so many changes that the whole folder is synced after it."""
 
     first_s: float
     last_s: float
@@ -89,7 +89,7 @@ class Settler:
         facts, was = look(path), restless.facts
         if facts is None:
             restless.kind = Kind.GONE
-        # A folder waits for files in it that are still being written (`is_held`), up to BUSY_S.
+        # A folder waits while files in it are still changing (`is_held`), but at most BUSY_S.
         if facts == was and facts is not None and not (is_held and now_s < restless.first_s + BUSY_S):
             return True
         restless.facts, restless.due_s = facts, now_s + REST_S[restless.kind]
@@ -101,7 +101,7 @@ class Settler:
         return self.burst is not None or (known is not None and known.kind in (Kind.WRITTEN, Kind.CLOSED))
 
     def is_calm(self, now_s: float) -> bool:
-        """Whether no path was deleted in the last seconds, so that none will reappear."""
+        """Whether no path was deleted in the last seconds. A path that was just deleted may reappear."""
         return self.burst is None and now_s >= self._gone_s + REST_S[Kind.GONE]
 
     def due_s(self) -> float | None:

@@ -35,8 +35,8 @@ LATE_PAUSE_S = 3 * WAIT_S
 CALM_S = REST_S[Kind.GONE]
 #: Seconds from a change to the next full sync, if the last one left sources of deleted files in the bucket.
 WITHHELD_PAUSE_S = 15.0
-#: Causes of withheld removals that only the watcher's state shows. They are not logged or passed to the callback,
-#: because they end soon or are also reported as errors.
+#: Sources that stay in the bucket for one of these causes appear only in the watcher's state, not in its log or in
+#: callbacks: the cause ends soon, or is also reported as an error.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
