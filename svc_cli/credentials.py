@@ -65,8 +65,8 @@ def origin_of(base_url: str) -> str:
 def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     """Return the key from the environment, the key file, `svc auth login` or the local admin key, in this order.
 
-    Raises NotAuthenticated if there is none. Also raises it if only a project's `svc.toml` names the remote address,
-    and the key is from the environment.
+    Raises NotAuthenticated if there is no key. Also raises it if the key is from the environment, and only a project's
+    `svc.toml` names the remote address.
     """
     given, path = None, environ.get("SVC_API_KEY_FILE")
     if environ.get("SVC_API_KEY"):

@@ -18,7 +18,7 @@ from svc_cli.errors import Incompatible
 from svc_daemon.wire.proofs import prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
-#: Long enough for a daemon under load.
+#: Seconds to wait for an answer, long enough for a busy daemon.
 PROBE_TIMEOUT_S = 5.0
 
 

@@ -285,7 +285,7 @@ def _is_alive(pid: int) -> bool:
 def _read_lines(path: Path, place: LogPlace | None) -> tuple[list[str], LogPlace]:
     """Return the complete lines after `place`, and how far the file was now read.
 
-    If `place` belongs to another file, for example before log rotation, no line is skipped.
+    If `place` belongs to another file, return all lines.
     """
     with path.open("rb") as file:
         found, rest = os.fstat(file.fileno()), b""

@@ -12,7 +12,7 @@ class Exit(IntEnum):
     BUG = 1
     #: Wrong usage or configuration, or a question without a terminal to ask it.
     USAGE = 2
-    #: The request was refused or has failed. Of several requests, at least one has.
+    #: The request was refused or has failed. If there were several requests, this applies to at least one.
     FAILED = 3
     #: Not authenticated, or the key lacks a capability.
     DENIED = 4

@@ -59,7 +59,7 @@ class SettingValue(NamedTuple):
     value: Any
     #: `flag`, `environment SVC_…`, a file's path, or `default`.
     source: str
-    #: Whether it came from the project's file, which may be untrusted.
+    #: Whether the value came from the project's file, which may be untrusted.
     from_project: bool = False
 
 

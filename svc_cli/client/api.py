@@ -192,9 +192,9 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._get(f"/v1/buckets/{part(bucket)}/vectors")
 
     def offer_vectors(self, bucket: str, model: str, vectors: "list[OfferedVectorDict]") -> "OffersKeptDict":
-        """Offer vectors, computed by this model, for files that will be added to a bucket.
+        """Send vectors that `model` computed, for files that will be added to a bucket.
 
-        The service checks them, and computes all that are missing or wrong.
+        The service checks the vectors, and computes those that are missing or wrong.
         """
         return self._call("POST", f"/v1/buckets/{part(bucket)}/vectors", json={"model": model, "vectors": vectors})
 

@@ -47,8 +47,8 @@ class BatchCalls(Calls):
         """Open a batch, or return its sessions again if the call is repeated.
 
         `items` has an upload session for each accepted file, and `rejected` an error for each refused one. With `pack`,
-        the response also has `pack` if the files are small enough. Its `upload_url` takes the bytes of all files at
-        once; `offset` in each item is the position of the first byte.
+        the response also has `pack` if the files are small enough: an `upload_url` for the bytes of all files at once.
+        The bytes of each file begin there at the `offset` of its item.
 
         Raises ApiError `invalid_request` if no file is accepted.
         """

@@ -100,8 +100,8 @@ class Forwarder:
     def follow(self, client: "Client", follower: EventFollower) -> Iterator[JsonMapping]:
         """Make the calls as events arrive. Yields the result of each, and each `RESYNC` event.
 
-        If this raises NetworkFailed, call it again with a new client and follower: it first makes the calls that are
-        left.
+        If this raises NetworkFailed, call `follow` again with a new client and follower. Calls that are still planned
+        are then made first.
         """
         events: Sequence[JsonMapping] = ()
         while True:

@@ -63,7 +63,7 @@ def foreign_response(where: str, status: int) -> SvcError:
 
 
 def wait_s(error: Exception) -> float | None:
-    """Return the seconds that the service asks to wait, if it does."""
+    """Return how many seconds the service asks to wait; None if it asks for no wait."""
     value = error.details.get("retry_after_seconds") if isinstance(error, ApiError) else None
     return float(value) if isinstance(value, int | float) else None
 

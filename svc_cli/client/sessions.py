@@ -87,7 +87,8 @@ class SessionCalls(Calls):
     ) -> "SourceAnswerDict":
         """Send a file, and return the new source, which is queued but not yet searchable.
 
-        The title is the file's name unless given. `replaces` is a source that the new one replaces when it is ready.
+        The title is the file's name unless given. `replaces` is the id of a source to replace as soon as the
+        new one is ready.
         Raises OSError if the file can't be read.
         """
         name = Path(path).name

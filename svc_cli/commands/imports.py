@@ -121,7 +121,7 @@ class ImportFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:
-    """What to import and how."""
+    """The URLs to import, and the options that apply to all of them."""
 
     urls: tuple[str, ...]
     bucket: str

@@ -23,13 +23,13 @@ MOST_TITLES = 1000
 
 
 def resolve_source(call: "Invocation", client: "Client", name: str, bucket: str | None = None) -> str:
-    """Find a source like `find_source`, in the bucket of the flag or of the settings. If none is set, search all."""
+    """Find a source like `find_source`, in the bucket of the flag or settings. If none is set, search all buckets."""
     bucket = call.settings.get("bucket", bucket)
     return find_source(client, name, [bucket] if bucket else None)
 
 
 def find_source(client: "Client", name: str, buckets: Sequence[str] | None = None) -> str:
-    """Return the id of the source with this id prefix, title or file name. Without `buckets`, search all.
+    """Return the id of the source with this id prefix, title or file name. Without `buckets`, search all buckets.
 
     A complete id is not looked up. Raises SourceAmbiguous for several matches, ApiError `source_not_found` for none.
     """

@@ -41,7 +41,7 @@ class _Waited:
     """The sources and batches to wait for, with their last known states."""
 
     watch: Watch
-    #: The last response by batch id.
+    #: The service's last response for each batch, by batch id.
     batches: dict[str, JsonMapping] = field(default_factory=dict)
     expired: WaitTimedOut | None = None
 

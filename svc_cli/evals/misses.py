@@ -8,7 +8,7 @@ not_ready           the source is still being indexed, or not in the bucket yet
 heading_missing     no passage of the source is under this heading, or the text is under another heading
 text_cut            the source contains the text, but no single passage does
 text_missing        the source does not contain the text
-ranked_below        the query matches the passage, but the API does not return so many hits
+ranked_below        the query matches the passage, but too many hits rank above the passage
 filtered            the query's tags or filters exclude the passage
 policy              the agent's policy excludes the passage by its scope, filters or threshold
 no_match            the query does not match the passage

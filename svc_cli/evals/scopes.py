@@ -1,4 +1,4 @@
-"""Where and how an evaluation searches."""
+"""The buckets, agent and options that all searches of an evaluation use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,6 +4,6 @@ manifests, archives   read and write the file
 exporting             exports a bucket
 importing, vectors    import an export into a bucket
 
-Two exports of the same content are equal. An export may come from a stranger. So an import checks the whole file before
-it changes anything, and uses no text in it as a path.
+An export may come from a stranger. So an import checks the whole file before it changes anything, and uses no text in
+the file as a path.
 """

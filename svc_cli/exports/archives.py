@@ -127,7 +127,7 @@ def _checksum(manifest: bytes) -> bytes:
 def _end_bytes(size_bytes: int) -> int:
     """Return the number of zero bytes at the end of a tar archive.
 
-    They fill two blocks, and then the rest of the last record.
+    The zero bytes fill two blocks, and then the rest of the last record.
     """
     least_bytes = size_bytes + 2 * tarfile.BLOCKSIZE
     return least_bytes - size_bytes + -least_bytes % tarfile.RECORDSIZE

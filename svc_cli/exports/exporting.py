@@ -128,7 +128,8 @@ def write_export(
 ) -> Exported:
     """Export a bucket to the file `output`, which is replaced only when the export is complete.
 
-    Raises WaitTimedOut if a source is still being indexed after `timeout_s`, and BucketChanged.
+    Raises WaitTimedOut if a source is still being indexed after `timeout_s`, and BucketChanged if the bucket changed
+    during the export.
     """
     if output == "-":
         raise UsageError("An export is written to a file, not to standard output.")

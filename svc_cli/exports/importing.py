@@ -56,8 +56,8 @@ class PlannedEntry:
     #: The title or question. If several entries have the same, a number is added.
     label: str
     entry: Entry
-    #: `created`: the bucket lacks it. `unchanged`: the bucket has it. `retried`: the bucket has it, but it has failed.
-    #: `conflict`: the bucket has other content under its title.
+    #: `created`: the bucket lacks the entry. `unchanged`: the bucket has it. `retried`: the bucket has it, but indexing
+    #: has failed. `conflict`: the bucket has other content under the same title.
     action: Literal["created", "unchanged", "retried", "conflict"]
     source: JsonMapping | None = None
 

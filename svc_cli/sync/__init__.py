@@ -13,6 +13,5 @@ apply        carries out each change, and waits for the sources
 removing     removes the sources of deleted files
 syncs        runs one sync, of the whole folder or of some paths
 
-The folder determines what the bucket should contain; the index only saves work, and is rebuilt if it is lost. If a run
-is killed, the next run finishes its batches, which the index records before they are sent.
+The folder determines what the bucket should contain. The index only saves work; a lost index is rebuilt.
 """

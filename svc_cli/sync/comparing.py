@@ -1,6 +1,7 @@
 """Compares the folder with the index, and yields what to do about each file.
 
-New files with a known hash come last: they may have been moved, and only the complete walk shows which files are gone.
+A new file with a known hash may be a moved file. Such files come last, because only the complete walk shows which files
+are gone.
 """
 
 import stat

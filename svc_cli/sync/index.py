@@ -1,8 +1,7 @@
 """The sync index: an SQLite file with a row for each file that the last sync of a folder found.
 
-It is a cache: if it is lost, it is rebuilt from the bucket's sources. A batch of files is recorded in the index before
-it is sent, and removed when the rows of its files are written. If a run is killed, the next run sends the recorded
-batches again with the same idempotency keys, so the service creates no source twice.
+A lost index is rebuilt from the bucket's sources. The index also records each batch of files before the batch is sent.
+If a run is killed, the next run finishes the recorded batches.
 """
 
 import contextlib
@@ -100,11 +99,11 @@ class FileRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Journaled:
-    """An unfinished batch: the request, and the rows to write when it ends."""
+    """An unfinished batch: the request that opens the batch, and the index rows to write when the batch ends."""
 
     key: str
     body: dict[str, Any]
-    #: The rows by `client_file_id`.
+    #: The index rows of the batch's files, by `client_file_id`.
     rows: dict[str, FileRow]
 
 

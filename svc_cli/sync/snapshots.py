@@ -222,7 +222,7 @@ class IgnoreExplanation:
     is_ignored: bool
     #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
     reason: str | None = None
-    #: The path that decided: the given one, or a parent folder that is left out.
+    #: The path that decided: the given path, or a parent folder that is left out.
     at: str | None = None
     #: The path of the pattern's ignore file, or `exclude`.
     origin: str | None = None

@@ -7,7 +7,7 @@ A full sync:
 4. walk the folder and compare; meanwhile, send new and changed files, rename moved ones, and retry failed ones
 5. wait until the sources of the files that were sent are ready
 6. remove sources of deleted files, if requested and safe
-7. if something changed, list the bucket again, so that the next run need not
+7. if something changed, list the bucket again, so that the next run need not list it
 
 A sync of touched paths trusts the sync index. It removes nothing from the bucket: that is safe only after a full walk.
 """
@@ -38,7 +38,7 @@ EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
 class Touched(NamedTuple):
-    """The result of a sync of touched paths."""
+    """The result of a sync of only the paths that changed."""
 
     report: Report
     #: Whether a full sync is needed to decide about these paths.
@@ -128,7 +128,7 @@ def _sync(run: SyncRun) -> None:
 def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Holdings]:
     """Return the bucket and the mapping's sources in it. Creates a missing bucket if that is allowed.
 
-    Instead of creating a bucket, a dry run returns None. So does a run whose folder is missing.
+    The bucket is None if it is missing and can't be created, in a dry run or because the folder is missing too.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:
@@ -200,7 +200,7 @@ def _finish(
 
 
 def _touch(run: SyncRun, part: FolderPart) -> bool:
-    """Sync the touched paths. Returns False if a full sync is needed."""
+    """Sync the paths that changed. Returns False if the whole folder must be synced instead."""
     index, folder = run.index, run.mapping.folder
     bucket_id, root = index.find_fact(BUCKET_ID), identify_root(folder)
     # A full sync is needed if the index is new or of another folder, or if batches of a killed run are left.

@@ -1,7 +1,7 @@
 """Calls the API for the tools of `svc mcp`, with a new connection for each tool call.
 
 `svc mcp` may run for days. Meanwhile the daemon may move to another port, and another program may listen on the old
-one. So each tool call checks which service answers before it sends the key.
+port. So each tool call checks which service answers before it sends the key.
 """
 
 import asyncio

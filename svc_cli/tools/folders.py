@@ -36,7 +36,7 @@ class Folders:
     def read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
         """Return the name and bytes of a file. A relative path is looked up in each folder.
 
-        Raises PathRefused if it is outside the folders, and PathMissing or FileRefused if it can't be read.
+        Raises PathRefused if the file is outside the folders, and PathMissing or FileRefused if it can't be read.
         """
         real = self._find(path)
         data = read(real, max_bytes).whole()

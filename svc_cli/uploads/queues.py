@@ -58,7 +58,7 @@ class Crew:
 
     @shielded()
     def end(self) -> None:
-        """Cancel the tasks that have not started. Does not wait for others."""
+        """Cancel the tasks that have not started. Does not wait for running tasks."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -38,7 +38,7 @@ READ_AT_ONCE = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadOptions:
-    """The checked options, from flags and settings."""
+    """The options of an upload, taken from flags and settings and already checked."""
 
     paths: tuple[str, ...]
     #: The slug or id of the bucket.
@@ -268,7 +268,7 @@ def _examine(
 
 
 def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
-    """Return the bucket's sources, or at least those with these titles; none if the bucket is missing.
+    """Return the bucket's sources; with `titles`, at least those with these titles. A missing bucket has none.
 
     Raises ApiError `bucket_not_found` for an archived bucket.
     """

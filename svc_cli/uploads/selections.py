@@ -1,7 +1,7 @@
 """Expands the user's paths to the files to upload.
 
-A file that the user named is always sent. In a folder, hidden entries, ignored entries, links and unreadable types are
-skipped and reported. A file's title is its path as given.
+A file that the user named is always sent. In a folder, hidden entries, ignored entries, links, and types that the
+service can't read are skipped and reported. A file's title is its path as given.
 """
 
 import glob

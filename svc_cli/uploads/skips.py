@@ -16,7 +16,7 @@ SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
 #: Bytes to read to decide whether a file is text.
 SNIFF_BYTES = 8192
 
-#: The `reason_code` in JSON, by the reason's text before a colon.
+#: Maps each reason, up to a colon in its text, to the `reason_code` in JSON.
 CODES = {
     "dotfile": "dotfile",
     "ignored": "ignored",

@@ -74,7 +74,7 @@ class Pack:
     def blocks(self, offset: int) -> Iterator[bytes]:
         """Yield the bytes from `offset` on.
 
-        If a file has changed since it was hashed, zeros are sent in its place. The service rejects them by their hash.
+        If a file has changed since it was hashed, zeros are sent instead, and the service refuses the file.
         """
         for begin, transfer in self._places:
             left_bytes = begin + transfer.size_bytes - max(begin, offset)
@@ -92,7 +92,7 @@ class Pack:
                 left_bytes -= min(BLOCK_BYTES, left_bytes)
 
     def count(self, sent_bytes: int) -> None:
-        """Count the last `sent_bytes` bytes of the pack as sent, each for its file."""
+        """Add the last `sent_bytes` bytes of the pack to the sent bytes of the files that they belong to."""
         first = self.size_bytes - sent_bytes
         for begin, transfer in self._places:
             if transfer.item.error is None:

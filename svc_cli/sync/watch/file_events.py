@@ -47,8 +47,8 @@ _KINDS = {"created": Kind.WRITTEN, "modified": Kind.WRITTEN, "closed": Kind.CLOS
 def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterator[Hint]:
     """Convert an event to hints: relative paths, each with what happened there.
 
-    `is_fresh` returns whether a path was written a moment ago. If such a file is renamed, the
-    new path counts as written, because editors save in this way.
+    `is_fresh` returns whether a path was written a moment ago. If such a file is renamed, the new path counts as
+    written, because editors save in this way.
     """
     path = _below(event.path, root)
     if event.verb in _KINDS:

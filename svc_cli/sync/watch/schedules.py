@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 PERIOD_S = 600.0
 #: System sleeps that are shorter than this, in seconds, are not noticed.
 NAP_S = 2.0
-#: Seconds until the next attempt after a failed sync: first the shorter pause, then twice as long each time, up to the
-#: longest pause.
+#: Seconds until the next attempt after a failed sync. The pause doubles with each failure, from the first of these
+#: values up to the second.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 @dataclass(slots=True)
 class Agenda:
-    """When, and why, the next full sync of a mapping is due."""
+    """Stores when the next full sync of a mapping is due, and why."""
 
     due_s: float = 0.0
     reason: str = "start"

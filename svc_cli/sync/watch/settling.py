@@ -22,7 +22,7 @@ Look = Callable[[str], Facts]
 
 @dataclass(slots=True)
 class Restless:
-    """A path that has changed and has not settled yet."""
+    """A path that has changed a moment ago and may change again."""
 
     kind: Kind
     facts: Facts
@@ -44,7 +44,7 @@ class Burst:
 
 @dataclass(slots=True)
 class Settler:
-    """The paths that have changed and have not settled yet."""
+    """The paths that have changed a moment ago and may change again."""
 
     waiting: dict[str, Restless] = field(default_factory=dict)
     burst: Burst | None = None
@@ -68,7 +68,7 @@ class Settler:
             self.waiting.clear()
 
     def take(self, now_s: float, look: Look) -> set[str]:
-        """Remove and return the paths that have settled; after a burst, only EVERYTHING."""
+        """Remove and return the paths that no longer change. After a burst of changes, return only EVERYTHING."""
         if self.burst is not None:
             if now_s < self.burst.due_s:
                 return set()

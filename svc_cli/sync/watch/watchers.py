@@ -35,8 +35,8 @@ LATE_PAUSE_S = 3 * WAIT_S
 CALM_S = REST_S[Kind.GONE]
 #: Seconds from a change to the next full sync, if the last one left sources of deleted files in the bucket.
 WITHHELD_PAUSE_S = 15.0
-#: Sources that stay in the bucket for one of these causes appear only in the watcher's state, not in its log or in
-#: callbacks: the cause ends soon, or is also reported as an error.
+#: If sources stay in the bucket for one of these causes, only the watcher's state says so. There is no line in the log
+#: and no callback, because the cause ends soon or is also reported as an error.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
@@ -55,7 +55,7 @@ class WatchCallbacks:
 
 
 class Inbox:
-    """Collects what an observer reports from its threads, and wakes the loop through `bell`."""
+    """Collects the events that an observer reports from its threads, and wakes the loop through `bell`."""
 
     def __init__(self, bell: SimpleQueue[None]) -> None:
         self.events: deque[Event] = deque()
