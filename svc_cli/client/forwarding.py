@@ -140,7 +140,7 @@ class Forwarder:
             }
 
     def _post(self, call: DueCall, secrets: Sequence[str]) -> tuple[int | None, str | None]:
-        """Make a call. Returns the status of the response, or why there is none."""
+        """Make a webhook call. Returns the status of the response, or why there is no response."""
         headers: dict[str, str | bytes] = {
             "User-Agent": f"svc/{VERSION}",
             "Accept": "*/*",

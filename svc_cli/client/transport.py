@@ -312,7 +312,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether the request can succeed after a pause. It never can if it is larger than the quota for a minute."""
+    """Whether the request can succeed after a pause. A request larger than the quota for a minute never can."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

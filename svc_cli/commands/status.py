@@ -117,7 +117,7 @@ def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
 
 
 class _SourceView(_View):
-    """One source, with all its fields."""
+    """Shows one source, with all its fields."""
 
     def look(self) -> JsonMapping:
         return self.client.source(self.name)
@@ -130,7 +130,7 @@ class _SourceView(_View):
 
 
 class _BatchView(_View):
-    """One batch: how many of its files are in each state."""
+    """Shows how many files of one batch are in each state."""
 
     def look(self) -> JsonMapping:
         return self.client.batch(self.name)
@@ -143,7 +143,7 @@ class _BatchView(_View):
 
 
 class _BucketView(_View):
-    """One bucket: how many of its sources are in each state, and those that are not ready."""
+    """Shows how many sources of one bucket are in each state, and lists those that are not ready."""
 
     def look(self) -> JsonMapping:
         unready: list[JsonMapping] = []
@@ -169,7 +169,7 @@ class _BucketView(_View):
 
 
 class _AllView(_View):
-    """All buckets of the team."""
+    """Shows all buckets of the team."""
 
     def look(self) -> JsonMapping:
         return self.client.buckets(members=False)

@@ -60,7 +60,7 @@ class Inquiry:
         return self._explain_named(golden, expectation, expectation.source)
 
     def _explain_unnamed(self, golden: GoldenQuery, expectation: Expectation) -> Miss:
-        """Explain a miss of an expectation without a source, by searching for its heading and text."""
+        """Explain a miss if the expectation names no source: search for its heading and text."""
         words = " ".join(filter(None, (expectation.heading, expectation.text)))[:PROBE_CHARACTERS]
         probe = replace(golden, query=words, tags=(), filters=None)
         slugs = list(self._scope.buckets) or [bucket["slug"] for bucket in self._list_buckets()][:MOST_BUCKETS]

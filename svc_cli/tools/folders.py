@@ -46,7 +46,7 @@ class Folders:
         return Path(path).name, data
 
     def _find(self, path: str) -> Path:
-        """Return the path with links resolved. Whether a path outside the folders exists is not revealed."""
+        """Return the path with links resolved. The error does not reveal whether a path outside the folders exists."""
         paths = [_resolved(root / path) for root in self._roots]
         inside = [real for real in paths if any(map(real.is_relative_to, self._roots))]
         # Path.exists raises if a name is too long.

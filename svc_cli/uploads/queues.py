@@ -179,7 +179,7 @@ class TransferQueue:
         self._on_wait()
 
     def _collect(self) -> SvcError | None:
-        """Wait briefly for a group to finish, and pass it to `on_end`. Returns an error that affects every file."""
+        """Wait briefly for a group to finish, and pass it to `on_end`. Returns its error if that affects every file."""
         future = take(self._done)
         if future is None:
             return None

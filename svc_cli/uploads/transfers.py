@@ -142,7 +142,7 @@ class Sender:
         raise too_many_epochs()
 
     def _send_session(self, transfer: Transfer) -> None:
-        """Send the file through an upload session, which may be that of an earlier run."""
+        """Send the file through an upload session. Continues the session of an earlier run, if there is one."""
         for epoch in range(MOST_EPOCHS):
             key = session_key(self.bucket_id, transfer.description, transfer.size_bytes, epoch)
             opened = self.client.open_upload(self.bucket_id, transfer.description, transfer.size_bytes, key)
