@@ -26,7 +26,7 @@ class OutputLost(OSError):
 
 @dataclass(slots=True)
 class Console:
-    """Where one run of `svc` writes its output."""
+    """Writes the output of one run of `svc`: results to stdout, messages to stderr."""
 
     out: TextIO
     err: TextIO

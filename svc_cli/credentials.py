@@ -138,7 +138,7 @@ class CredentialFile:
     def _write(self, keys: dict[str, dict[str, str]]) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
-        # Not with a later chmod: other users could read the file before.
+        # Set the mode at once: before a later chmod, other users could read the file.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(keys, file, indent=2)

@@ -23,7 +23,7 @@ PROBE_TIMEOUT_S = 5.0
 
 
 class DaemonHealth(NamedTuple):
-    """What an svc daemon answers to `/healthz`."""
+    """The answer of an svc daemon to `/healthz`."""
 
     installation_id: str
     version: str

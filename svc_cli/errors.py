@@ -28,7 +28,7 @@ from typing import Any
 
 from svc_cli.exits import Exit, exit_for_answer
 
-#: What the user can do if a file can't grow, by error number.
+#: What the user can do if a file can't be made larger, by error number.
 NO_ROOM = {
     errno.ENOSPC: "free some space there, then run the command again.",
     errno.EDQUOT: "free some space there, then run the command again.",

@@ -131,7 +131,7 @@ class Bar(Silent):
 
     @shielded()
     def __enter__(self) -> Self:
-        # Imported only here, because that takes 40 ms.
+        # Imported only here, because the import takes 40 ms.
         from rich import progress as rich_progress
         from rich.console import Console as RichConsole
 

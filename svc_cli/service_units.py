@@ -15,7 +15,7 @@ from svc_daemon import paths
 
 #: Prefixes of the environment variables that are written to unit files.
 CARRIED = ("SVC_", "SSL_CERT_", "OTEL_")
-#: Variables that are not written to unit files: keys, and those for a single command.
+#: Variables that are not written to unit files: the API key, and variables meant for a single command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
 #: Seconds after which a service that has failed is restarted.
 RESTART_S = 2

@@ -14,7 +14,7 @@ USER_FILE = "config.toml"
 #: The name of the TOML tables, written `[[map]]`, that define the folders to sync.
 MAPPINGS = "map"
 
-#: The environment variable of each setting that has one.
+#: The environment variables that set a setting, by the name of the setting.
 VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
 
 
@@ -136,7 +136,7 @@ def find_project_file(cwd: Path) -> Path | None:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Read the settings of a TOML file, by dotted name. Raises UsageError if one is invalid."""
+    """Read the settings of a TOML file, by dotted name. Raises UsageError if a setting is invalid."""
     document = _read_document(path)
     document.pop(MAPPINGS, None)
     values = dict(_flatten(document))

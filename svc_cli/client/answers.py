@@ -29,7 +29,9 @@ class AnswerCalls(Calls):
     def ask(
         self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
     ) -> "ResponseDict":
-        """Ask a question, or the last one of a conversation, and return the answer. See `answer_text` for its text."""
+        """Ask a question, or the last question of a conversation, and return the answer.
+
+        `answer_text` returns the answer's text."""
         body = {"model": model, "input": input, **options}
         request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)
         return self._transport.send(request).body

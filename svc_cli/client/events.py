@@ -22,7 +22,7 @@ from svc_daemon.wire import Json, headers
 if TYPE_CHECKING:
     from svc_cli.client.types import EventListDict, SourceListDict
 
-#: The value of `after` for events from now on.
+#: The value of `after` that selects only future events.
 LATEST = "latest"
 #: The type of an event that this client inserts itself when it may have missed events.
 RESYNC = "svc.resync"

@@ -77,7 +77,7 @@ class Forwarder:
     def add(self, client: "Client", events: Iterable[JsonMapping]) -> None:
         """Plan the calls for these events, except for deleted sources.
 
-        If this raises NetworkFailed, the next `add` plans them too.
+        If this raises NetworkFailed, the next `add` plans these calls too.
         """
         for event in events:
             known = (event["type"], event["source_id"])

@@ -7,14 +7,14 @@ from typing import Any
 
 #: Maximum depth of JSON that the service accepts.
 MOST_LEVELS = 32
-#: Maximum depth of metadata in a request for one source, where it is a field of the body.
+#: Maximum depth of metadata in a request for one source, where the metadata is a field of the body.
 FIELD_LEVELS = MOST_LEVELS - 1
-#: Maximum depth of metadata in a request for a batch, where it is four levels deep in the body.
+#: Maximum depth of metadata in a request for a batch, where the metadata is four levels deep in the body.
 BATCH_LEVELS = MOST_LEVELS - 4
 
 
 def count_levels(value: Any) -> int:
-    """Count the levels of objects and lists in a JSON value; 0 for any other."""
+    """Count the levels of objects and lists in a JSON value; 0 for a plain value."""
     if not isinstance(value, dict | list):
         return 0
     return 1 + max(map(count_levels, value.values() if isinstance(value, dict) else value), default=0)
@@ -30,7 +30,7 @@ class Description:
     metadata: dict[str, Any] = field(default_factory=dict)
     #: Hex digest of the bytes, which the service checks.
     sha256: str | None = None
-    #: Id of the source that this one replaces when it is ready.
+    #: Id of the source that the new source replaces when it is ready.
     replaces: str | None = None
     #: Name of the sync mapping (a folder kept in a bucket) that owns the source.
     mapping: str | None = None
@@ -38,7 +38,7 @@ class Description:
     content_type: str | None = None
 
     def body(self) -> dict[str, Any]:
-        """Return the fields for a JSON body, without unset ones."""
+        """Return the fields for a JSON body, without unset fields."""
         fields = {
             "filename": self.filename,
             "title": self.title,
@@ -59,7 +59,7 @@ class NewFile(Description):
     data: bytes
 
     def form(self) -> dict[str, str]:
-        """Return the text fields of the form, without unset ones."""
+        """Return the text fields of the form, without unset fields."""
         fields = {
             "title": self.title,
             "tags": ",".join(self.tags),

@@ -25,7 +25,7 @@ class Gate:
         #: Seconds between two create requests at the highest rate; 0 means no limit.
         self._interval_s = 0.0
         self._saved_s = 0.0
-        #: When the next create request would be due if all earlier ones had been sent one interval apart.
+        #: When the next create request would be due if all earlier requests had been sent one interval apart.
         self._booked_s = 0.0
         self._waiting = 0
         self._lock = threading.Lock()

@@ -33,7 +33,7 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> "Reply[UploadDict]":
-        """Open an upload session, or return the one with this idempotency key.
+        """Open an upload session, or return the session with this idempotency key.
 
         Don't log `upload_url`: anyone who has it can upload.
         """

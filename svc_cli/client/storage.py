@@ -93,7 +93,7 @@ class Storage:
             raise _network_failed(address, error) from error
         if response.status not in {200, 308}:
             raise _refusal(response, reply)
-        # `Range: bytes=0-N` shows the stored bytes; without it, there are none.
+        # `Range: bytes=0-N` shows the stored bytes. Without this header, no bytes are stored.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
         return total if response.status == 200 else int(last) + 1 if last.isdecimal() else 0
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 #: The client's own status for a deleted or replaced source.
 GONE = "gone"
-#: Events after which a source may be settled: ready, failed or gone.
+#: Events after which a source may be settled: ready, failed, deleted or replaced.
 SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
 #: Events after which a batch may have ended.
 ENDING = ("batch.completed", "batch.expired")
@@ -74,9 +74,9 @@ class Watch:
         self, source_ids: Iterable[str], bucket: str | None = None, batches: Mapping[str, str] | None = None
     ) -> None:
         """`batches` maps ids of sources to the ids of the batches in which they were sent."""
-        #: Last known states by id, in the given order.
+        #: Last known states of the sources by id, in the given order.
         self.seen: dict[str, Any] = {source_id: {} for source_id in source_ids}
-        #: A bucket with all of the sources; its list is read if many are unsettled.
+        #: A bucket that contains all of the sources. Its list of sources is read if many are unsettled.
         self.bucket = bucket
         self.failed_count = 0
         #: Ids of unsettled sources, in the given order; the values are not used.
@@ -246,7 +246,7 @@ def wait_for_batches(
         return
     with following(client, ENDING) as follower:
         while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
-            # Request only the oldest batch, because later ones usually end after it.
+            # Request only the oldest batch, because later batches usually end later.
             seen[left[0]] = client.batch(left[0])
             if seen[left[0]]["terminal"]:
                 pause_s = FIRST_PAUSE_S

@@ -40,7 +40,7 @@ class Flags:
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when a command fails.")] = False
 
     def over(self, other: "Flags | None") -> "Flags":
-        """Return these flags. Those that are not set come from `other`, the flags given before the command."""
+        """Return these flags. Flags that are not set come from `other`, the flags given before the command."""
         if other is None:
             return self
         return Flags(**{each.name: getattr(self, each.name) or getattr(other, each.name) for each in fields(Flags)})

@@ -1,4 +1,4 @@
-"""Formats the help of a command: its own options, the common ones, then examples."""
+"""Formats the help of a command: its own options, the common options, then examples."""
 
 import re
 from collections.abc import Iterable

@@ -90,7 +90,7 @@ PruneOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFlags:
-    """The options of `sync`, `diff` and `watch` for a folder and its bucket. Where one is None, the setting applies."""
+    """The options of `sync`, `diff` and `watch` for a folder and its bucket; None means: use the setting."""
 
     folder: FolderArgument = None
     bucket: BucketOption = None
@@ -182,7 +182,7 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
 
 
 def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, flags: FolderFlags) -> Mapping:
-    """Return the known mapping that the flags select, or a new one. Raises UsageError."""
+    """Return the known mapping that the flags select, or a new mapping. Raises UsageError."""
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
         return replace(found, is_named=found.is_named or flags.name is not None)
@@ -199,7 +199,7 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
 
 
 def project_mappings(call: Invocation) -> list[Mapping]:
-    """Return the mappings in svc.toml, if there is one."""
+    """Return the mappings in svc.toml; none if there is no such file."""
     path = call.settings.project_file
     tables = read_mapping_tables(path) if path is not None else []
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []

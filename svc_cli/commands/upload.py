@@ -43,7 +43,7 @@ MOST_JOBS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadFlags:
-    """The options of `svc upload`; for those that are None, the settings apply."""
+    """The options of `svc upload`. If an option is None, the setting applies."""
 
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Files, folders or patterns to upload, or - for standard input.")

@@ -31,7 +31,7 @@ class Summary:
     stopped_by: SvcError | None = None
     #: Number of files or URLs that were not processed.
     remaining: int = 0
-    #: What was done with an export's vectors, if any.
+    #: How many vectors an export has for the sent files, and how many the service kept; None if there are none.
     vectors: Json | None = None
     #: Batches in which files were sent.
     batch_ids: list[str] = field(default_factory=list)

@@ -117,7 +117,7 @@ def wait(
 
 
 def _look_first(client: "Client", watch: Watch) -> None:
-    """Look up every source. Raises ApiError if one doesn't exist."""
+    """Look up every source. Raises ApiError if a source doesn't exist."""
     try:
         look_up(client, watch)
     except ApiError as error:

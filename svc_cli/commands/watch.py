@@ -260,7 +260,7 @@ def log(
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
-    """Return the mappings to watch. Raises UsageError if two overlap, or if there are none and --stay is not given."""
+    """Return the mappings to watch. Raises UsageError if two mappings overlap, or if there are none without --stay."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]
@@ -275,7 +275,7 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
 
 
 def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
-    """Return the mappings with the files that define them. Raises PathMissing if none has the given name."""
+    """Return the mappings with the files that define them. Raises PathMissing if no mapping has the given name."""
     added = Added.of(paths.config_dir(call.settings.environ))
     found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
     found += [(each, str(added.path)) for each in added.read()]

@@ -28,7 +28,7 @@ SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
 
 
 class SignatureRefused(SvcError):
-    """The webhook call has no valid signature, or one that is too old or in the future."""
+    """The webhook call has no valid signature, or was signed too long ago or in the future."""
 
     code = "svc_webhook_invalid"
     exit = Exit.FAILED

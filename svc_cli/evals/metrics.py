@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 
 def recall(order: Sequence[int], ideal: Sequence[int], k: int) -> float:
-    """Return the sum of the first k grades divided by the sum of the ideal ones; 0 if nothing was expected."""
+    """Return the sum of the first k grades divided by the sum of the ideal grades; 0 if nothing was expected."""
     wanted = sum(ideal)
     return sum(order[:k]) / wanted if wanted else 0.0
 
 
 def reciprocal_rank(order: Sequence[int], k: int) -> float:
-    """Return 1 / rank of the first relevant result; 0 if none of the first k is. Its mean is the MRR."""
+    """Return 1 / rank of the first relevant result; 0 if none of the first k results is relevant."""
     return next((1 / rank for rank, relevance in enumerate(order[:k], start=1) if relevance > 0), 0.0)
 
 

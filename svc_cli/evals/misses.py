@@ -158,7 +158,7 @@ class Inquiry:
         return None, []
 
     def _is_in_scope(self, slugs: Sequence[str]) -> bool:
-        """Whether one of these buckets is searched. If the scope names no buckets, all are."""
+        """Whether one of these buckets is searched. If the scope names no buckets, all buckets are searched."""
         named = set(self._scope.buckets)
         ids = {bucket["id"] for bucket in self._list_buckets() if bucket["slug"] in slugs}
         return bool(slugs) if not named else bool(named & {*slugs, *ids})

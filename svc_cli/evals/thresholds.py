@@ -23,7 +23,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """All thresholds. If there are none, every expected passage must be found."""
+    """The thresholds of an evaluation. If there are none, every expected passage must be found."""
 
     least: Mapping[str, float]
 

@@ -100,7 +100,7 @@ def read_archive(file: BinaryIO, on_read: Callable[[int], None]) -> Archive:
         if name.rpartition("/")[2] != digest.hexdigest():
             raise ExportRefused(f"The export is damaged: the SHA-256 of {name} is {digest.hexdigest()}.")
     rest_bytes = _end_bytes(file.tell())
-    # One byte more, to detect data after the end.
+    # Read one byte more, to detect data after the end.
     if file.read(rest_bytes + 1) != bytes(rest_bytes):
         raise ExportRefused("The export is damaged: it does not end where it should.")
     return Archive(manifest, offsets)

@@ -90,8 +90,8 @@ def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_ne
     exported = {_identity(entry) for entry in entries}
     files = [source for source in known if source["type"] != "qa"]
     others = {str(each["title"]): each for each in files if _identity_in_bucket(each) not in exported}
-    # Pair the entries with sources in the bucket: first those equal in every field, then those equal in title and
-    # bytes.
+    # Pair the entries with sources in the bucket: first sources equal in every field, then sources equal in
+    # title and bytes.
     pairs: dict[int, JsonMapping] = {}
     for is_pair in (_is_equal, lambda *_: True):
         for place, entry in enumerate(entries):
@@ -178,7 +178,7 @@ class Adding:
             yield Transfer(item, content, description), vectors
 
     def questions(self, plan: Sequence[PlannedEntry]) -> list[Callable[[], ReportItem]]:
-        """Return a function for each question: it adds the question and its answer if the bucket lacks them."""
+        """Return a function for each question that adds the question and its answer if the bucket lacks them."""
         return [partial(self._ask, each) for each in plan if isinstance(each.entry, ExportedQuestion)]
 
     def _ask(self, planned: PlannedEntry) -> ReportItem:

@@ -75,7 +75,7 @@ class ExportedSource(_Described):
     bytes: Digest
     #: SHA-256 of the text; None if no text could be extracted.
     text: Digest | None
-    #: The vectors of its passages; None if there are none.
+    #: SHA-256 of the vectors of the source's passages; None if there are no vectors.
     vectors: Digest | None
 
 

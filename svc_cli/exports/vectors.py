@@ -22,7 +22,7 @@ T = TypeVar("T")
 MOST_BYTES = 512 * 1024
 #: Maximum number of vectors in one request.
 MOST_ROWS = 2000
-#: Maximum number of files whose vectors are offered in one request.
+#: Maximum number of files whose vectors are sent in one request.
 FILES_AT_ONCE = 100
 
 

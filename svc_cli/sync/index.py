@@ -157,7 +157,7 @@ class Index:
             self._put(rows)
 
     def replace_all(self, rows: Iterable[FileRow]) -> None:
-        """Replace all rows with these."""
+        """Replace all rows of the index with `rows`."""
         with self._transaction():
             self._connection.execute("DELETE FROM files")
             self._put(rows)

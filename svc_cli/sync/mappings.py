@@ -70,7 +70,7 @@ class Mapping:
 
 
 def name_of(folder: Path) -> str:
-    """Return a mapping's default name: the folder's path in its Git repository, or its name."""
+    """Return a mapping's default name: the folder's path in its Git repository, otherwise the folder's own name."""
     root = find_repository(folder)
     if root is None or root == folder:
         return folder.name or "root"

@@ -117,7 +117,7 @@ def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdin
 
 
 def row_of(source: JsonMapping, known: FileRow | None, place_id: str | None = None) -> FileRow:
-    """Return the index row for a source. If `known` has the same hash, its file metadata is kept."""
+    """Return the index row for a source. If `known` has the same hash, its file metadata is copied."""
     is_same = known is not None and known.sha256 == source["sha256"]
     fingerprint = (
         Fingerprint._make(known[:5])

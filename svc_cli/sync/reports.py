@@ -65,7 +65,7 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of files for each outcome; `pending` counts those that are not searchable yet."""
+        """Return the number of files for each outcome; `pending` counts the files that are not searchable yet."""
         counted = Counter(item.action for item in self.items.values())
         counted["unchanged"] += self.unchanged
         pending = sum(item.is_pending for item in self.items.values())

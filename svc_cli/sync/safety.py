@@ -18,7 +18,7 @@ from svc_cli.uploads.items import ReportItem
 FEW = 10
 #: Maximum number of file names in a message.
 MOST_NAMED = 3
-#: Error codes that depend only on the file. The next run would get them again.
+#: Error codes that depend only on the file. The next run would get the same error again.
 OWN_REFUSALS = frozenset(
     {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
 )
@@ -45,7 +45,7 @@ class Cause(StrEnum):
     NEWLY_FAILED = "newly_failed"
     #: New content was not indexed in time.
     NOT_INDEXED = "not_indexed"
-    #: A file with the same title or bytes as the deleted one is not searchable yet.
+    #: A file with the same title or bytes as the deleted file is not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
     #: A file of the same size can't be read; it may be the deleted file at a new path.
     MAY_HAVE_MOVED = "may_have_moved"
@@ -77,7 +77,7 @@ class Withheld:
     """Deleted files whose sources stay in the bucket, all for the same reason."""
 
     cause: Cause
-    #: Number of these files; None if the run ended before they were counted.
+    #: Number of the deleted files; None if the run ended before they were counted.
     files: int | None = None
     #: Paths of the files because of which the sources stay, if any.
     because: tuple[str, ...] = ()

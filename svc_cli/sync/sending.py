@@ -19,7 +19,7 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
 from svc_cli.uploads.transfers import Transfer, TransferGroup
 
-#: Maximum number of sources to look up: one that was replaced, the source that replaced it, and so on.
+#: Maximum number of sources to look up: a replaced source, the source that replaced it, and so on.
 MOST_SUCCESSORS = 20
 
 
@@ -45,7 +45,7 @@ class SyncQueue(TransferQueue):
         self._on_item = on_item
         #: The index row to write after a file was sent, by path.
         self._rows: dict[str, FileRow] = {}
-        #: Files to send once more, because the sources they should replace are gone. None during the second attempt.
+        #: Files to send once more, because the sources to replace no longer exist. None during the second attempt.
         self._displaced: list[tuple[FileRow, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: FileRow, content: FileContent, place_id: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Walks a folder, yields its files, and records what was left out and whether everything could be read."""
+"""Walks a folder, yields its files, and records which files were left out and whether everything could be read."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -205,7 +205,7 @@ class Snapshot:
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
-    """Return the ignore rules that `root` inherits, and those of `exclude`."""
+    """Return the ignore rules that `root` inherits, and the patterns of `exclude`."""
     rules = rules_above(root)
     return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
 

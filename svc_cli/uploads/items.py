@@ -19,7 +19,7 @@ DRY_ACTIONS = {
 
 @dataclass(slots=True, kw_only=True)
 class ReportItem:
-    """One file or URL of a report."""
+    """The result for one file or URL, as shown in a report."""
 
     #: The URL, or the file's title.
     path: str

@@ -102,7 +102,7 @@ class Grouper:
 
 
 class TransferQueue:
-    """Sends several groups of files at a time. An error that leaves its `with` block stops the transfers."""
+    """Sends several groups of files at a time. An exception in the `with` block stops the transfers."""
 
     def __init__(
         self,

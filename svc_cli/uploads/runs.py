@@ -30,7 +30,7 @@ from svc_daemon.wire import JsonMapping
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Maximum number of titles to look up one by one. For more, the whole bucket is listed.
+#: Maximum number of titles to look up one by one. If there are more, the whole bucket is listed.
 FEW_TITLES = 4
 #: Number of files that a thread reads in one task, since switching between threads is expensive.
 READ_AT_ONCE = 25
@@ -76,7 +76,7 @@ class UploadRun:
     def send_all(
         self, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
     ) -> None:
-        """Send every file. An error that affects all of them ends the run, and is stored in `stopped_by`."""
+        """Send every file. An error that affects all files ends the run, and is stored in `stopped_by`."""
         readers = Crew(options.jobs, "read")
         some = [files[start : start + READ_AT_ONCE] for start in range(0, len(files), READ_AT_ONCE)]
         tasks = [partial(_examine_some, self.client, each, known, options, max_bytes) for each in some]

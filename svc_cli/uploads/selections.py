@@ -34,9 +34,9 @@ class _Level(NamedTuple):
 
     #: The folder as the user gave it, with a trailing slash; empty for the current folder.
     prefix: str
-    #: Its absolute path, with a trailing slash.
+    #: The folder's absolute path, with a trailing slash.
     absolute: str
-    #: The ignore rules that apply to its entries.
+    #: The ignore rules that apply to the folder's entries.
     rules: IgnoreRules
     #: The entries that are still to be visited.
     entries: "Iterator[os.DirEntry[str]]"

@@ -35,7 +35,7 @@ def kind_of(path: str, mounts: Iterable[str]) -> str | None:
         point = parts[1].rstrip("/")
         for code, character in _ESCAPES.items():
             point = point.replace(code, character)
-        # The longest mount point wins, and of equal ones the last.
+        # Use the longest mount point that contains the path. If several are equally long, use the last.
         if len(point) >= best and (path == point or path.startswith(f"{point}/")):
             best, found = len(point), parts[2]
     return found

@@ -21,7 +21,7 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
             held.enter_context(watcher.record.hold(str(watcher.mapping.folder)))
             held.callback(watcher.close)
         while not has_ended():
-            # Unlike the monotonic clock, this one also counts system sleep.
+            # Unlike the monotonic clock, this clock also runs during system sleep.
             all_s = time.time() if boot is None else time.clock_gettime(boot)
             has_slept = naps.has_slept(time.monotonic(), all_s)
             for watcher in watchers:

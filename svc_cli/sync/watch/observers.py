@@ -1,4 +1,4 @@
-"""Observes a folder by file system events, or by polling if there are none."""
+"""Observes a folder by file system events, or by polling if the file system reports no changes."""
 
 import errno
 import sys

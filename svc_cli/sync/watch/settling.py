@@ -10,7 +10,7 @@ from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}
 #: Seconds after which a file that is still being written is listed as busy.
 BUSY_S = 10.0
-#: If more paths than this are changing, they are not synced one by one, but by a full sync.
+#: If more paths than this are changing, the whole folder is synced instead of each path.
 MANY = 1000
 #: Maximum seconds that the full sync after many changes waits for the changes to end.
 LONGEST_BURST_S = 5.0

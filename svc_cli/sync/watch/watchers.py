@@ -33,7 +33,7 @@ BUSY_PAUSE_S = 1.0
 LATE_PAUSE_S = 3 * WAIT_S
 #: Seconds in which a deleted file may reappear.
 CALM_S = REST_S[Kind.GONE]
-#: Seconds from a change to the next full sync, if the last one left sources of deleted files in the bucket.
+#: Seconds from a change to the next full sync, if the last full sync left sources of deleted files in the bucket.
 WITHHELD_PAUSE_S = 15.0
 #: If sources stay in the bucket for one of these causes, only the watcher's state says so. There is no line in the log
 #: and no callback, because the cause ends soon or is also reported as an error.
