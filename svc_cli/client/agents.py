@@ -61,7 +61,7 @@ class AgentCalls(Calls):
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=changes)
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> "AgentDeletedDict":
-        """Delete an agent. `force` is required if `bound_surface` (where it is in use) is set."""
+        """Delete an agent. `force` is required if `bound_surface` (where the agent is used) is set."""
         return self._call("DELETE", f"/v1/agents/{part(agent_id)}", params={"force": "true"} if force else None)
 
     def models(self) -> "ModelListDict":

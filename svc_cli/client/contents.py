@@ -36,7 +36,7 @@ class BytesContent:
 
 
 class OpenFileContent:
-    """The content of an open file. The service refuses it if it changes after hashing."""
+    """The content of an open file. The service refuses the file if its content changes after hashing."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

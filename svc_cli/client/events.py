@@ -114,7 +114,7 @@ class EventFollower:
                 found.append(event)
 
     def _open(self) -> None:
-        # A given `after` is in the query already.
+        # If the caller gave `after`, the query already contains it.
         given = self._filters.get("after")
         resumed = {}
         if self._received_id and self._received_id != given:

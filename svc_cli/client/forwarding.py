@@ -111,7 +111,7 @@ class Forwarder:
             yield from (event for event in events if event["type"] == RESYNC)
 
     def pause_s(self) -> float | None:
-        """Return the seconds until the next call; None if none is planned."""
+        """Return the seconds until the next call; None if no call is planned."""
         return max(0.0, min(call.due_s for call in self._due) - self._clock()) if self._due else None
 
     def call(self, client: "Client") -> Iterator[JsonMapping]:

@@ -40,7 +40,7 @@ REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
     """Whether the same request may succeed a moment later.
 
-    Of all 409 responses, only `request_in_progress` passes quickly.
+    Of all 409 responses, only `request_in_progress` is temporary.
     """
     if code in REMOTE_CODES:
         return False

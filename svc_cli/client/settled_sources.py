@@ -1,4 +1,4 @@
-"""The last state of a source that was waited for."""
+"""The type of a source's state after a wait."""
 
 from typing import NotRequired, TypedDict
 
@@ -6,7 +6,7 @@ from svc_cli.client.types import SourceErrorDict
 
 
 class SettledSource(TypedDict):
-    """A source after a wait. With the status `gone`, it has no more fields."""
+    """The state of a source after a wait. If `status` is `gone`, the source has no other fields."""
 
     id: str
     status: str

@@ -103,7 +103,7 @@ class Watch:
 
 
 def is_settled(source: JsonMapping) -> bool:
-    """Whether the source is ready, failed or gone: only another request changes it."""
+    """Whether the source is ready, failed or gone. Its state then changes only by another request."""
     return bool(source.get("ready") or source.get("status") in {"failed", GONE})
 
 
@@ -303,7 +303,7 @@ def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> 
     the list are requested one by one.
     """
     wanted = set(open_ids)
-    # The list leaves out the id in `after`, so give a prefix of the oldest id, which sorts before it.
+    # The list leaves out the id in `after`, so give a prefix of the oldest id, which sorts before that id.
     rest, after = sorted(open_ids), min(open_ids)[:-1]
     while rest:
         page = client.sources_page(str(watch.bucket), {"status": "all", "limit": PAGE_ROWS, "after": after})

@@ -52,7 +52,7 @@ def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None,
 
 @resumable
 def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
-    """Check the file, add the sources that the bucket lacks, and report each."""
+    """Check the file, add the sources that the bucket lacks, and report the result for each source."""
     began_s = time.monotonic()
     # Report an invalid duration before anything changes.
     parse_duration(flags.timeout)
@@ -89,7 +89,7 @@ def _describe_vectors(sender: VectorSender) -> str:
 def _add_missing(
     call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
 ) -> tuple[list[str], VectorSender]:
-    """Send the sources that the bucket lacks. Returns the label of each source in the export, and the sender."""
+    """Send the sources that the bucket lacks. Returns the label of each source in the export, and the VectorSender."""
     client, manifest = run.client, opened.archive.manifest
     jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
     check_limits(manifest, limits)

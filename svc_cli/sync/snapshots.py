@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which files of the folder a mapping includes."""
+    """Selects the files of a folder that a mapping includes."""
 
     #: Patterns as in `.gitignore`; if there are any, only files that match one are included.
     include: tuple[str, ...] = ()

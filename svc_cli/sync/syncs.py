@@ -65,7 +65,8 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # This cause is reported if the run ends before the deleted files are counted. Otherwise the actual causes are.
+        # This cause is reported if the run ends before the deleted files are counted. Otherwise, the actual causes
+        # are reported.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):

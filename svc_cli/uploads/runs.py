@@ -309,7 +309,7 @@ def interrupted() -> Interrupted:
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command: on Ctrl-C, it raises Interrupted with a hint to run it again."""
+    """Make a command raise Interrupted on Ctrl-C, with a hint to run the command again."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -61,7 +61,7 @@ class FolderPolicy:
     extensions: frozenset[str]
     #: Maximum size of a file.
     max_bytes: int
-    #: Maximum length of a path, which becomes the title.
+    #: Maximum length of a path, which becomes the file's title.
     max_path_characters: int = sys.maxsize
 
 

@@ -29,7 +29,7 @@ Connect = Callable[[], AbstractContextManager[WatchSession]]
 
 
 class Engine:
-    """Runs syncs. Connects when needed, also after `close`."""
+    """Runs syncs. Connects to the service when needed, also after `close`."""
 
     def __init__(self, connect: Connect, state_dir: Path) -> None:
         self._connect = connect
