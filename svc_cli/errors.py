@@ -172,7 +172,7 @@ class SyncRunning(SvcError):
 
 
 class NotReady(SvcError):
-    """A source that was waited for has failed or is gone. `details["sources"]` has the states by id."""
+    """A source that was waited for has failed or is gone. `details["sources"]` maps ids to states."""
 
     code = "svc_not_ready"
     exit = Exit.FAILED

@@ -54,7 +54,7 @@ class InterruptHandler:
     def resend(self) -> None:
         """Send the interrupt again after a moment, because its exception was lost."""
         self._is_resent = True
-        # Not with `threading.Thread`, which takes locks that the interrupted code may hold.
+        # Don't use `threading.Thread`: it takes locks that the interrupted code may hold.
         _thread.start_new_thread(_interrupt_soon, (threading.get_ident(),))
 
 

@@ -6,7 +6,7 @@ from svc_cli.client.types import SourceErrorDict
 
 
 class SettledSource(TypedDict):
-    """The state of a source after a wait. If `status` is `gone`, the source has no other fields."""
+    """The state of a source after a wait. If `status` is `gone`, the optional fields may be missing."""
 
     id: str
     status: str

@@ -19,9 +19,9 @@ class ExpectationResult:
     """The result for one expected passage."""
 
     expectation: Expectation
-    #: The rank at which it was found, from 1; None if it is not among the first k.
+    #: The rank at which the passage was found, from 1; None if the passage is not among the first k hits.
     rank: int | None
-    #: Why it was not found; None if it was.
+    #: Why the passage was not found; None if it was found.
     miss: Miss | None = None
 
 

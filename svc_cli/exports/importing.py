@@ -53,7 +53,7 @@ class OpenedExport:
 class PlannedEntry:
     """What to do with one entry of the export, and the bucket's source that it concerns, if any."""
 
-    #: The title or question. If several entries have the same, a number is added.
+    #: The title or question. If several entries have the same title or question, a number is added.
     label: str
     entry: Entry
     #: `created`: the bucket lacks the entry. `unchanged`: the bucket has it. `retried`: the bucket has it, but indexing
