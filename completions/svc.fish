@@ -35,7 +35,7 @@ complete -c svc -n '__svc_at svc' -f -a auth -d 'Log in and out with an API key,
 complete -c svc -n '__svc_at svc' -f -a config -d 'Show and change settings'
 complete -c svc -n '__svc_at svc' -f -a doctor -d 'Check the whole installation, and report problems and how to fix them'
 complete -c svc -n '__svc_at svc' -f -a completion -d 'Print the script that completes svc commands in a shell'
-complete -c svc -n '__svc_at svc' -f -a help -d 'Show the help of svc or of a command, like `--help`'
+complete -c svc -n '__svc_at svc' -f -a help -d 'Show the help of svc or of one of its commands, as `--help` does'
 complete -c svc -n '__svc_at svc' -l version -s V -d 'Print the version and exit'
 complete -c svc -n '__svc_at svc' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc' -l ndjson -d 'Print each result as it arrives, as a line of JSON'

@@ -77,7 +77,7 @@ def restore(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Restore the data directory from the newest backup in a folder, or from the backup that you name.
+    """Restore the data directory from DIR, which is a backup or a folder of backups. The newest backup is used.
 
     The data directory must be empty. If a restore is interrupted, run the command again to continue.
 

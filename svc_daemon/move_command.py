@@ -36,7 +36,7 @@ def move(
         str,
         typer.Option(
             metavar="cluster|DIR",
-            help="Move to the cluster (cluster), or from the cluster to the folder DIR. SVC_STATE_URL, "
+            help="The new place: `cluster`, or a folder to move to from the cluster. SVC_STATE_URL, "
             "SVC_BLOBS_URL and SVC_INDEX_URL give the cluster's addresses.",
         ),
     ],

@@ -19,7 +19,7 @@ def help_command(
         list[str] | None, typer.Argument(metavar="COMMAND", help="The command, such as `upload` or `source get`.")
     ] = None,
 ) -> None:
-    """Show the help of svc or of a command, like `--help`."""
+    """Show the help of svc or of one of its commands, as `--help` does."""
     path, found = "svc", call.root
     context = found.context_class(found, info_name=path, **HELP_FLAGS)
     for word in words or []:

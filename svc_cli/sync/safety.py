@@ -132,7 +132,7 @@ class Findings:
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """Return the causes that forbid any removal, each with the paths of the files that are the reason."""
+    """Return the causes for which nothing may be removed, each with the paths of the affected files."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]

@@ -98,7 +98,7 @@ def agent_of(model: str) -> str:
 
 
 def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
-    """Return whether a key with these model ids may use the agent; None allows all."""
+    """Return whether a key limited to these models may use the agent; None allows every agent."""
     return models is None or any(agent_of(model) == agent_id for model in models)
 
 

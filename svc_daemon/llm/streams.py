@@ -10,7 +10,7 @@ from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 LINE_BYTES = 256 * 1024
 #: Maximum token count that is accepted; larger numbers would not fit the database column.
 MOST_TOKENS = 10**12
-#: Reasons for an incomplete answer; any other reason means that it is complete.
+#: The finish reasons of an answer that was cut off. With any other finish reason, the answer is complete.
 _CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}
 
 

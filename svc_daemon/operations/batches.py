@@ -169,7 +169,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
 
 
 def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchRow:
-    """Return a batch with a bucket that the key can reach; raises NotFound."""
+    """Return the batch if the key can reach one of the batch's buckets; raises NotFound."""
     batch = store.get_batch(connection, key.team_id, batch_id)
     if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")

@@ -174,7 +174,7 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
     upload = context.look(lambda connection: store.find_upload(connection, upload_id))
     if upload is None or not rules.is_token(token, context.secret, upload.id, upload.generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
-    # Don't wait for the session's lock here: it may be held for long while the bytes of an ended session are deleted.
+    # Don't wait for the session's lock here: deleting the bytes of an ended session can hold the lock for a long time.
     rules.refuse_ended(_judge(upload, 0, context.clock.timestamp()).state)
     return upload
 

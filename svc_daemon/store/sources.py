@@ -87,7 +87,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Return the numbers of the extractions from the current bytes. Splitting the text again adds a number."""
+        """Return the generation numbers of the extractions from the source's current bytes. Splitting the text again adds a number."""
         return generations_of(self.valid_from, self.generation)
 
     @property
@@ -375,7 +375,7 @@ def list_all_blobs(connection: Connection) -> dict[str, int]:
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:
-    """Return the numbers of the extractions from the current bytes."""
+    """Return the generation numbers of the extractions from the source's current bytes."""
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 

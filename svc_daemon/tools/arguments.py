@@ -13,7 +13,7 @@ Named = Annotated[list[str], Field(min_length=1)]
 
 
 def _leave_out_nulls(schema: dict[str, Any]) -> None:
-    """Describe optional fields without null in their types. Tools accept null nevertheless."""
+    """Remove null from the types of optional fields in the schema. The tools still accept null."""
     for field in schema.get("properties", {}).values():
         kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
         if len(kinds) == 1:

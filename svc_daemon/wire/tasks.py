@@ -16,9 +16,9 @@ class TaskProgress(WireModel):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync` for a source, `delete` for a bucket's deletion, and `clear`
     #: or `index` for a rebuild of the index. Null before the first stage.
     stage: str | None
-    #: Number of finished chunks; number of sources for a bucket's deletion, of documents for a rebuild of the index.
+    #: Number of finished chunks of a source. A bucket's deletion counts sources, and a rebuild of the index documents.
     chunks_done: int
-    #: Total number of chunks, sources or documents; null until known.
+    #: What `chunks_done` will be at the end; null until known.
     chunks_total: int | None
 
 

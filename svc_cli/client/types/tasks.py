@@ -12,9 +12,11 @@ class TaskProgressDict(TypedDict):
     `clear` or `index` for a rebuild of the index. Null before the first stage.
     """
     chunks_done: int
-    """Number of finished chunks; number of sources for a bucket's deletion, of documents for a rebuild of the index."""
+    """Number of finished chunks of a source. A bucket's deletion counts sources, and a rebuild of the index
+    documents.
+    """
     chunks_total: int | None
-    """Total number of chunks, sources or documents; null until known."""
+    """What `chunks_done` will be at the end; null until known."""
 
 
 class TaskDict(TypedDict):

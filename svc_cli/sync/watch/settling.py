@@ -22,7 +22,7 @@ Look = Callable[[str], Facts]
 
 @dataclass(slots=True)
 class Restless:
-    """A path that has changed a moment ago and may change again."""
+    """A path that changed a moment ago and may change again."""
 
     kind: Kind
     facts: Facts

@@ -85,7 +85,7 @@ def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
 
 
 def _find(fields: DestinationFields, path: str, *, creates_missing: bool) -> Naming | None:
-    """Return the buckets named in these fields, or None. An empty list or string names none."""
+    """Return the buckets named in these fields; None if no bucket is named. Empty lists and strings don't count."""
     ways = {
         "bucket_ids": [BucketName(text, f"{path}bucket_ids.{n}", ID) for n, text in enumerate(fields.bucket_ids)],
         "bucket_slugs": [BucketName(t, f"{path}bucket_slugs.{n}", SLUG) for n, t in enumerate(fields.bucket_slugs)],

@@ -276,7 +276,7 @@ def _is_lost(connection: ServerConnection, error: BaseException) -> bool:
 
 
 def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> None:
-    """Create or upgrade schema and functions, one node at a time. Raises StorageError."""
+    """Create or upgrade schema and functions, under a lock that only one node can hold. Raises StorageError."""
     connection = server.connect_first()
     try:
         # This transaction isn't serializable, so that it sees what the previous holder of the lock committed.

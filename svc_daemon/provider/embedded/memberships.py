@@ -30,7 +30,7 @@ def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[
 
 
 def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:
-    """Add documents to buckets. Each is given as its key, its buckets, and the number of chunks that searches find."""
+    """Add documents to buckets. Each tuple has a document's key, its buckets, and its number of searchable chunks."""
     connection.executemany(
         "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
         [(key, bucket_id, chunks) for key, bucket_ids, chunks in documents for bucket_id in bucket_ids],

@@ -76,7 +76,7 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # The signs of vectors have a table of their own, so that reading them doesn't read the full vectors.
+    # One bit for each component of a vector: its sign. In a separate table, because searches read all of these bits.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,
