@@ -87,7 +87,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Return the generation numbers of the extractions from the source's current bytes. Splitting the text again adds a number."""
+        """Return the generation numbers of extractions from the current bytes. Splitting the text again adds one."""
         return generations_of(self.valid_from, self.generation)
 
     @property
