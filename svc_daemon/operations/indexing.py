@@ -175,11 +175,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks of documents that are now in the index.
-
-    Returns the documents whose tasks this worker no longer holds, the ids of ready sources, and the asyncio events to
-    set.
-    """
+    """Complete the tasks. Returns documents whose tasks are no longer held, ids of ready sources, and events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources = find_again(connection, team_id, [document.claim.source for document in documents])
