@@ -79,7 +79,8 @@ def restore(
 ) -> None:
     """Restore the data directory from a backup.
 
-    DIR is the backup, or a folder of backups, of which the newest is restored. The data directory must be empty. If a restore is interrupted, run the command again to continue.
+    DIR is the backup, or a folder of backups, of which the newest is restored. The data directory must be empty. If
+    a restore is interrupted, run the command again to continue.
 
     In a cluster, first restore the database with its own tools, then run this command without DIR.
     """
