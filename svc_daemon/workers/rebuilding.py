@@ -232,15 +232,17 @@ class RechunkingWorker(Worker):
 
 
 async def _run_together(works: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run the coroutines until all have ended. The first error cancels the others and is raised.
+    """Run the coroutines, at least one, until all have ended. The first error cancels the others and is raised.
 
     After an error, a TaskGroup leaves the current task's count of cancellations raised. Up to Python 3.11.2, that ends
     the next `asyncio.timeout` with CancelledError, and so the worker.
     """
     tasks = [asyncio.create_task(work) for work in works]
     try:
-        await asyncio.gather(*tasks)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()

@@ -83,3 +83,10 @@ def test_a_double_key_is_found_in_time_that_grows_with_the_body() -> None:
     keys = ", ".join(f'"key {number}": 1' for number in range(MAX_ENTRIES - 10))
     with cpu_limit_s(1), pytest.raises(ServiceError, match="'z' occurs twice"):
         parse_object(f'{{{keys}, "z": 1, "z": 2}}'.encode())
+
+
+def test_a_string_that_never_ends_is_refused_in_time_that_grows_with_the_body() -> None:
+    for end in ("", "\\", "\\\n"):
+        body = ("," * (MAX_ENTRIES + 1) + '\\"' * 500_000 + end).encode()
+        with cpu_limit_s(5):
+            assert refusal(parse_object, body).code == ErrorCode.INVALID_JSON
