@@ -26,8 +26,10 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
 @contextmanager
-def served(*connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """An address that takes so many connections, gives these answers on each and closes it."""
+def served(
+    *connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None, closed: threading.Event | None = None
+) -> Iterator[str]:
+    """An address that takes so many connections, gives these answers on each and closes it. `closed`: the first is."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -37,6 +39,8 @@ def served(*connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None) -
                 for answer in answers:
                     line.recv(65536)
                     line.sendall(answer)
+            if closed is not None:
+                closed.set()
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
@@ -46,8 +50,11 @@ def served(*connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None) -
 
 
 def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_closed() -> None:
-    with served((ANSWER, ANSWER), (ANSWER,)) as url, Client(url, "sk-test", policy=ONCE) as client:
-        assert [len(client.limits()) for _ in range(3)] == [0, 0, 0]
+    closed = threading.Event()
+    with served((ANSWER, ANSWER), (ANSWER,), closed=closed) as url, Client(url, "sk-test", policy=ONCE) as client:
+        assert [len(client.limits()), len(client.limits())] == [0, 0]
+        assert closed.wait(PATIENCE_S)
+        assert len(client.limits()) == 0
 
 
 def test_the_time_limit_of_one_response_does_not_hold_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
