@@ -68,7 +68,7 @@ from svc_daemon.settings import Limits, LlmSettings, Role, Settings
 from svc_daemon.store.staging import clear_away
 from svc_daemon.uvicorn_server import Server, run_until_stopped
 from svc_daemon.wire.versions import VERSION
-from svc_daemon.workers.cascading import CascadingWorker
+from svc_daemon.workers.deleting_buckets import DeletingWorker
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
@@ -317,7 +317,7 @@ def _workers(process: Process) -> Sequence[Worker | Shortages]:
         IndexingWorker(context, extractor),
         SyncingWorker(context),
         SweepingWorker(context),
-        CascadingWorker(context),
+        DeletingWorker(context),
         DeliveringWorker(context),
         RebuildingWorker(context, extractor),
         RechunkingWorker(context, extractor),

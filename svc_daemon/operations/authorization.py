@@ -8,8 +8,8 @@ from svc_daemon.core.ids import is_allowed
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.process.contexts import Context
+from svc_daemon.store.bucket_deletions import find_cascade
 from svc_daemon.store.buckets import BucketRow, get_bucket
-from svc_daemon.store.cascades import find_cascade
 from svc_daemon.store.keys import KeyRow, find_key
 from svc_daemon.store.sources import SourceRow, find_source, get_source
 from svc_daemon.store.tasks import TaskRow, get_task

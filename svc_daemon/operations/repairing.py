@@ -15,7 +15,7 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, StorageError, stored_error
-from svc_daemon.operations.cascades import queue_cascade
+from svc_daemon.operations.bucket_deletions import queue_cascade
 from svc_daemon.operations.events import bucket_event, record_events, source_event
 from svc_daemon.operations.ingest import FileUpload, add_sources, new_source, queued_in
 from svc_daemon.operations.installations import refuse_moved
@@ -25,8 +25,8 @@ from svc_daemon.operations.webhook_deliveries import record_call, record_outcome
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.asides import DataFolders
+from svc_daemon.store.bucket_deletions import find_running_cascade
 from svc_daemon.store.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
-from svc_daemon.store.cascades import find_running_cascade
 from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
 from svc_daemon.store.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.staging import HEAD_BYTES

@@ -10,7 +10,7 @@ from functools import partial
 
 from svc_daemon.core import readiness, task_retries
 from svc_daemon.databases.contract import Connection, InTurn
-from svc_daemon.operations.source_deletion import give_places
+from svc_daemon.operations.source_deletions import give_places
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.operations.webhook_deliveries import record_outcomes

@@ -13,9 +13,9 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.cascades import end_upload
+from svc_daemon.operations.bucket_deletions import end_upload
 from svc_daemon.operations.setting_aside import count_asides
-from svc_daemon.operations.source_deletion import remove_source
+from svc_daemon.operations.source_deletions import remove_source
 from svc_daemon.operations.sweeping import clean_tombstones
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.teams import get_team, view_team

@@ -5,8 +5,8 @@ from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.process.shortages import OpenShortage
+from svc_daemon.store.bucket_deletions import Cascade
 from svc_daemon.store.buckets import BucketRow, Census
-from svc_daemon.store.cascades import Cascade
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.tasks import TaskRow

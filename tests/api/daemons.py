@@ -38,7 +38,7 @@ from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.teams import create_team
-from svc_daemon.workers.cascading import CascadingWorker
+from svc_daemon.workers.deleting_buckets import DeletingWorker
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
@@ -166,7 +166,7 @@ class Daemon:
                 "indexing": partial(IndexingWorker, context, self._extractor),
                 "syncing": partial(SyncingWorker, context),
                 "sweeping": partial(SweepingWorker, context),
-                "cascading": partial(CascadingWorker, context),
+                "cascading": partial(DeletingWorker, context),
                 "delivering": partial(DeliveringWorker, context),
                 "rebuilding": partial(RebuildingWorker, context, self._extractor),
                 "rechunking": partial(RechunkingWorker, context, self._extractor),

@@ -41,7 +41,7 @@ KILLS = 4
 COUNTED = (
     "operations/team_removals.py",
     "workers/removing_teams.py",
-    "operations/cascades.py",
+    "operations/bucket_deletions.py",
     "operations/sweeping.py",
 )
 IDS = Ids(now=lambda: datetime.now(UTC), random=os.urandom)

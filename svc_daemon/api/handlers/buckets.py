@@ -27,7 +27,7 @@ from svc_daemon.core.idempotency import Claim
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
-from svc_daemon.operations.cascades import delete_bucket
+from svc_daemon.operations.bucket_deletions import delete_bucket
 from svc_daemon.operations.idempotency import Repeatable, find_outcome
 from svc_daemon.operations.views import view_deletion
 from svc_daemon.wire import buckets as wire

@@ -33,7 +33,7 @@ from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.errors import NotFound, stored_error
-from svc_daemon.operations import source_deletion
+from svc_daemon.operations import source_deletions
 from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.authorization import get_reachable_task
 from svc_daemon.operations.extracting import read_again
@@ -41,7 +41,7 @@ from svc_daemon.operations.refreshing import refresh_source
 from svc_daemon.operations.vectors import read_vectors
 from svc_daemon.operations.views import view_member, view_shortage, view_source, view_task
 from svc_daemon.provider.contract import StoredText, chunk_id
-from svc_daemon.store.cascades import find_cascade
+from svc_daemon.store.bucket_deletions import find_cascade
 from svc_daemon.store.sources import SourceFilter, SourceRow
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.codes import ErrorCode as E
@@ -119,7 +119,7 @@ async def attach(request: Request) -> Response:
 async def detach(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
-    bucket_id, left = await source_deletion.detach_source(
+    bucket_id, left = await source_deletions.detach_source(
         context_of(request), key, request.path_params["bucket"], source_id
     )
     return answer(request, wire.Detached, {"id": source_id, "bucket_id": bucket_id, "bucket_ids": key.reachable(left)})
@@ -158,7 +158,7 @@ async def delete(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
     force = flag("force", request.query_params.get("force"))
-    await source_deletion.delete_everywhere(context_of(request), key, source_id, force=force)
+    await source_deletions.delete_everywhere(context_of(request), key, source_id, force=force)
     return answer(request, wire.Deleted, {"id": source_id})
 
 

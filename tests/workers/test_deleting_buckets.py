@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.operations import cascades
+from svc_daemon.operations import bucket_deletions
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.triggers import allow, refuse
@@ -79,7 +79,7 @@ def test_a_bucket_that_is_back_is_searched_although_the_index_had_forgotten_it(w
 
 
 def test_a_stop_in_the_middle_is_made_up_for(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cascades, "STEP_LIMIT", 2)
+    monkeypatch.setattr(bucket_deletions, "STEP_LIMIT", 2)
     for _ in range(60):
         daemon.add_source(b"x")
     task_id = empty(daemon)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from svc_daemon.errors import ERRORS
-from svc_daemon.operations import cascades
-from svc_daemon.operations.cascades import CascadeClaim
+from svc_daemon.operations import bucket_deletions
+from svc_daemon.operations.bucket_deletions import CascadeClaim
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.wire.codes import ErrorCode
 from tests.api.answers import body_of, details_of
@@ -22,17 +22,17 @@ def delete(daemon: Daemon, bucket: str = "inbox") -> str:
 
 
 def claim(daemon: Daemon) -> CascadeClaim:
-    found = daemon.loop.run(cascades.claim_cascade(daemon.context))
+    found = daemon.loop.run(bucket_deletions.claim_cascade(daemon.context))
     assert found is not None
     return found
 
 
 def finish(daemon: Daemon, held: CascadeClaim) -> None:
-    daemon.loop.run(cascades.finish_cascade(daemon.context, held))
+    daemon.loop.run(bucket_deletions.finish_cascade(daemon.context, held))
 
 
 def remove(daemon: Daemon, held: CascadeClaim, *source_ids: str) -> None:
-    daemon.loop.run(cascades.remove_members(daemon.context, held, source_ids))
+    daemon.loop.run(bucket_deletions.remove_members(daemon.context, held, source_ids))
 
 
 def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_it(daemon: Daemon) -> None:
@@ -47,7 +47,7 @@ def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_i
     remove(daemon, stale, second)
     finish(daemon, stale)
     assert (daemon.count("sources"), task(daemon, task_id)["status"]) == (1, "running")
-    assert [cascades.next_members(daemon.context, held) for held in (stale, fresh)] == [[], [second]]
+    assert [bucket_deletions.next_members(daemon.context, held) for held in (stale, fresh)] == [[], [second]]
 
 
 def test_kills_without_number_cost_a_cascade_no_attempt(daemon: Daemon) -> None:
@@ -64,7 +64,7 @@ def test_an_attempt_that_goes_wrong_is_repeated_and_the_last_one_brings_the_buck
     task_id = delete(daemon)
     for _ in range(3):
         held = claim(daemon)
-        daemon.loop.run(cascades.give_back_cascade(daemon.context, held, "the disk is full", 0.0))
+        daemon.loop.run(bucket_deletions.give_back_cascade(daemon.context, held, "the disk is full", 0.0))
         assert task(daemon, task_id)["error"]["retryable"] is ERRORS[ErrorCode.INTERNAL_ERROR].retryable
         daemon.advance(100)
     ended, bucket = task(daemon, task_id), daemon.show("/v1/buckets/inbox")
@@ -80,7 +80,7 @@ def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon
     tasks = [delete(daemon), delete(daemon, "second")]
     for _ in tasks:
         held = claim(daemon)
-        for step in iter(lambda: cascades.next_members(daemon.context, held), []):  # noqa: B023
+        for step in iter(lambda: bucket_deletions.next_members(daemon.context, held), []):  # noqa: B023
             remove(daemon, held, *step)
         finish(daemon, held)
     assert [task(daemon, task_id)["deletion"]["deleted"] for task_id in tasks] == [1, 1]
@@ -97,7 +97,7 @@ def test_sessions_end_with_their_only_bucket_and_go_on_into_another(daemon: Daem
     for session in (lone, both):
         daemon.ask("PUT", session["upload_url"], content=b"ab", headers={"Content-Range": "bytes 0-1/3"})
     delete(daemon, slug)
-    daemon.loop.run(cascades.end_uploads(daemon.context, claim(daemon)))
+    daemon.loop.run(bucket_deletions.end_uploads(daemon.context, claim(daemon)))
     put: dict[str, Any] = {"content": b"c", "headers": {"Content-Range": "bytes 2-2/3"}}
     details_of(daemon.ask("PUT", lone["upload_url"], **put), "session_canceled")
     body_of(daemon.ask("PUT", both["upload_url"], **put))

@@ -1,4 +1,4 @@
-"""The cascading worker: deletes buckets, with the sources that are in no other bucket."""
+"""The deleting worker: deletes buckets, with the sources that are in no other bucket."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ import random
 from functools import partial
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.cascades import (
+from svc_daemon.operations.bucket_deletions import (
     CascadeClaim,
     claim_cascade,
     end_uploads,
@@ -25,7 +25,7 @@ from svc_daemon.workers.runners import PAUSE_AFTER_ERROR_S, Worker
 log = logging.getLogger(__name__)
 
 
-class CascadingWorker(Worker):
+class DeletingWorker(Worker):
     """Deletes buckets one at a time. First, it removes the bucket's sources in batches.
 
     If a batch fails, its sources are removed one by one, so that one bad source doesn't block the others.

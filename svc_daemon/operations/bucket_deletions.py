@@ -15,14 +15,20 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.events import bucket_event, record_events
-from svc_daemon.operations.source_deletion import leave_bucket, remove_source
+from svc_daemon.operations.source_deletions import leave_bucket, remove_source
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.uploads import get_session
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store import buckets, memberships, uploads
+from svc_daemon.store.bucket_deletions import (
+    Cascade,
+    create_cascade,
+    find_cascade,
+    find_running_cascade,
+    update_cascade,
+)
 from svc_daemon.store.buckets import BucketRow, get_bucket
-from svc_daemon.store.cascades import Cascade, create_cascade, find_cascade, find_running_cascade, update_cascade
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import find_source
 from svc_daemon.store.tasks import (
