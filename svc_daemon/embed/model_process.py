@@ -19,7 +19,7 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.failures import ModelProblem
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
-from svc_daemon.embed.runtimes import Runtime
+from svc_daemon.embed.onnx_inference import Runtime
 
 #: The `nice` value of the threads that embed chunks. Text extraction has 10, and so takes precedence.
 _NICE = 15

@@ -16,8 +16,8 @@ from typing import Any
 
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.installing import install
+from svc_daemon.embed.onnx_inference import Runtime
 from svc_daemon.embed.origins import DEFAULT
-from svc_daemon.embed.runtimes import Runtime
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from tests.acceptance.calls import upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until

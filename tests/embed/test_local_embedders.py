@@ -18,7 +18,7 @@ from svc_daemon.embed import local_embedders
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.local_embedders import LocalEmbedder
-from svc_daemon.embed.runtimes import Runtime
+from svc_daemon.embed.onnx_inference import Runtime
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.processes import children_of, has_ended
 

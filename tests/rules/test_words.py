@@ -10,7 +10,7 @@ from tests.rules.modules import Module, is_within, modules
 BROAD_EXCEPTS = (
     *("svc_daemon.databases", "svc_daemon.workers", "svc_daemon.api", "svc_cli.app"),
     # What it runs raises plain exceptions.
-    "svc_daemon.embed.runtimes",
+    "svc_daemon.embed.onnx_inference",
 )
 #: The parts that have SQL in them.
 SQL_OWNERS = ("svc_daemon.databases", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync")
