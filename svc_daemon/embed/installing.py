@@ -168,7 +168,7 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
 def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
     """Write the model's files to a folder, and run it once as a check."""
     # These imports load the libraries of the extra `semantic`.
-    from svc_daemon.embed.graphs import build_graph, read_shape  # noqa: PLC0415
+    from svc_daemon.embed.onnx_graphs import build_graph, read_shape  # noqa: PLC0415
     from svc_daemon.embed.onnx_inference import Runtime  # noqa: PLC0415
     from svc_daemon.embed.weights import read_weights  # noqa: PLC0415
 
