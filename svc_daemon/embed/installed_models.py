@@ -26,7 +26,7 @@ from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 #: How the tokens' vectors are combined: their mean, or the first vector.
 MEAN, CLS = "mean", "cls"
-#: Version of `graphs`, increased by each change that affects vectors.
+#: Version of `onnx_graphs`, increased by each change that affects vectors.
 RECIPE = 1
 #: The folder for the model's files within the staging folder.
 FILES = "files"
