@@ -28,8 +28,8 @@ from svc_cli.client.contents import BytesContent, Content
 from svc_cli.client.imports import ImportRequest
 from svc_cli.client.new_files import Description, NewFile, idempotency_key
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.client.signatures import verify_webhook
 from svc_cli.client.waiting import Watch, wait_until_settled
+from svc_cli.client.webhook_signatures import verify_webhook
 from svc_cli.errors import (
     ApiError,
     BadAnswer,

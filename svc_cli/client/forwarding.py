@@ -19,8 +19,9 @@ from svc_cli.client.waiting import batched
 from svc_cli.errors import UsageError
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.versions import VERSION
-from svc_daemon.wire.webhook_calls import FAILED, READY, encode_body, signed_headers
+from svc_daemon.wire.webhook_payloads import FAILED, READY, encode_body
 from svc_daemon.wire.webhook_retries import PENDING, TRIES, judge_call
+from svc_daemon.wire.webhook_signatures import signed_headers
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

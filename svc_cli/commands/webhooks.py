@@ -133,7 +133,7 @@ def read_secret(path: Path | None) -> str | None:
     secret_text = (given or "").strip()
     if path is None and not secret_text:
         return None
-    from svc_cli.client.signatures import verify_webhook
+    from svc_cli.client.webhook_signatures import verify_webhook
 
     try:
         verify_webhook(secret_text, {}, b"")
@@ -170,7 +170,7 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
     Pass the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if the
     call is not genuine.
     """
-    from svc_cli.client.signatures import verify_webhook
+    from svc_cli.client.webhook_signatures import verify_webhook
 
     secret_text, headers = read_secret(flags.secret_file), {}
     if secret_text is None:

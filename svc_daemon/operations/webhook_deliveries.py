@@ -31,9 +31,10 @@ from svc_daemon.store.webhook_deliveries import (
     find_generation,
     rotate_secret,
 )
-from svc_daemon.wire import webhook_calls, webhook_retries
+from svc_daemon.wire import webhook_payloads, webhook_retries
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.webhook_signatures import signed_headers
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
     """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
-    event = webhook_calls.READY if source.ready else webhook_calls.FAILED
+    event = webhook_payloads.READY if source.ready else webhook_payloads.FAILED
     event_id, now = event_id or context.ids.make(ids.EVENT), context.clock.timestamp()
     facts = {
         "id": source.id,
@@ -106,7 +107,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
         source_id=source.id,
         event=event,
         url=source.webhook["url"],
-        body=webhook_calls.encode_body(event, event_id, now, source.webhook["metadata"], facts),
+        body=webhook_payloads.encode_body(event, event_id, now, source.webhook["metadata"], facts),
         due_at=now,
         created_at=now,
     )
@@ -120,7 +121,7 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
     started_s, started_at = context.clock.monotonic(), context.clock.now()
     body = delivery.body.encode()
-    headers = webhook_calls.signed_headers(secrets.valid, delivery.id, started_at, body)
+    headers = signed_headers(secrets.valid, delivery.id, started_at, body)
     status, failure = None, None
     try:
         status = await context.fetcher.post(delivery.url, body, headers)

@@ -13,7 +13,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.wire.webhook_calls import signed_headers
+from svc_daemon.wire.webhook_signatures import signed_headers
 from tests.fetch.servers import Exchange, Names, Server, serving
 
 SECRET = secret_text(bytes(range(32)))
