@@ -115,7 +115,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
 
 
 def _copy_files(folder: BackupFolder, copy: DirectoryCopy, previous: Backup | None, report: Report) -> tuple[str, int]:
-    """Copy the files that the copied state names. Returns the installation's id and the number of sources."""
+    """Copy the files that the copied database names. Returns the installation's id and the number of sources."""
     with open_copy(folder.partial.state) as state:
         stored, open_ids = list_stored(state), list_open_ids(state)
         installation_id = find_fact(state, INSTALLATION_ID) or ""

@@ -51,7 +51,7 @@ def await_end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def last_words(words: Path) -> str:
-    """Return the end of a process's error output in the file `words`."""
+    """Return the end of the error output that a process wrote to the file `words`."""
     try:
         return words.read_text("utf-8", "replace")[-2000:].strip()
     except FileNotFoundError:

@@ -83,7 +83,7 @@ class DataFiles:
 
     @property
     def aside(self) -> Path:
-        """Stored files that no row of the state names, in one folder per day."""
+        """The folder for stored files that the database doesn't name. It has a subfolder for each day."""
         return self.root / "aside"
 
     @property

@@ -172,7 +172,7 @@ def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:
 
 
 def _move_in(made: DataFiles, files: DataFiles) -> None:
-    """Move everything from `restoring` to its place. The state is last, so that no daemon starts too early."""
+    """Move everything from `restoring` to its place. The database comes last, so that no daemon starts too early."""
     stays = (made.root / ORIGIN, made.root / READY)
     for path in sorted(made.root.iterdir(), key=lambda path: path == made.state):
         # Skip empty folders, which the data directory already has.

@@ -30,7 +30,7 @@ class ArchiveWriter:
     """Writes an archive to an open file."""
 
     def __init__(self, file: BinaryIO, manifest: ExportManifest) -> None:
-        """Write the manifest to the archive. Raises ExportRefused if it is too large."""
+        """Write the manifest to the archive. Raises ExportRefused if the manifest is too large."""
         self.manifest = manifest
         self._file = file
         self._digest = hashlib.sha256()

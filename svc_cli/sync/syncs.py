@@ -129,7 +129,7 @@ def _sync(run: SyncRun) -> None:
 def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Holdings]:
     """Return the bucket and the mapping's sources in it. Creates a missing bucket if that is allowed.
 
-    The bucket is None if it is missing and can't be created, in a dry run or because the folder is missing too.
+    In a dry run, or if the folder is missing too, no bucket is created, and None is returned for a missing bucket.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:

@@ -37,7 +37,7 @@ HEARTBEAT_S = 0.2
 GRACE_S = 1.0
 #: One batch is opened and one finalized while the bytes of a third are sent.
 BATCHES_AT_ONCE = 3
-#: A larger file is sent through a session, which can be resumed.
+#: A file larger than this is sent through an upload session, which can be resumed.
 LARGE_BYTES = 8 * 1024 * 1024
 #: Maximum total size of a batch's files.
 BATCH_BYTES = 256 * 1024 * 1024

@@ -33,7 +33,7 @@ class GroupWriter:
     def submit(self, work: Callable[[Any], T]) -> "Future[T]":
         """Queue `work`. The future is resolved after the commit of this work. Raises ShuttingDown after `close`."""
         future: Future[T] = Future()
-        with self._submit_lock:  # nothing may follow the None that stops the thread
+        with self._submit_lock:  # nothing must be queued after the None that stops the thread
             if self._is_closed:
                 raise ShuttingDown
             self._queue.put((work, future))

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0
 #: First and longest pause in seconds after work has failed. While work keeps failing, the pause doubles.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
-#: A shortage ends when it has made no work fail for this many seconds.
+#: A shortage is over when no work has failed because of it for this many seconds.
 QUIET_S = 5.0
 #: How much of each resource a check allocates and then releases. Reading a document needs more than this.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2

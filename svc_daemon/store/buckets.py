@@ -50,15 +50,15 @@ class Census:
 
     #: A number that grows with each change of the members.
     revision: int = 1
-    #: Ids of the members that are indexed and synced, oldest first; empty if not requested.
+    #: Ids of the members that are completely in the search index, oldest first; empty if not requested.
     active_ids: tuple[str, ...]
     #: Number of members by source type.
     types: dict[str, int]
     #: Number of members that searches of the bucket can find.
     retrievable: int
-    #: Number of members that are completely indexed and synced.
+    #: Number of members that are completely in the search index.
     indexed: int
-    #: Number of members that are being indexed or synced.
+    #: Number of members that are not completely in the search index yet.
     pending: int
     #: Number of members whose indexing failed.
     failed: int
@@ -223,7 +223,7 @@ def list_revisions(connection: Connection, bucket_ids: Collection[str]) -> dict[
 
 
 def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
-    """Count the bucket's members. With `members`, also list the ids of those that are indexed and synced."""
+    """Count the bucket's members. With `members`, also list the ids of those in the search index."""
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"
         " SUM(s.size_bytes) AS size_bytes FROM memberships m"

@@ -46,7 +46,7 @@ class Removals:
         with self._sharing() as is_free:
             for path in paths:
                 try:
-                    # If `held` already has a file of this name, the backup needs that file, so don't overwrite it.
+                    # Don't overwrite a file in `held`: the backup needs it.
                     if is_free or (self.folder / path.name).exists():
                         path.unlink()
                     else:

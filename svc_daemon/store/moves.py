@@ -1,4 +1,4 @@
-"""Records in the old and the new database that an installation is being moved from one to the other."""
+"""Records that an installation is being moved: one record in the old database, and one in the new."""
 
 import json
 from dataclasses import asdict, dataclass

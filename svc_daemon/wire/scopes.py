@@ -85,7 +85,7 @@ class ScopedBody(RequestBody):
 
     @classmethod
     def means_scope(cls, name: str) -> bool:
-        """Return whether the name means a scope, even if this body doesn't accept this scope."""
+        """Return whether a field with this name would limit the search, even if this body doesn't accept the field."""
         named = bare(name)
         known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
         return (known or _HINTS.search(named) is not None) and named not in cls.unscoped

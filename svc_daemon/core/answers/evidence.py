@@ -77,8 +77,8 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # Words of the title and headings count for every sentence. So do words that the index found in the passage,
-        # but that its sentences spell differently.
+        # Two kinds of words count for each sentence of the passage: the words of the title and headings, and the words
+        # that the index found in the passage although its sentences spell them differently.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}

@@ -96,7 +96,7 @@ def _find_heading(page: LexborHTMLParser) -> str:
 
 
 def _is_omitted(heading: str, article: Sequence[Any], page: LexborHTMLParser) -> bool:
-    """Return whether the article lacks this heading, which precedes it in the page."""
+    """Return whether the heading comes before the article in the page, but isn't in the article."""
     blocks = [_squeezed(_text(element)) for element in article]
     wanted, first = _squeezed(heading), next(filter(None, blocks), "")
     if not wanted or not first or article[0].tag == "head" or any(block.startswith(wanted) for block in blocks):

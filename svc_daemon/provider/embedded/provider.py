@@ -44,8 +44,9 @@ class EmbeddedProvider:
         on_damaged: Callable[[str], None] = lambda _: None,
         signs_bytes: int = SIGNS_BYTES,
     ) -> None:
-        """`clock` returns monotonic seconds. `on_broken` is called if a write failed; the file then refuses writes
-        until a restart.
+        """Open the indexes in `folder`. `clock` returns monotonic seconds.
+
+        `on_broken` is called if a write to an index fails. That index then refuses writes until a restart.
 
         `on_damaged` is called once for each damaged index, on any thread, with its team's id. `signs_bytes` limits the
         cache for semantic searches.

@@ -43,7 +43,7 @@ class Edition:
     stamped_ms: int
     #: Number of further rows, each with another piece of the compressed text.
     pieces: int
-    #: The compressed text that is in no chunk, or its first piece. Not read by `find` and `list_all`.
+    #: The first piece of the compressed text between the chunks. `find` and `list_all` don't read it.
     body: str = ""
     is_shown: bool = False
 

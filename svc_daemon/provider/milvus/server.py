@@ -242,7 +242,7 @@ class MilvusServer:
             self._lock.release()
 
     def _open(self, limit_s: float) -> MilvusClient:
-        # pymilvus would log every failure with its traceback; the caller logs them.
+        # Callers log failures. pymilvus would log each failure again, with a traceback.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
         try:
             client = MilvusClient(

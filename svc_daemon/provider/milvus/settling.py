@@ -23,7 +23,7 @@ Ask = Callable[[Sequence[str]], Sequence[tuple[float, Row]]]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The rows found, best first, without those of hidden editions."""
+    """The result of a search: the rows found, best first. Only rows of editions that searches see are included."""
 
     rows: list[tuple[float, Row]]
     #: The edition that searches see, by source id.
