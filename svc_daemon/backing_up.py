@@ -76,7 +76,7 @@ class BackupSummary:
 def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> BackupSummary:
     """Make a backup in the folder.
 
-    Raises NoDirectory, BackupRunning, BackupRefused, OSError, and StorageError if the state can't be read.
+    Raises NoDirectory, BackupRunning, BackupRefused, OSError, and StorageError if the database can't be read.
     """
     if not has_state(files):
         raise NoDirectory(files)

@@ -54,7 +54,10 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 
 def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
-    """Open the state in the data directory. Raises StorageError if it is unusable, or missing although files exist."""
+    """Open the database in the data directory.
+
+    Raises StorageError if the database is unusable, or if it is missing although other files exist.
+    """
     refuse_lost_state(files)
     if has_state(files):
         # `list_pending` refuses the state of a newer release. Opening it for writing would empty its write-ahead log.

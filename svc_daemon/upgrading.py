@@ -25,7 +25,7 @@ class UpgradeReport:
     is_done: bool
     #: The copy of the state that the upgrade makes first. If nothing is pending, the last upgrade's copy, if it exists.
     copy: Path | None = None
-    #: The size of the state database and so of its copy, and the free space on the disk.
+    #: The size of the state database, which its copy will need too, and the free space on the disk.
     state_bytes: int | None = None
     free_bytes: int | None = None
     #: Number of connected nodes; all must be stopped first.

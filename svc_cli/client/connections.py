@@ -59,7 +59,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An HTTP response without two faults of `http.client`.
+    """An HTTP response that corrects two faults of `http.client`.
 
     It raises RemoteDisconnected if the headers end early, and skips all interim responses, not only `100 Continue`.
     """

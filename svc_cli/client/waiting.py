@@ -17,7 +17,8 @@ T = TypeVar("T")
 
 #: The client's own status for a deleted or replaced source.
 GONE = "gone"
-#: Events after which a source may be settled: ready, failed, deleted or replaced.
+#: Events after which a source may be settled (ready, failed, deleted or replaced). The last event is about a rebuild of
+#: the index, during which no source is ready.
 SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
 #: Events after which a batch may have ended.
 ENDING = ("batch.completed", "batch.expired")

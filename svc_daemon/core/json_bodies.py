@@ -44,7 +44,8 @@ MAX_ENTRIES = 20_000
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 #: Maximum length of a 64-bit integer with its sign; longer numbers are slow to convert.
 _INT_CHARACTERS = 20
-#: A string, or one that never ends: otherwise each quotation mark in it would be searched to the end of the text.
+#: Matches a string, even if its closing quotation mark is missing. Otherwise the search would be repeated from each
+#: escaped quotation mark in the string, and take quadratic time.
 _STRING = re.compile(r'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)(?:"|\\?\Z)', re.DOTALL)
 #: Escapes of NUL and of surrogates. Unescaped ones are refused when UTF-8 and JSON are decoded.
 _ESCAPED_REFUSED = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")

@@ -255,7 +255,7 @@ async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> 
 
 
 async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim, Failure]], jitter: float) -> None:
-    """Schedule another attempt for each task. If no attempt is left or can help, the task's source fails."""
+    """Schedule another attempt for each task. If no attempt is left, or a retry can't help, the task's source fails."""
 
     def work(connection: Connection) -> list[tuple[TaskRow, Failure]]:
         held = [(each, source) for each in failures if (source := _held_source(connection, each[0])) is not None]

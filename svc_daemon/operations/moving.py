@@ -134,9 +134,9 @@ async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report
 
 
 async def cancel_move(source: Place) -> Departure:
-    """Cancel the move: delete the mark that keeps the source from being served.
+    """Cancel the move: delete the record that keeps daemons from using the installation that was to be moved.
 
-    Returns the deleted mark; raises MoveRefused if there is none.
+    Returns the deleted record. Raises MoveRefused if there is none.
     """
     departure = await _read(source, find_departure)
     if departure is None:

@@ -66,7 +66,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Mark the synced memberships as active. The index already has their buckets."""
+    """Mark the memberships as active. The index must already have the sources in these buckets."""
 
     def work(connection: Connection) -> None:
         activated: list[SyncClaim] = []

@@ -104,7 +104,10 @@ async def remove_contents(context: Context, team_id: str) -> bool:
 
 
 async def _cancel_rebuild(context: Context, team_id: str) -> bool:
-    """Cancel the team's queued rebuild, which might never succeed. Returns whether the team is not in use now."""
+    """Cancel the team's queued rebuild, which might never succeed.
+
+    Returns whether a rebuild was canceled and the team is no longer in use.
+    """
 
     def work(connection: Connection) -> bool:
         rebuild = tasks.find_open_rebuild(connection, team_id)

@@ -44,7 +44,7 @@ class SharedRateLimits:
         self._waiting: list[_Charge] = []
         self._next: asyncio.Task[list[ServiceError | None]] | None = None
         self._turn = asyncio.Lock()
-        #: Teams for which a row was created. A crash of the database server may delete these rows.
+        #: Ids of the teams that have a row in the table of rate limits. A crash of the database server can delete rows.
         self._known: set[str] = set()
 
     async def charge_create(self, team_id: str, size_bytes: int) -> None:

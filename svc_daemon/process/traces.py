@@ -18,7 +18,7 @@ from svc_daemon.wire.versions import VERSION, install_command
 
 T = TypeVar("T")
 
-#: Describes the response: method, route template, and status (None if the client disconnected first).
+#: Describes a response, given its method, route template and status (None if the client disconnected first).
 Describe = Callable[[str, str, int | None], None]
 
 

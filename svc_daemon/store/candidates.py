@@ -37,7 +37,7 @@ class NotInSql(Exception):
 class Wanted:
     """The conditions that a source must meet to be searched; None means any."""
 
-    #: Search sources synced to one of these buckets. None searches every indexed source.
+    #: Search the sources that the index has in one of these buckets. None searches every indexed source.
     bucket_ids: Sequence[str] | None
     source_ids: Sequence[str] | None = None
     tags: Sequence[str] | None = None

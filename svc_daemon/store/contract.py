@@ -208,7 +208,7 @@ class SweptObject:
 
 @dataclass(frozen=True, slots=True)
 class SweptStores(ByteStores, ABC):
-    """Byte stores that several nodes share. Old objects without a row are deleted, not moved aside."""
+    """Byte stores that several nodes share. The sweeper deletes old objects that no row of the database names."""
 
     @abstractmethod
     async def list_page(self, after: str) -> Sequence[SweptObject]:

@@ -234,8 +234,8 @@ class RechunkingWorker(Worker):
 async def _run_together(works: Iterable[Coroutine[None, None, None]]) -> None:
     """Run the coroutines, at least one, until all have ended. The first error cancels the others and is raised.
 
-    After an error, a TaskGroup leaves the current task's count of cancellations raised. Up to Python 3.11.2, that ends
-    the next `asyncio.timeout` with CancelledError, and so the worker.
+    A TaskGroup would do the same. But up to Python 3.11.2, the first `asyncio.timeout` after a failed TaskGroup raises
+    CancelledError, which would end the worker.
     """
     tasks = [asyncio.create_task(work) for work in works]
     try:

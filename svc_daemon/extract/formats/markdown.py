@@ -31,7 +31,7 @@ def read_markdown(text: str, warnings: tuple[str, ...] = ()) -> Document:
 
 
 class _MarkdownReader:
-    """Reads the lines in one pass. `_begun` is the current block's first line."""
+    """Reads the lines in one pass. `_begun` is the index of the current block's first line, or None between blocks."""
 
     def __init__(self, document: LineDocument) -> None:
         self._document = document

@@ -1,4 +1,4 @@
-"""A cache of the signs of vectors, with an entry for each bucket that is searched.
+"""A cache of the signs of vectors (one bit per component), with an entry for each bucket that is searched.
 
 After a change, only the signs of changed documents are read again. When the cache is full, the least recently used
 entries are dropped.

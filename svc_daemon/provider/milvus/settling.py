@@ -17,7 +17,7 @@ RECENT_MS = 10_000
 #: Maximum number of times that a search is run. Documents that still change in the last run are left out of its result.
 ROUNDS = 8
 
-#: Returns the best rows with their scores, except rows of the given editions.
+#: A search. It leaves out the given editions, and returns the best rows with their scores.
 Ask = Callable[[Sequence[str]], Sequence[tuple[float, Row]]]
 
 
@@ -33,9 +33,9 @@ class Settled:
 def settle(
     server: MilvusServer, team_id: str, ask: Ask, limit: int, now_ms: Callable[[], int], deadline_s: float | None
 ) -> Settled:
-    """Run the search `ask` for up to `limit` rows. While a document found is being changed, run it again.
+    """Run the search `ask` for up to `limit` rows.
 
-    The search is run at most `ROUNDS` times.
+    As long as a document in the result is being changed, the search is run again, at most `ROUNDS` times in all.
     """
     passed_over: set[str] = set()
     seen: dict[str, Edition] = {}
