@@ -24,7 +24,7 @@ from svc_daemon.exits import (
 )
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
-from svc_daemon.settings import SettingError
+from svc_daemon.settings.errors import SettingError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

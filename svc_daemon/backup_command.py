@@ -105,7 +105,7 @@ def _mark_restored(as_json: bool) -> None:
     from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.operations.restores import mark_restored
     from svc_daemon.operator_commands import Errand, Refused, run_errand
-    from svc_daemon.settings import SettingError
+    from svc_daemon.settings.errors import SettingError
 
     if not os.environ.get("SVC_STATE_URL"):
         hint = "`svc-daemon restore DIR` restores the newest backup in DIR."

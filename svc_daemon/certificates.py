@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.core.times import to_text
-from svc_daemon.settings import SettingError, TlsFiles
+from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.servers import TlsFiles
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\s*", re.DOTALL)
 

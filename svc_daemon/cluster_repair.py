@@ -16,7 +16,7 @@ from svc_daemon.offline_repair import Verdict, repair_in
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.operations.verifying import Inspection, InstallationFindings, confirmed, verify
 from svc_daemon.paths import DataFiles
-from svc_daemon.settings import ClusterSettings
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import NO_INSTALLATION
 from svc_daemon.wire.codes import ErrorCode

@@ -17,7 +17,9 @@ from svc_daemon.model_command import JsonFlag, models
 from svc_daemon.move_command import move
 from svc_daemon.paths import data_dir
 from svc_daemon.serve_command import start
-from svc_daemon.settings import ClusterSettings, Role, SettingError
+from svc_daemon.settings.daemon import Role
+from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 app = new_group("svc-daemon", "Run and administer the svc service on the machine that stores its data.")

@@ -27,7 +27,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.inspections import Inspector
-from svc_daemon.settings import ClusterSettings
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.contract import ByteStores

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.api.connections.protocols import Episodes
-from svc_daemon.settings import Settings
+from svc_daemon.settings.daemon import Settings
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.exits import EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, refuse, refuse_directory
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
-from svc_daemon.settings import ClusterSettings, SettingError
+from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.servers import ClusterSettings
 
 
 def migrate(

@@ -22,7 +22,8 @@ from svc_daemon.exits import (
 )
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
-from svc_daemon.settings import ClusterSettings, SettingError
+from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.servers import ClusterSettings
 
 if TYPE_CHECKING:
     from svc_daemon.offline_move import Route

@@ -23,7 +23,7 @@ from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.operations.verifying import Inspection, InstallationFindings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.inspections import FolderInspector

@@ -32,7 +32,7 @@ from svc_daemon.engines import choose_engines
 from svc_daemon.operations.installations import prepare_installation, refuse_lost_state
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
-from svc_daemon.settings import ClusterSettings
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.wire.certificates import pin
 from svc_daemon.wire.proofs import parse_secret, prove
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.exits import EXIT_ADDRESS, EXIT_FAILED, EXIT_LOCKED, EXIT_USAGE, fail, print_note
-from svc_daemon.settings import Role, SettingError, Settings
+from svc_daemon.settings.daemon import Role, Settings
+from svc_daemon.settings.errors import SettingError
 
 
 def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None = None) -> None:

@@ -64,7 +64,9 @@ from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.process.traces import open_traces
 from svc_daemon.service_managers import notifying_service_manager
-from svc_daemon.settings import Limits, LlmSettings, Role, Settings
+from svc_daemon.settings.daemon import Role, Settings
+from svc_daemon.settings.limits import Limits
+from svc_daemon.settings.servers import LlmSettings
 from svc_daemon.store.staging import clear_away
 from svc_daemon.uvicorn_server import Server, run_until_stopped
 from svc_daemon.wire.versions import VERSION

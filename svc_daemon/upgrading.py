@@ -10,7 +10,7 @@ from svc_daemon.data_directory import DirectoryLocked, NoDirectory, has_state, l
 from svc_daemon.engines import choose_engines, open_sqlite, plan_shared_upgrade
 from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.paths import DataFiles
-from svc_daemon.settings import ClusterSettings
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.migrations import PendingMigration, copy_place, list_copies, list_pending
 from svc_daemon.wire.versions import VERSION
 

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from svc_daemon.certificates import load_certificate
-from svc_daemon.settings import SettingError, TlsFiles
+from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.servers import TlsFiles
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

@@ -8,7 +8,8 @@ import pytest
 
 from svc_daemon.engines import EMBEDDED, checked_tls, choose_engines
 from svc_daemon.errors import StorageError
-from svc_daemon.settings import Role, SettingError, Settings
+from svc_daemon.settings.daemon import Role, Settings
+from svc_daemon.settings.errors import SettingError
 
 CLUSTER = {
     "SVC_STATE_URL": "postgresql://svc:pa-ss@db.example/svc",
@@ -109,7 +110,7 @@ def test_a_missing_library_is_reported_with_the_command_that_installs_it() -> No
         "from svc_daemon.engines import choose_engines\n"
         "from svc_daemon.errors import StorageError\n"
         "from svc_daemon.paths import DataFiles\n"
-        "from svc_daemon.settings import ClusterSettings\n"
+        "from svc_daemon.settings.servers import ClusterSettings\n"
         "cluster = ClusterSettings(state_url='postgresql:///a', blobs_url='s3://abc', index_url='http://m')\n"
         "engines, files = choose_engines(cluster, {}), DataFiles(Path('.'))\n"
         "for opening in (lambda: engines.open_state(files, print), lambda: engines.open_bytes(files, None, print),\n"

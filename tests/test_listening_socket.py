@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.listening_socket import bind
-from svc_daemon.settings import Settings
+from svc_daemon.settings.daemon import Settings
 from tests.acceptance.installations import PATIENCE_S
 from tests.limits import limited
 

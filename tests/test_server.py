@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from svc_daemon.listening_socket import base_url_of
-from svc_daemon.settings import Settings
+from svc_daemon.settings.daemon import Settings
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import MakeInstallation

@@ -8,18 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.settings import (
-    DEFAULT_PORT,
-    LARGEST,
-    LONGEST_S,
-    EmbedSettings,
-    Limits,
-    LlmSettings,
-    SettingError,
-    Settings,
-    TlsFiles,
-    variable,
-)
+from svc_daemon.settings.daemon import DEFAULT_PORT, Settings
+from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.limits import LARGEST, LONGEST_S, Limits, variable
+from svc_daemon.settings.servers import EmbedSettings, LlmSettings, TlsFiles
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.

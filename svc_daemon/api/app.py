@@ -84,7 +84,7 @@ from svc_daemon.api.handlers import (
 )
 from svc_daemon.api.middleware.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 

@@ -25,7 +25,7 @@ from svc_daemon.api.presenting import caller, context_of, import_extra
 from svc_daemon.api.server_sent_events import until_gone
 from svc_daemon.core.json_bodies import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode

@@ -13,7 +13,7 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.api.server_sent_events import MEDIA_TYPE as EVENTS
 from svc_daemon.errors import ERRORS
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from svc_daemon.errors import ERRORS
-from svc_daemon.settings import SettingError
+from svc_daemon.settings.errors import SettingError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
 

@@ -11,7 +11,7 @@ from svc_daemon.embed.contract import Embedder, EmbedFailed
 from svc_daemon.embed.failures import ModelProblem
 from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.embed.local_embedders import LocalEmbedder
-from svc_daemon.settings import EmbedSettings
+from svc_daemon.settings.servers import EmbedSettings
 
 
 class OpenEmbedder(Embedder, Protocol):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 
 
 class Sink(Protocol):

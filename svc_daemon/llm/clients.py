@@ -14,7 +14,8 @@ import httpx
 from svc_daemon.core.answers.conversations import Message
 from svc_daemon.llm.contract import Ending, LlmFailed
 from svc_daemon.llm.streams import ChatStream
-from svc_daemon.settings import Limits, LlmSettings
+from svc_daemon.settings.limits import Limits
+from svc_daemon.settings.servers import LlmSettings
 from svc_daemon.wire.versions import VERSION
 
 T = TypeVar("T")

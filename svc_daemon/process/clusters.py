@@ -16,7 +16,7 @@ from svc_daemon.errors import ShuttingDown
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.shared_locks import SharedLocks
 from svc_daemon.process.shared_rate_limits import SharedRateLimits
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from svc_daemon.process.traces import Traces
 from svc_daemon.process.upload_gates import Gates
 from svc_daemon.process.usage import Tallies
 from svc_daemon.provider.contract import SearchProvider
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartStore
 
 P = ParamSpec("P")

@@ -13,7 +13,7 @@ from svc_daemon.core.access.rate_limits import ByteWindow, TokenBucket
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.rate_limits import WINDOW_S, refuse_bytes, refuse_create
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rate_limits import RateRow, create_rates, find_rate, lock_rates, read_clock, update_rates
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection, InTurn
-from svc_daemon.settings import SettingError
+from svc_daemon.settings.errors import SettingError
 from svc_daemon.store.tasks import TaskRow
 from svc_daemon.wire.versions import VERSION, install_command
 

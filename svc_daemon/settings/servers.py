@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
+from svc_daemon.settings.errors import SettingError
+
 _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
 )
@@ -29,10 +31,6 @@ ENGINE_VARIABLES = {
         "https://milvus.example.com:19530, without user or path; a token goes into SVC_INDEX_TOKEN",
     ),
 }
-
-
-class SettingError(ValueError):
-    """An environment variable has an invalid value. The message names the variable and the valid values."""
 
 
 class ServerVariables(NamedTuple):

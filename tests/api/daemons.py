@@ -33,7 +33,8 @@ from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, EmbeddingState
-from svc_daemon.settings import Limits, LlmSettings
+from svc_daemon.settings.limits import Limits
+from svc_daemon.settings.servers import LlmSettings
 from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate

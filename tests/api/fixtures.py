@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from tests.api.daemons import LOOPBACK, UNLIMITED, Daemon
 from tests.api.loops import Loop
 

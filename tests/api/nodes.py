@@ -28,7 +28,7 @@ from svc_daemon.operations.installations import prepare_installation, prepare_op
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
 from svc_daemon.server import open_context
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from tests.api.holds import HeldProvider
 
 #: Separates the number of a node from the name of the installation's folder.

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from svc_daemon.core.idempotency import fingerprint
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import LimitDaemon, MakeDaemon

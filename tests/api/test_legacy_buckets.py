@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.access import api_keys
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from tests.api import aliases
 from tests.api.aliases import BATCH, DOORS, PAGE, SESSION, A, B, ask, body_for, create, kept, replayed, slugs
 from tests.api.answers import body_of, details_of, refused_field

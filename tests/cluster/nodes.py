@@ -23,7 +23,8 @@ from svc_daemon.operations.sweeping import sweep_objects
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
 from svc_daemon.server import SYSTEM_CLOCK, open_context
-from svc_daemon.settings import ClusterSettings, Limits
+from svc_daemon.settings.limits import Limits
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.checks import check_rows, list_every_source, list_uncleaned
 from svc_daemon.store.objects.stores import ObjectStores
 from svc_daemon.store.teams import list_team_ids

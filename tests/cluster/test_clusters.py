@@ -20,7 +20,7 @@ from svc_daemon.operations.installations import prepare_installation, prepare_sh
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.clusters import Cluster, join_cluster
 from svc_daemon.process.contexts import Wake, Wakes
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.migrations import migrate_shared
 from tests.acceptance.installations import PATIENCE_S, TooLate
 from tests.cluster.postgres import PostgresEngine, running_postgres

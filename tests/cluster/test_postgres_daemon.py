@@ -11,7 +11,7 @@ from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.errors import UNAVAILABLE_RETRY_S, NotFound
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.paths import DataFiles
-from svc_daemon.settings import ClusterSettings
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store import migrations
 from svc_daemon.store.migrations import MIGRATIONS, migrate_shared
 from svc_daemon.upgrading import upgrade_cluster

@@ -14,7 +14,7 @@ from svc_daemon.engines import OpenCluster, open_cluster
 from svc_daemon.provider.milvus.provider import MilvusProvider
 from svc_daemon.provider.milvus.schema import equals
 from svc_daemon.provider.milvus.server import MilvusServer
-from svc_daemon.settings import ClusterSettings
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.objects.stores import ObjectStores
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cluster.nodes import MakeNode

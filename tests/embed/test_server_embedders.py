@@ -15,7 +15,7 @@ from svc_daemon.embed import server_embedders
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.server_embedders import ServerEmbedder
 from svc_daemon.embed.server_models import PROBE
-from svc_daemon.settings import EmbedSettings
+from svc_daemon.settings.servers import EmbedSettings
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.loops import Loop
 from tests.embed.vector_servers import DIMENSION, Reply, VectorServer, vector_server

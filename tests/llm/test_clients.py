@@ -16,7 +16,7 @@ from svc_daemon.core.answers.conversations import Message
 from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 from svc_daemon.llm.streams import LINE_BYTES
-from svc_daemon.settings import LlmSettings
+from svc_daemon.settings.servers import LlmSettings
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.fetch.servers import Exchange, Script
 from tests.llm.chats import DONE, chatting, chunk, event, saying, stalling, streaming

@@ -10,7 +10,7 @@ import pytest
 
 from svc_daemon.operations.setting_aside import forget_asides, sort_leftovers
 from svc_daemon.operations.sweeping import reconcile_index
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.tombstones import create_tombstone
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon

@@ -27,7 +27,7 @@ from svc_daemon.operations.team_removals import (
 )
 from svc_daemon.paths import DataFiles
 from svc_daemon.server import open_context
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.workers.removing_teams import RemovingWorker
 from tests.acceptance.backups import run_killed

@@ -10,7 +10,7 @@ import pytest
 
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.workers import embedding
 from svc_daemon.workers.embedding import BATCH, PLAIN
 from tests.acceptance.installations import wait_until

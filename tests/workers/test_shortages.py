@@ -15,7 +15,7 @@ import pytest
 
 from svc_daemon.process.shortages import MOST_ALONE
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.limits import limited

@@ -14,7 +14,7 @@ from svc_daemon.core.answers.passages import QuotePlace
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.answers import Annotation, AnswerSource
 from svc_daemon.wire.sources import Location

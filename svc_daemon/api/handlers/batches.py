@@ -46,7 +46,7 @@ from svc_daemon.operations.packs import has_pack, pack_token
 from svc_daemon.operations.uploads import SessionStart
 from svc_daemon.operations.views import withheld_by
 from svc_daemon.process.contexts import Context
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.batches import BatchRow
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow

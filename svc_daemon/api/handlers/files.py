@@ -27,7 +27,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.idempotency import Repeatable, find_outcome
 from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, claim_of, create_file
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 

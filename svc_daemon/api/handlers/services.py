@@ -16,7 +16,7 @@ from svc_daemon.errors import StoreUnavailable
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.operations.views import view_shortage
 from svc_daemon.process.contexts import EmbedderInUse
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.store.agents import count_named_agents
 from svc_daemon.store.tasks import count_open
 from svc_daemon.wire import services as wire

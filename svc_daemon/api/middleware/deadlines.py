@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.codes import ErrorCode
 
 #: Only requests with a body have these headers.

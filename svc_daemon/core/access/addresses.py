@@ -7,7 +7,7 @@ services.
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from svc_daemon.settings import SettingError
+from svc_daemon.settings.errors import SettingError
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network

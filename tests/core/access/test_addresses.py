@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from svc_daemon.core.access.addresses import AddressPolicy, is_public, parse_allowed
-from svc_daemon.settings import SettingError
+from svc_daemon.settings.errors import SettingError
 
 #: First and last address of each refused network, and what carries another address inside.
 REFUSED = [

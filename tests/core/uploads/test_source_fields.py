@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from svc_daemon.core.uploads import source_fields as fields
 from svc_daemon.core.uploads.source_fields import check_metadata, check_tags, clean_file_name, split_tags
-from svc_daemon.settings import Limits
+from svc_daemon.settings.limits import Limits
 from tests.core.refusals import field_of, refusal
 
 LIMITS = Limits()
