@@ -203,7 +203,7 @@ def search_on(as_json: JsonFlag = False) -> None:
 @search.command("status")
 def search_status(as_json: JsonFlag = False) -> None:
     """Show whether searches are turned on."""
-    from svc_daemon.operations.maintenance import show_search
+    from svc_daemon.operations.search_availability import show_search
     from svc_daemon.operator_commands import Errand
 
     def verb(connection: Any, _: Any) -> "BaseModel":
@@ -213,7 +213,7 @@ def search_status(as_json: JsonFlag = False) -> None:
 
 
 def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
-    from svc_daemon.operations.maintenance import switch_search
+    from svc_daemon.operations.search_availability import switch_search
     from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.switches import SearchSwitchChange
 

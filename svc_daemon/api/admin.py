@@ -13,7 +13,7 @@ from svc_daemon.api.handlers.services import view_embedding
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import body_of, context_of, is_from_browser, is_from_this_machine
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations import maintenance
+from svc_daemon.operations import search_availability
 from svc_daemon.operations import teams as verbs
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.restores import mark_restored
@@ -53,12 +53,12 @@ async def rebuild_team(request: Request) -> BaseModel:
 
 
 async def show_search(request: Request) -> BaseModel:
-    return context_of(request).look(maintenance.show_search)
+    return context_of(request).look(search_availability.show_search)
 
 
 async def switch_search(request: Request) -> BaseModel:
     change, context = await body_of(request, SearchSwitchChange), context_of(request)
-    return await context.write(lambda connection: maintenance.switch_search(connection, context.ids, change))
+    return await context.write(lambda connection: search_availability.switch_search(connection, context.ids, change))
 
 
 async def look_for_model(request: Request) -> BaseModel:

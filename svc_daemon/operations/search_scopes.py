@@ -9,7 +9,7 @@ from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, Retrie
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import get_usable_bucket, require_model
-from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance
+from svc_daemon.operations.search_availability import refuse_disabled, refuse_in_maintenance
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.agents import get_agent
 from svc_daemon.store.buckets import list_buckets, list_revisions

@@ -14,7 +14,7 @@ from svc_daemon.core.search.filters import check_filter
 from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.maintenance import refuse_in_maintenance
+from svc_daemon.operations.search_availability import refuse_in_maintenance
 from svc_daemon.operations.search_scopes import SearchScope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.usage import counting_answer
 from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState

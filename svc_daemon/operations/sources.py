@@ -18,7 +18,7 @@ from svc_daemon.operations.authorization import (
 )
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.ingest import new_indexing_task
-from svc_daemon.operations.maintenance import ask_index, refuse_in_maintenance
+from svc_daemon.operations.search_availability import ask_index, refuse_in_maintenance
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
