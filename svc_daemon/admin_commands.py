@@ -215,7 +215,7 @@ def search_status(as_json: JsonFlag = False) -> None:
 def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
     from svc_daemon.operations.search_availability import switch_search
     from svc_daemon.operator_commands import Errand
-    from svc_daemon.wire.switches import SearchSwitchChange
+    from svc_daemon.wire.search_switches import SearchSwitchChange
 
     body = _model(SearchSwitchChange, fields, as_json)
     errand = Errand(method="PUT", path="/admin/search", body=body, verb=partial(switch_search, change=body))
