@@ -11,8 +11,8 @@ ServiceError            an error that is reported to the caller, with its code
 from dataclasses import dataclass
 from typing import Any
 
-from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import shorten, shorten_all
 
 

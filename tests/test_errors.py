@@ -1,7 +1,7 @@
 """The error table: every code of the contract has its row, and the specification's are what it requires."""
 
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from tests.rules.modules import modules
 
 #: The specification's table, with what the contract adds: status, whether a retry can succeed, codes.

@@ -25,7 +25,7 @@ from svc_cli.evals.scopes import DEPTH, EvalScope, ask
 from svc_cli.evals.scores import Hit, find_rank, has_heading, has_text, is_source
 from svc_cli.exits import Exit
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 SOURCE_PREFIX = "src_"
 #: Maximum number of buckets that one search can name.

@@ -11,7 +11,7 @@ from svc_cli.evals.metrics import mean
 from svc_cli.evals.misses import Inquiry, Miss
 from svc_cli.evals.scopes import DEPTH, EvalScope, ask
 from svc_cli.evals.scores import Scores, find_rank, score_ranks
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from svc_daemon.operations.team_removals import queue_removal
 from svc_daemon.operations.views import view_task
 from svc_daemon.wire import headers
 from svc_daemon.wire import teams as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.search_switches import SearchSwitchChange
 
 Answering = Callable[[Request], Awaitable[BaseModel]]

@@ -28,7 +28,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
 from svc_daemon.wire import headers
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from svc_daemon.tools.arguments import ToolResult

@@ -15,7 +15,7 @@ from svc_daemon.api.server_sent_events import MEDIA_TYPE as EVENTS
 from svc_daemon.errors import ERRORS
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire import headers
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError
 from svc_daemon.wire.versions import VERSION
 

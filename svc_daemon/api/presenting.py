@@ -23,7 +23,7 @@ from svc_daemon.operations.idempotency import Outcome, Repeatable, check_key
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import headers
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.versions import install_command
 

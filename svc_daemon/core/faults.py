@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from svc_daemon.errors import ERRORS
 from svc_daemon.settings.errors import SettingError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
 
 #: A rule without a route applies to every route that contains this text.

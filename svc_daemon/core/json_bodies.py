@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 def refusal(path: str, message: str) -> ServiceError:

@@ -1,6 +1,6 @@
 """Errors for documents without readable text, for the daemon and the child processes."""
 
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 
 #: Retry only failures that the machine may have caused.
 _RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})

@@ -18,7 +18,7 @@ from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extr
 from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.extract.waves import NeedsOwnChild
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 
 #: Maximum number of characters of text per line of a reply.
 PIECE_CHARACTERS = 64 * 1024

@@ -9,7 +9,7 @@ from typing import Any
 import httpcore
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 class Reason(StrEnum):

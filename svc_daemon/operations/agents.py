@@ -37,7 +37,7 @@ from svc_daemon.store.buckets import BucketRow
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.wire import agents as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:

@@ -27,7 +27,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Hit
 from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
 #: Number of characters of a model's text to process before other requests get a turn.

@@ -13,7 +13,7 @@ from svc_daemon.store.buckets import BucketRow, get_bucket
 from svc_daemon.store.keys import KeyRow, find_key
 from svc_daemon.store.sources import SourceRow, find_source, get_source
 from svc_daemon.store.tasks import TaskRow, get_task
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.tasks import REBUILD
 
 

@@ -16,7 +16,7 @@ from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import BatchMember
 from svc_daemon.store.events import NewEvent
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
 

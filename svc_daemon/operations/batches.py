@@ -27,7 +27,7 @@ from svc_daemon.store import uploads
 from svc_daemon.store.batches import BatchRow
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 #: Maximum total size in bytes of the uploads finalized in one transaction.
 STEP_BYTES = 64 * 1024 * 1024

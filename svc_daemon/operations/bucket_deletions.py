@@ -44,7 +44,7 @@ from svc_daemon.store.tasks import (
 )
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.store.vectors import delete_offers_of_bucket
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE
 

@@ -27,7 +27,7 @@ from svc_daemon.store.buckets import (
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.rechunks import mark_rechunks
 from svc_daemon.wire import buckets as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.field_errors import plain
 

@@ -16,7 +16,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import BucketRow, create_bucket
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketFields
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
 

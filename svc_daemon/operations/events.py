@@ -20,7 +20,7 @@ from svc_daemon.store.events import START, EventFilter, NewEvent, Position
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.wire import events as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
 #: The value of `after` that selects only events from now on.

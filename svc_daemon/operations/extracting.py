@@ -15,7 +15,7 @@ from svc_daemon.operations.documents import check_room
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import chunking_of, find_bucket
 from svc_daemon.store.sources import SourceRow, find_source
-from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
 
 
 @dataclass(frozen=True, slots=True)

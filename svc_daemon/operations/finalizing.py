@@ -23,7 +23,7 @@ from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.sources import SourceRow, find_source, get_source
 from svc_daemon.store.uploads import UploadRow
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
 

@@ -12,7 +12,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_page
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}
 

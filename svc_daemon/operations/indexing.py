@@ -40,7 +40,7 @@ from svc_daemon.store.tasks import (
     succeed_task,
 )
 from svc_daemon.store.tombstones import create_detachment, list_detached
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 

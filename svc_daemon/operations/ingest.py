@@ -26,7 +26,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import SyncClaim, create_memberships
 from svc_daemon.store.sources import SourceRow, create_sources, get_source, list_replacing, update_state
 from svc_daemon.store.tasks import TaskRow, create_tasks
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.tasks import INDEXING
 

@@ -14,7 +14,7 @@ from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, st
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow, create_key, get_key, list_keys, revoke_key
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

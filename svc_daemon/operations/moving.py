@@ -46,7 +46,7 @@ from svc_daemon.store.moves import (
 )
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 
 T = TypeVar("T")
 

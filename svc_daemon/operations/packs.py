@@ -15,7 +15,7 @@ from svc_daemon.store import packs as store
 from svc_daemon.store import uploads
 from svc_daemon.store.packs import PackMember
 from svc_daemon.store.uploads import UploadRow
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

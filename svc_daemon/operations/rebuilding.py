@@ -33,7 +33,7 @@ from svc_daemon.store.sources import SourceRow, find_source, find_sources, list_
 from svc_daemon.store.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.teams import find_team
 from svc_daemon.store.tombstones import create_detachment
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)

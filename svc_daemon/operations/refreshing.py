@@ -21,7 +21,7 @@ from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, get_source, update_content
 from svc_daemon.store.tombstones import create_tombstone
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:

@@ -33,7 +33,7 @@ from svc_daemon.store.staging import HEAD_BYTES
 from svc_daemon.store.teams import create_team, find_team
 from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.store.webhook_deliveries import resend_delivery
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
 
 

@@ -15,7 +15,7 @@ from svc_daemon.store.agents import get_agent
 from svc_daemon.store.buckets import list_buckets, list_revisions
 from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
 

@@ -24,7 +24,7 @@ from svc_daemon.store.buckets import list_revisions, take_census
 from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import list_unplaced
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
 #: Maximum share of a search's time limit that embedding the query may take.

@@ -21,7 +21,7 @@ from svc_daemon.store.memberships import delete_membership, delete_memberships, 
 from svc_daemon.store.sources import SourceRow, delete_source, find_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_detachment, create_tombstone
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 
 

@@ -38,7 +38,7 @@ from svc_daemon.store.sources import (
 )
 from svc_daemon.store.tasks import create_tasks
 from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle, find_successors
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.sources import ProviderState
 from svc_daemon.wire.tasks import INDEXING

@@ -28,7 +28,7 @@ from svc_daemon.store.sources import find_source
 from svc_daemon.store.tasks import TaskRow
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire import teams as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
 #: Removals are retried without limit, but clients see no higher attempt number than this.

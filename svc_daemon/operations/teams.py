@@ -18,7 +18,7 @@ from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.team_removals import find_removal
 from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 #: An operator's command, run in one transaction: in the daemon's process or, without a daemon, in its own process.
 Verb = Callable[[Connection, Ids], BaseModel]

@@ -24,7 +24,7 @@ from svc_daemon.store.contract import PartWriter
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import UploadRow
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 #: Smallest extension of a session, as a share of its idle time. The limit keeps the number of database writes low.
 EXTEND_STEP = 1 / 60

@@ -25,7 +25,7 @@ from svc_daemon.store.inspections import BytesInspector, StoredBytes
 from svc_daemon.store.migrations import check_current
 from svc_daemon.store.moves import find_arrival
 from svc_daemon.store.sources import SourceRow
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 
 T = TypeVar("T")
 

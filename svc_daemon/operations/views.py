@@ -11,7 +11,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.tasks import TaskRow
 from svc_daemon.wire import buckets, sources, tasks
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:

@@ -32,7 +32,7 @@ from svc_daemon.store.webhook_deliveries import (
     rotate_secret,
 )
 from svc_daemon.wire import webhook_payloads, webhook_retries
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.webhook_signatures import signed_headers
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from svc_daemon.errors import ServiceError, ShuttingDown
 from svc_daemon.process import locks
 from svc_daemon.process.locks import Hold, LocalLocks
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from svc_daemon.databases.postgres.sessions import Grip, LockSession

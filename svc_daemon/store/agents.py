@@ -6,7 +6,7 @@ from svc_daemon.core.ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import NOTHING, PolicyFault, TeamAgent, lost_default, policy_text, read_policy
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 _INSERT = (
     "INSERT INTO agents (team_id, id, name, role, instructions, policy, bound_surface, created_at, updated_at)"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.uploads import read_texts
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

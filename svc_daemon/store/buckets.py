@@ -13,7 +13,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row
 from svc_daemon.errors import NotFound
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

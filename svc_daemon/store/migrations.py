@@ -24,7 +24,7 @@ from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.store import rate_limits, vectors
 from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 #: Migrations from before the first release. New databases record them as applied.
 FORMER = (

@@ -11,7 +11,7 @@ from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tombstones import find_successor
 from svc_daemon.store.uploads import read_texts, write_texts
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

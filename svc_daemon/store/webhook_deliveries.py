@@ -10,7 +10,7 @@ from typing import Any
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire import webhook_retries
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.webhook_retries import Standing
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
 from svc_daemon.wire.scopes import faults_of
 

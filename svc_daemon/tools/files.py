@@ -16,7 +16,7 @@ from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File, ToolS
 from svc_daemon.tools.arguments import Arguments
 from svc_daemon.tools.sources import SourceState, fields_of
 from svc_daemon.wire import Json
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 
 UPLOADS = "/v1/knowledge/files/upload-session"

@@ -45,7 +45,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.turns import Turns
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import next_attempt_due
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
 from svc_daemon.workers.runners import Worker, keep_leases
 

@@ -17,7 +17,7 @@ from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.middleware.error_responses import is_openai_path, response_of
 from svc_daemon.core.json_bodies import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorEnvelope
 from tests.acceptance.installations import wait_until
 from tests.api.servers import connected, hardened, serving

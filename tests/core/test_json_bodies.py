@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.core.json_bodies import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from tests.core.limits import cpu_limit_s
 from tests.core.refusals import refusal
 

@@ -11,7 +11,7 @@ from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.store.blobs import BlobFile
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 
 Shape = list[tuple[str, str, tuple[str, ...]]]
 

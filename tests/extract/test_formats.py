@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 from svc_daemon.core.text.media_types import FORMATS
 from svc_daemon.extract.formats import READERS, find_reader
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import lines, read, refused, shape
 

@@ -3,7 +3,7 @@
 import random
 from gzip import compress
 
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import lines, read, refused
 

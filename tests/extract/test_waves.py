@@ -24,7 +24,7 @@ from svc_daemon.extract.waves import (
     NotRead,
     may_share_a_child,
 )
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import read, refused
 

@@ -9,7 +9,7 @@ from svc_daemon.errors import ERRORS
 from svc_daemon.operations import bucket_deletions
 from svc_daemon.operations.bucket_deletions import CascadeClaim
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.workers.rebuilds import join

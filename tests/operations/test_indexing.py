@@ -13,7 +13,7 @@ from svc_daemon.operations.documents import IndexEntry
 from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexingClaim
 from svc_daemon.process.turns import Turns
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.provider.samples import make_document

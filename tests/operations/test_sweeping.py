@@ -14,7 +14,7 @@ from svc_daemon.operations.syncing import claim_syncs
 from svc_daemon.process.turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.teams import list_team_ids
-from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.error_codes import SourceErrorCode
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.provider.samples import make_document

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable
 
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from tests.rules.modules import Module, is_within
 
 #: Parts that name codes to describe or translate them, and raise none of them by it.

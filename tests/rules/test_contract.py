@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from svc_daemon.api.app import ENDPOINTS
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from tests.rules.modules import ROOT, modules
 from tests.rules.raised import codes_raised
 

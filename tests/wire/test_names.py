@@ -3,7 +3,7 @@
 import re
 
 from svc_daemon.wire import headers
-from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
 from svc_daemon.wire.errors import ErrorBody, ErrorEnvelope
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 

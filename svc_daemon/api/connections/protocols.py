@@ -25,7 +25,7 @@ from svc_daemon.api.middleware.error_responses import response_of
 from svc_daemon.api.middleware.response_headers import identity_headers
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from svc_daemon.operations import agents as verbs
 from svc_daemon.operations.agents import list_visible_agents, view_agent
 from svc_daemon.operations.idempotency import Repeatable, find_outcome
 from svc_daemon.wire import agents as wire
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun
 
 

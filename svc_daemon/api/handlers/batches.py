@@ -52,7 +52,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire import batches as wire
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun

@@ -22,7 +22,7 @@ from svc_daemon.store.events import EventFilter, Position
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import events as wire
 from svc_daemon.wire import headers
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.event_types import EventType
 
 #: Maximum number of events that a stream reads at once.

@@ -24,7 +24,7 @@ from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.idempotency import find_outcome
 from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
 from svc_daemon.wire import imports as wire
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 FILE_ROUTE = "POST /v1/buckets/{bucket}/files/import"

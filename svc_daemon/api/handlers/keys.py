@@ -22,7 +22,7 @@ from svc_daemon.operations import keys as verbs
 from svc_daemon.operations.idempotency import Repeatable, find_outcome
 from svc_daemon.operations.keys import plan_key, view_key
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun
 
 

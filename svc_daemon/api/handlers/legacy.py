@@ -15,7 +15,7 @@ from svc_daemon.core.uploads.destinations import in_body, in_manifest
 from svc_daemon.operations.destinations import Destination, find_destination, find_in_manifest
 from svc_daemon.wire import legacy as wire
 from svc_daemon.wire.batches import Batch
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 from svc_daemon.wire.uploads import Upload
 

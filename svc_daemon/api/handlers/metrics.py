@@ -19,7 +19,7 @@ from svc_daemon.core.times import from_text
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.measurements import BOUNDS_S, Durations
 from svc_daemon.store.tasks import count_open_by_type
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.versions import VERSION
 
 #: Headers that show that a proxy has forwarded the request.

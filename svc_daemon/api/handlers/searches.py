@@ -17,7 +17,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.searches import SearchResults, search
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import searches as wire
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 #: The query string parameter that corresponds to `query` in the body.
 QUERY = "q"

@@ -44,7 +44,7 @@ from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.store.bucket_deletions import find_cascade
 from svc_daemon.store.sources import SourceFilter, SourceRow
 from svc_daemon.wire import sources as wire
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.imports import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 from svc_daemon.wire.vectors import EmbeddedChunk, SourceVectors

@@ -46,7 +46,7 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire import uploads as wire
 from svc_daemon.wire.batches import BatchFile, ManifestItem
-from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 ROUTE = "POST /v1/buckets/{bucket}/uploads"

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 #: Only requests with a body have these headers.
 _FRAMING = (b"content-length", b"transfer-encoding")

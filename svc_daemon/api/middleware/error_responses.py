@@ -23,7 +23,7 @@ from svc_daemon.core.json_bodies import refusals
 from svc_daemon.core.problems import SENTENCES, find_lack
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as names
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import OpenAIError, OpenAIErrorBody
 from svc_daemon.wire.scopes import faults_of
 

@@ -25,7 +25,7 @@ from svc_daemon.core.ids import agent_of, is_allowed
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 PREFIX = "sk-"
 #: Lengths in characters of the id part (a ULID), the secret (32 bytes in base 32) and the checksum (CRC-32 in hex).

@@ -15,7 +15,7 @@ import idna
 from svc_daemon.core.access.addresses import IpAddress
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 #: Maximum length of a URL. RFC 9110, 4.1, recommends at least 8,000.
 MAX_CHARACTERS = 8000

@@ -20,7 +20,7 @@ from typing import Any
 from svc_daemon.core.ids import BUCKET, DEFAULT_AGENT, SOURCE, is_id
 from svc_daemon.core.search.filters import check_filter
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 BUCKETS, SOURCES, TEAM = "buckets", "sources", "team"
 SCOPES = (BUCKETS, SOURCES, TEAM)

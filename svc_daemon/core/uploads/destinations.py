@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
 
 #: What a name in a request can be: only a bucket's id, only its slug, or either of them.

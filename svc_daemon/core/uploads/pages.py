@@ -5,7 +5,7 @@ import re
 
 from svc_daemon.core.text.media_types import detect, text_encoding
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _PAGE_NAMES = (".html", ".htm", ".xhtml")

@@ -8,7 +8,7 @@ from typing import Any
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.file_names import MAX_NAME_BYTES, NameFlaw, clean_name, find_flaw
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
