@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import Endpoint, Handler
-from svc_daemon.core.faults import FaultPlan, FaultRule, FaultsRefused, parse_faults
+from svc_daemon.core.fault_lab import FaultPlan, FaultRule, FaultsRefused, parse_faults
 from svc_daemon.errors import ServiceError
 
 log = logging.getLogger(__name__)
