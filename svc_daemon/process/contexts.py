@@ -16,7 +16,7 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
-from svc_daemon.process.followers import Followers
+from svc_daemon.process.event_followers import Followers
 from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.measurements import Metrics
 from svc_daemon.process.rate_limits import RateLimits
