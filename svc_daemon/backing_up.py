@@ -28,8 +28,8 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store.backups import Backup, BackupFolder, BackupRecord, BackupRefused
 from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
-from svc_daemon.store.facts import find_fact
 from svc_daemon.store.file_removals import Removals
+from svc_daemon.store.installation_facts import find_fact
 from svc_daemon.store.uploads import list_open_ids
 from svc_daemon.wire.versions import VERSION
 

@@ -17,7 +17,7 @@ from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.operations.verifying import Inspection, InstallationFindings, confirmed, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
-from svc_daemon.store.facts import find_fact
+from svc_daemon.store.installation_facts import find_fact
 from svc_daemon.store.migrations import NO_INSTALLATION
 from svc_daemon.wire.error_codes import ErrorCode
 

@@ -25,7 +25,7 @@ from svc_daemon.operations.installations import SHARED_SECRET, prepare_secret, p
 from svc_daemon.operations.moving import MoveRefused, MoveReport, Place, cancel_move, move
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
-from svc_daemon.store.facts import put_fact
+from svc_daemon.store.installation_facts import put_fact
 from svc_daemon.store.migrations import check_shared_current, migrate_shared
 from svc_daemon.store.moves import Departure
 

@@ -19,7 +19,7 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.facts import find_fact, keep_fact, put_fact
+from svc_daemon.store.installation_facts import find_fact, keep_fact, put_fact
 from svc_daemon.store.keys import create_key
 from svc_daemon.store.migrations import MIGRATIONS, list_copies
 from svc_daemon.store.moves import find_arrival, find_departure

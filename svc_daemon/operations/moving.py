@@ -30,7 +30,7 @@ from svc_daemon.operations.installations import INSTALLATION_ID, SHARED_SECRET
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.store import checks, tasks, teams, uploads
 from svc_daemon.store.contract import ByteStores, gather
-from svc_daemon.store.facts import find_fact, list_facts, put_fact
+from svc_daemon.store.installation_facts import find_fact, list_facts, put_fact
 from svc_daemon.store.migrations import list_tables
 from svc_daemon.store.moves import (
     MARKS,

@@ -4,7 +4,7 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.buckets import raise_revisions
-from svc_daemon.store.facts import put_fact
+from svc_daemon.store.installation_facts import put_fact
 from svc_daemon.wire.restores import RestoreMark
 
 #: Row of the table `facts`: the time of the last restore.

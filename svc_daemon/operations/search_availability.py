@@ -12,7 +12,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
-from svc_daemon.store.facts import delete_fact, find_fact, put_fact
+from svc_daemon.store.installation_facts import delete_fact, find_fact, put_fact
 from svc_daemon.store.tasks import find_last_rebuild
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.search_switches import SearchSwitch, SearchSwitchChange

@@ -20,8 +20,8 @@ from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.provider.inspections import InspectedDocument, Inspector
 from svc_daemon.store import checks, teams, tombstones, uploads
 from svc_daemon.store.checks import BlobRow
-from svc_daemon.store.facts import find_fact
 from svc_daemon.store.inspections import BytesInspector, StoredBytes
+from svc_daemon.store.installation_facts import find_fact
 from svc_daemon.store.migrations import check_current
 from svc_daemon.store.moves import find_arrival
 from svc_daemon.store.sources import SourceRow

@@ -17,7 +17,7 @@ from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store import migrations
 from svc_daemon.store.agents import find_agent
-from svc_daemon.store.facts import find_fact
+from svc_daemon.store.installation_facts import find_fact
 from svc_daemon.store.keys import list_keys
 from svc_daemon.store.migrations import FORMER, MIGRATIONS, check_current, migrate
 from svc_daemon.store.sources import get_source
