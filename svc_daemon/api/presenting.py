@@ -18,7 +18,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.destinations import in_path
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import authenticate, require
-from svc_daemon.operations.destinations import Destination, find_destination
+from svc_daemon.operations.destination_buckets import Destination, find_destination
 from svc_daemon.operations.idempotency import Outcome, Repeatable, check_key
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow

@@ -15,7 +15,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.authorization import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.batch_items import BatchItemStatus, end_batches, list_items
-from svc_daemon.operations.destinations import Destination, settle_buckets
+from svc_daemon.operations.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, judge_finalize, list_complete
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.ingest import admit

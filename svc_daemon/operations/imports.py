@@ -13,7 +13,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed
-from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying
 from svc_daemon.operations.ingest import (
     FileUpload,

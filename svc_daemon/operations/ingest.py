@@ -15,7 +15,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.waves import may_share_a_child
 from svc_daemon.operations.authorization import require
-from svc_daemon.operations.destinations import Destination, settle_buckets
+from svc_daemon.operations.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.source_deletions import give_places

@@ -6,7 +6,7 @@ from typing import Any
 from svc_daemon.core import readiness
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.uploads.source_fields import CONTENT_TYPE, FILE_NAME, question_text
-from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying
 from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
 from svc_daemon.process.contexts import Context

@@ -14,7 +14,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.batch_items import end_batches
-from svc_daemon.operations.destinations import Destination, settle_buckets
+from svc_daemon.operations.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.ingest import admit, check_replaces, check_room
 from svc_daemon.process.contexts import Context

@@ -38,7 +38,7 @@ from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations import batches as verbs
 from svc_daemon.operations import uploads
 from svc_daemon.operations.batch_items import BatchItemStatus
-from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.idempotency import Outcome, check_key, find_outcome
 from svc_daemon.operations.ingest import check_replaces

@@ -24,7 +24,7 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.idempotency import Repeatable, find_outcome
 from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, claim_of, create_file
 from svc_daemon.settings.limits import Limits

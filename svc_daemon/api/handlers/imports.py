@@ -20,7 +20,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.urls import parse_url
 from svc_daemon.core.uploads import source_fields
-from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.idempotency import find_outcome
 from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
 from svc_daemon.wire import imports as wire

@@ -12,7 +12,7 @@ from svc_daemon.api.presenting import Creating, body_of, caller, context_of, ide
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads.destinations import in_body, in_manifest
-from svc_daemon.operations.destinations import Destination, find_destination, find_in_manifest
+from svc_daemon.operations.destination_buckets import Destination, find_destination, find_in_manifest
 from svc_daemon.wire import legacy as wire
 from svc_daemon.wire.batches import Batch
 from svc_daemon.wire.error_codes import ErrorCode as E

@@ -34,7 +34,7 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.authorization import refuse_out_of_reach
-from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
 from svc_daemon.operations.idempotency import find_outcome
 from svc_daemon.operations.ingest import check_replaces
