@@ -15,7 +15,7 @@ from svc_daemon.api.bodies import Model, read_model, read_optional_model
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.uploads.destinations import in_path
+from svc_daemon.core.uploads.destination_buckets import in_path
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import authenticate, require
 from svc_daemon.operations.destination_buckets import Destination, find_destination

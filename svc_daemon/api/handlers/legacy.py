@@ -11,7 +11,7 @@ from svc_daemon.api.middleware.response_headers import name_bucket
 from svc_daemon.api.presenting import Creating, body_of, caller, context_of, idempotency_key
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.uploads.destinations import in_body, in_manifest
+from svc_daemon.core.uploads.destination_buckets import in_body, in_manifest
 from svc_daemon.operations.destination_buckets import Destination, find_destination, find_in_manifest
 from svc_daemon.wire import legacy as wire
 from svc_daemon.wire.batches import Batch
