@@ -8,7 +8,7 @@ from dataclasses import replace
 from svc_daemon.core import readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.text import media_types
-from svc_daemon.core.uploads.pages import is_web_page
+from svc_daemon.core.uploads.web_pages import is_web_page
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import Fetched, NotModified, Validators

@@ -1,6 +1,6 @@
 """Web page or file: every kind of content under every kind of declared type."""
 
-from svc_daemon.core.uploads.pages import is_web_page, page_file_name, page_title
+from svc_daemon.core.uploads.web_pages import is_web_page, page_file_name, page_title
 
 HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
 FRAGMENT = b"<div><p>Hello</p></div>"
