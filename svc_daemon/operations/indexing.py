@@ -21,7 +21,7 @@ from svc_daemon.operations.syncing import take_place
 from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.turns import Turns
+from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.store.buckets import touch_buckets, touch_buckets_of
 from svc_daemon.store.events import NewEvent
 from svc_daemon.store.memberships import activate_memberships, schedule_syncs

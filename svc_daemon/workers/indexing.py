@@ -42,7 +42,7 @@ from svc_daemon.operations.indexing import (
     queue_kept,
 )
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.turns import Turns
+from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.wire.error_codes import SourceErrorCode

@@ -11,7 +11,7 @@ from svc_daemon.core.text.chunking import Chunk, Extraction
 from svc_daemon.operations import documents, indexing, sweeping, syncing, tasks
 from svc_daemon.operations.documents import IndexEntry
 from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexingClaim
-from svc_daemon.process.turns import Turns
+from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests.api.daemons import Daemon

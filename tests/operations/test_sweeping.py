@@ -11,7 +11,7 @@ from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
 from svc_daemon.operations.rebuilding import rebuild_after
 from svc_daemon.operations.syncing import claim_syncs
-from svc_daemon.process.turns import Turns
+from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.error_codes import SourceErrorCode

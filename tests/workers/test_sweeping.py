@@ -7,7 +7,7 @@ import pytest
 from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import claim_indexing
 from svc_daemon.operations.syncing import claim_syncs
-from svc_daemon.process.turns import Turns
+from svc_daemon.process.indexing_turns import Turns
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.provider.samples import put

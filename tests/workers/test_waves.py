@@ -15,7 +15,7 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.indexing import WAVE_BYTES, claim_indexing, release_expired
-from svc_daemon.process.turns import Turns
+from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.runners import LONGEST_S
