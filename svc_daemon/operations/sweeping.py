@@ -19,9 +19,9 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store import (
-    histories,
     memberships,
     owners,
+    retention,
     sources,
     tasks,
     teams,
@@ -104,13 +104,13 @@ async def forget_ended(context: Context) -> int:
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
     count = 0
-    for kind in histories.KINDS:
+    for kind in retention.KINDS:
         ended = [""]
         while ended:
-            listing = partial(histories.list_ended, kind=kind, oldest=oldest, after=ended[-1], limit=STEP_LIMIT)
+            listing = partial(retention.list_ended, kind=kind, oldest=oldest, after=ended[-1], limit=STEP_LIMIT)
             ended = await context.read_aside(listing)
             if ended:
-                await context.write(partial(histories.delete_ended, kind=kind, ids=ended))
+                await context.write(partial(retention.delete_ended, kind=kind, ids=ended))
             count += len(ended)
     return count
 
