@@ -25,8 +25,8 @@ from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
 from svc_daemon.operations.searches import Results, SearchResults, search
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Hit
-from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.search_candidates import FoundSource, list_active_sources
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 

@@ -13,8 +13,8 @@ from svc_daemon.operations.search_availability import refuse_disabled, refuse_in
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.agents import get_agent
 from svc_daemon.store.buckets import list_buckets, list_revisions
-from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.search_candidates import Wanted, list_candidates
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 

@@ -21,9 +21,9 @@ from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState
 from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
 from svc_daemon.store.buckets import list_revisions, take_census
-from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import list_unplaced
+from svc_daemon.store.search_candidates import FoundSource, list_active_sources
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 

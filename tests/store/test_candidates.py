@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from svc_daemon.core.search.filters import passes
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store.candidates import Wanted, list_candidates
+from svc_daemon.store.search_candidates import Wanted, list_candidates
 from svc_daemon.store.sources import update_description
 from tests.store.rows import OURS, THEIRS, add_bucket, add_source, make_source
 

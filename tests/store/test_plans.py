@@ -8,7 +8,7 @@ import pytest
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store import buckets, idempotency, keys, memberships, sources, tasks, tombstones, webhook_deliveries
-from svc_daemon.store.candidates import list_active_sources
+from svc_daemon.store.search_candidates import list_active_sources
 from svc_daemon.store.sources import SourceFilter
 from svc_daemon.store.tasks import TaskQueue
 from svc_daemon.store.webhook_deliveries import DeliveryFilter

@@ -9,8 +9,8 @@ import pytest
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.store import sources
-from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.memberships import SyncClaim, create_memberships
+from svc_daemon.store.search_candidates import FoundSource, list_active_sources
 from svc_daemon.store.sources import SourceFilter, SourceRow, find_source, get_source
 from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source
 
