@@ -123,7 +123,7 @@ def rebuild_team(team: TeamArgument, as_json: JsonFlag = False) -> None:
     If the daemon is not running, the index is rebuilt when the daemon starts.
     """
     from svc_daemon.operations.rebuilding import queue_rebuild
-    from svc_daemon.operations.views import view_task
+    from svc_daemon.operations.response_objects import view_task
     from svc_daemon.operator_commands import Errand
 
     path = f"/admin/teams/{quote(team, safe='')}/rebuild"

@@ -12,7 +12,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket
 from svc_daemon.operations.events import bucket_event, record_events
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
-from svc_daemon.operations.views import view_bucket
+from svc_daemon.operations.response_objects import view_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import (
     BucketRow,

@@ -18,8 +18,8 @@ from svc_daemon.operations.authorization import require
 from svc_daemon.operations.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.response_objects import view_source
 from svc_daemon.operations.source_deletions import give_places
-from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow

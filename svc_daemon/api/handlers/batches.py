@@ -43,8 +43,8 @@ from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.idempotency import Outcome, check_key, find_outcome
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import has_pack, pack_token
+from svc_daemon.operations.response_objects import withheld_by
 from svc_daemon.operations.uploads import SessionStart
-from svc_daemon.operations.views import withheld_by
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.batches import BatchRow

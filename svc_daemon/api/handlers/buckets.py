@@ -29,7 +29,7 @@ from svc_daemon.core.uploads.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
 from svc_daemon.operations.bucket_deletions import delete_bucket
 from svc_daemon.operations.idempotency import Repeatable, find_outcome
-from svc_daemon.operations.views import view_deletion
+from svc_daemon.operations.response_objects import view_deletion
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun

@@ -13,8 +13,8 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.text.media_types import FORMATS
 from svc_daemon.errors import StoreUnavailable
+from svc_daemon.operations.response_objects import view_shortage
 from svc_daemon.operations.usage import used_answers
-from svc_daemon.operations.views import view_shortage
 from svc_daemon.process.contexts import EmbedderInUse
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.agents import count_named_agents

@@ -38,8 +38,8 @@ from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.authorization import get_reachable_task
 from svc_daemon.operations.extracting import read_again
 from svc_daemon.operations.refreshing import refresh_source
+from svc_daemon.operations.response_objects import view_member, view_shortage, view_source, view_task
 from svc_daemon.operations.vectors import read_vectors
-from svc_daemon.operations.views import view_member, view_shortage, view_source, view_task
 from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.store.bucket_deletions import find_cascade
 from svc_daemon.store.sources import SourceFilter, SourceRow

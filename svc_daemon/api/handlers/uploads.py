@@ -39,8 +39,8 @@ from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
 from svc_daemon.operations.idempotency import find_outcome
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import authorize_pack, put_pack
+from svc_daemon.operations.response_objects import view_source
 from svc_daemon.operations.uploads import SessionStart
-from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.uploads import UploadRow
