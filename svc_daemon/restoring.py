@@ -28,7 +28,7 @@ from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
 from svc_daemon.offline_repair import Verdict, verify_directory
 from svc_daemon.operations.installations import check_secret
 from svc_daemon.operations.rebuilding import queue_rebuild
-from svc_daemon.operations.restores import mark_restored
+from svc_daemon.operations.restore_marks import mark_restored
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store import sources, teams

@@ -17,7 +17,7 @@ from svc_daemon.operations import search_availability
 from svc_daemon.operations import teams as verbs
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.response_objects import view_task
-from svc_daemon.operations.restores import mark_restored
+from svc_daemon.operations.restore_marks import mark_restored
 from svc_daemon.operations.team_removals import queue_removal
 from svc_daemon.wire import headers
 from svc_daemon.wire import teams as wire
