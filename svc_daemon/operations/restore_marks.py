@@ -5,7 +5,7 @@ from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.buckets import raise_revisions
 from svc_daemon.store.installation_facts import put_fact
-from svc_daemon.wire.restores import RestoreMark
+from svc_daemon.wire.restore_marks import RestoreMark
 
 #: Row of the table `facts`: the time of the last restore.
 RESTORED_AT = "restored_at"
