@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from svc_daemon.wire.models import WireModel
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 

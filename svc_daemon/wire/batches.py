@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.errors import ErrorBody
-from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 from svc_daemon.wire.uploads import STRATEGY
 

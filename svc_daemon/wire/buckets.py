@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from svc_daemon.wire.models import WireModel
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 #: 1 to 63 lowercase letters, digits and inner hyphens. A bucket id contains `_`, so no slug looks like an id.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc_daemon.wire.models import WireModel
+from svc_daemon.wire.base_models import WireModel
 
 #: Maximum length of a text and of a list in an error, since an invalid value may be as long as the request.
 MAX_ERROR_CHARACTERS, MAX_ERROR_ITEMS = 600, 100

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from svc_daemon.wire.models import WireModel
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]

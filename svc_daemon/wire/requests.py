@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from svc_daemon.wire.models import WireModel
+from svc_daemon.wire.base_models import WireModel
 
 
 def _describe_nulls(schema: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
-from svc_daemon.wire.models import WireModel
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 

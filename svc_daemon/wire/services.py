@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from svc_daemon.wire.models import WireModel
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.sources import Shortage
 
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.buckets import Deletion
-from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.sources import Shortage, SourceError
 
 INDEXING = "provider_file_search_indexing"

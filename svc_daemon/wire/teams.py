@@ -2,8 +2,8 @@
 
 from typing import Final, Literal
 
+from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.keys import KeyFields, KeyName, NewKey
-from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 
 
