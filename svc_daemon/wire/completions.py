@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
 from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import RequestBody
-from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
+from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
 
 
 class ChatPart(RequestBody):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from svc_daemon.wire.base_models import WireModel
-from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
+from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
 #: An empty list is refused: the key could access nothing.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from svc_daemon.wire.base_models import WireModel
-from svc_daemon.wire.scopes import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, ScopedBody
+from svc_daemon.wire.scope_fields import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, ScopedBody
 from svc_daemon.wire.sources import Location
 
 SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS: "tags", FILTERS: "filters"}

@@ -25,7 +25,7 @@ from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as names
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import OpenAIError, OpenAIErrorBody
-from svc_daemon.wire.scopes import faults_of
+from svc_daemon.wire.scope_fields import faults_of
 
 logger = logging.getLogger(__name__)
 
