@@ -41,8 +41,8 @@ from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.engines import EMBEDDED, Engines, choose_engines
 from svc_daemon.errors import StorageError
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.limits import CageLimits
 from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.listening_socket import base_url_of, bind

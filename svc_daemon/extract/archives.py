@@ -12,7 +12,7 @@ from io import BytesIO
 from zipfile import BadZipFile, ZipFile
 
 from svc_daemon.extract import failures
-from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.xml_entities import check_entities
 
 _ENCRYPTED_FLAG = 1

@@ -14,8 +14,8 @@ from typing import Self
 from svc_daemon.core.problems import find_lack
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import failures
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, ChildOutcome, ChildReply
 from svc_daemon.extract.waves import NotRead
 

@@ -27,9 +27,9 @@ from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
 from svc_daemon.core.text.media_types import detect, find_format
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import pages_named
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
-from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import (
     FAILED,
     OUT_OF_MEMORY,

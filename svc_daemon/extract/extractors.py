@@ -23,10 +23,10 @@ from typing import Any, BinaryIO
 from svc_daemon.child_processes import await_end, last_words, start_module
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import failures
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.child_replies import Job
 from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import ChildOutcome, document_message, pack_wave, send_request
 from svc_daemon.extract.waves import WAVE_DOCUMENT_BYTES, WAVE_DOCUMENTS, NeedsOwnChild, NotRead
 

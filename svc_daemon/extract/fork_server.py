@@ -23,8 +23,8 @@ from typing import Any
 
 from svc_daemon.core.text.media_types import find_format, from_filename
 from svc_daemon.extract import confined_children
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.formats import READERS, Given
-from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import (
     SHORT,
     ChildOutcome,

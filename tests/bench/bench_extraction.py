@@ -13,10 +13,10 @@ import psutil
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction, chunk_document
 from svc_daemon.core.text.media_types import detect
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.formats import Given, find_reader
-from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.store.blobs import BlobFile
 from tests.bench.fillings import make_document

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from svc_daemon.core.text.media_types import detect
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.formats import Given, find_reader
-from svc_daemon.extract.limits import CageLimits
 from tests.acceptance.calls import take_in
 from tests.bench.machines import timed
 from tests.bench.sides import Row, Side, each_side, read_side_options, report_rows

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.limits import CageLimits
 from tests.extract.readings import document_at
 from tests.samples import PROSE
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.limits import CageLimits
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at
 from tests.extract.test_extractors import read, server_of

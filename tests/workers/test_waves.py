@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from svc_daemon.core.lanes import FEW
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.operations.indexing import WAVE_BYTES, claim_indexing, release_expired
 from svc_daemon.process.indexing_turns import Turns

@@ -11,7 +11,7 @@ from typing import cast
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import ENCRYPTED_OFFICE, find_format
 from svc_daemon.extract import failures
-from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.child_limits import CageLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
