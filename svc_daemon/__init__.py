@@ -6,9 +6,9 @@ Each folder is a layer. A module imports only from layers below its own, as `tes
 
     command, backup_command, move_command, model_command
                                      the command line of `svc-daemon`
-    backing_up, restoring, offline_move, cluster_repair
+    backing_up, restoring, offline_move, cluster_verify
                                      `backup`; `restore`; `move`; `verify` on a cluster
-    serve_command, operator_commands, offline_repair
+    serve_command, operator_commands, offline_verify
                                      `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
       server                         creates all components, serves, and shuts down
       engines                        opens the stores of the data directory, or those of a cluster

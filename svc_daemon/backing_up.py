@@ -22,7 +22,7 @@ from svc_daemon.core.times import to_text
 from svc_daemon.data_directory import NoDirectory, has_state
 from svc_daemon.databases.sqlite import copy_database, log_bytes, open_copy
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_repair import check_files
+from svc_daemon.offline_verify import check_files
 from svc_daemon.operations.installations import INSTALLATION_ID, check_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams

@@ -89,9 +89,9 @@ def verify(
 
     The service must be stopped, except in a cluster. Exits with code 1 if there are problems.
     """
-    from svc_daemon.cluster_repair import verify_cluster
+    from svc_daemon.cluster_verify import verify_cluster
     from svc_daemon.data_directory import DirectoryRefused
-    from svc_daemon.offline_repair import verify_directory
+    from svc_daemon.offline_verify import verify_directory
     from svc_daemon.provider.errors import ProviderError
 
     try:

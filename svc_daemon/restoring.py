@@ -25,7 +25,7 @@ from svc_daemon.core.problems import Problem
 from svc_daemon.data_directory import NotEmpty, lock_directory, make_folders, sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
-from svc_daemon.offline_repair import Verdict, verify_directory
+from svc_daemon.offline_verify import Verdict, verify_directory
 from svc_daemon.operations.installations import check_secret
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.restore_marks import mark_restored

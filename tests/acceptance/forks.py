@@ -31,7 +31,7 @@ MESSAGE_BYTES = 128 * 1024
 DAEMON_MODULES = (
     "svc_daemon.command",
     "svc_daemon.server",
-    "svc_daemon.offline_repair",
+    "svc_daemon.offline_verify",
     "svc_daemon.backing_up",
     "svc_daemon.restoring",
     "svc_daemon.upgrading",

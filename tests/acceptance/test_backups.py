@@ -16,7 +16,7 @@ import pytest
 
 from svc_daemon.data_directory import NotEmpty
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_repair import verify_directory
+from svc_daemon.offline_verify import verify_directory
 from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.backups import PARTIAL, BackupFolder, BackupRefused

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from svc_daemon.offline_repair import check_files
+from svc_daemon.offline_verify import check_files
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import FORMER, MIGRATIONS, copy_place, list_copies, list_pending
 from svc_daemon.upgrading import upgrade

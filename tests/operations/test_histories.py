@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from svc_daemon.offline_repair import verify_directory
+from svc_daemon.offline_verify import verify_directory
 from svc_daemon.operations import sweeping
 from svc_daemon.operations.sweeping import expire_uploads
 from tests.api.answers import body_of

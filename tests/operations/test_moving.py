@@ -18,7 +18,7 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.errors import StorageError
 from svc_daemon.offline_move import open_directory
-from svc_daemon.offline_repair import verify_directory
+from svc_daemon.offline_verify import verify_directory
 from svc_daemon.operations import moving
 from svc_daemon.operations.moving import BytesDamaged, MoveRefused, MoveReport, Place, cancel_move
 from svc_daemon.paths import DataFiles

@@ -16,7 +16,7 @@ from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.ids import Ids
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.offline_repair import verify_directory
+from svc_daemon.offline_verify import verify_directory
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.team_removals import (
     claim_removal,

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from svc_daemon.engines import choose_engines, open_cluster
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.offline_repair import Verdict, repair_in
+from svc_daemon.offline_verify import Verdict, repair_in
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.operations.verifying import Inspection, InstallationFindings, confirmed, verify
 from svc_daemon.paths import DataFiles
