@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.installation_facts import delete_fact, find_fact, put_fact
 
-#: Names of facts (see `store.installation_facts`). `moved_here` has the id of the last completed move to this database. It is never
-#: deleted.
+#: Names of facts (see `store.installation_facts`). `moved_here` has the id of the last completed move to this
+#: database. It is never deleted.
 _DEPARTURE, _ARRIVAL, _ARRIVED = MARKS = ("moved_to", "moving_here", "moved_here")
 
 
