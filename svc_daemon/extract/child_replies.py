@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from svc_daemon.core.problems import find_lack
+from svc_daemon.core.resource_shortages import find_lack
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import failures
 from svc_daemon.extract.child_limits import CageLimits

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.problems import Lack
+from svc_daemon.core.resource_shortages import Lack
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.core.webhook_secrets import team_secret
 from svc_daemon.databases.contract import Connection

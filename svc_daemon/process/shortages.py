@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from svc_daemon.core.problems import SENTENCES, Lack, find_lack
+from svc_daemon.core.resource_shortages import SENTENCES, Lack, find_lack
 from svc_daemon.core.times import Clock, from_text
 from svc_daemon.errors import StorageError
 from svc_daemon.provider.errors import ProviderError

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from svc_daemon.core.problems import ERRNOS, SENTENCES, Lack, find_lack
+from svc_daemon.core.resource_shortages import ERRNOS, SENTENCES, Lack, find_lack
 
 
 def test_an_error_of_the_system_names_what_is_missing() -> None:
