@@ -61,7 +61,7 @@ from svc_daemon.os_limits import most_connections
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.rate_limits import LocalRateLimits
-from svc_daemon.process.shortages import Shortages
+from svc_daemon.process.resource_shortages import Shortages
 from svc_daemon.process.traces import open_traces
 from svc_daemon.service_managers import notifying_service_manager
 from svc_daemon.settings.daemon import Role, Settings

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.process.shortages import OpenShortage
+from svc_daemon.process.resource_shortages import OpenShortage
 from svc_daemon.store.bucket_deletions import Cascade
 from svc_daemon.store.buckets import BucketRow, Census
 from svc_daemon.store.keys import KeyRow

@@ -18,7 +18,7 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.shortages import Short
+from svc_daemon.process.resource_shortages import Short
 from svc_daemon.store import webhook_deliveries as store
 from svc_daemon.store.events import NewEvent
 from svc_daemon.store.keys import KeyRow

@@ -20,7 +20,7 @@ from svc_daemon.process.event_followers import Followers
 from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.measurements import Metrics
 from svc_daemon.process.rate_limits import RateLimits
-from svc_daemon.process.shortages import Shortages
+from svc_daemon.process.resource_shortages import Shortages
 from svc_daemon.process.traces import Traces
 from svc_daemon.process.upload_gates import Gates
 from svc_daemon.process.usage import Tallies

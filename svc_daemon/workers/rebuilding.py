@@ -36,7 +36,7 @@ from svc_daemon.operations.rebuilding import (
     requeue_document,
 )
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.shortages import Short
+from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import TaskRow, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD

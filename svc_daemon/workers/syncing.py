@@ -19,7 +19,7 @@ from svc_daemon.operations.syncing import (
     reindex_missing,
 )
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.shortages import Short
+from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.memberships import next_sync_due
 from svc_daemon.workers.runners import Worker

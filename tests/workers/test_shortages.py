@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from svc_daemon.process.shortages import MOST_ALONE
+from svc_daemon.process.resource_shortages import MOST_ALONE
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.settings.limits import Limits
 from tests.api.daemons import Daemon
@@ -27,7 +27,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits here for the end of a real shortage."""
     monkeypatch.setattr("svc_daemon.workers.indexing.PAUSE_IN_SHORTAGE_S", 0.05)
     for name, seconds in (("FIRST_PAUSE_S", 0.05), ("LONGEST_PAUSE_S", 0.2), ("LOOK_S", 0.05), ("QUIET_S", 0.5)):
-        monkeypatch.setattr(f"svc_daemon.process.shortages.{name}", seconds)
+        monkeypatch.setattr(f"svc_daemon.process.resource_shortages.{name}", seconds)
 
 
 @contextmanager
