@@ -160,7 +160,7 @@ def _needing_extra() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class OpenCluster:
-    """A cluster's engines, opened by a command that is not one of the cluster's daemons."""
+    """A cluster's engines, opened by a command instead of a daemon."""
 
     state: Database
     stores: ByteStores

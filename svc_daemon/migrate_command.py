@@ -18,7 +18,7 @@ from svc_daemon.settings.servers import ClusterSettings
 
 def migrate(
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be done; the service may be running.")
+        bool, typer.Option("--dry-run", help="Only show what would be done. The service need not be stopped.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:

@@ -76,7 +76,7 @@ fi
 
 
 def zsh(places: Sequence[CommandPlace]) -> str:
-    """Build the script for zsh: a file `_svc` on the fpath, or to be sourced after compinit."""
+    """Build the script for zsh. It can be saved as `_svc` on the fpath, or sourced after compinit."""
     lines = [_ZSH_HEAD, f"            ({_alternatives(place.path for place in places[1:])})"]
     lines += ['                where="$where ${words[index]}" ;;', _ZSH_MIDDLE]
     for keys, flag in _flags_with_values(places):

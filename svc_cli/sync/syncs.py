@@ -115,10 +115,10 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # The walk has counted the files. If it found none, nothing has been changed yet.
+    # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
-    # If the disk was unmounted during the walk, files look deleted.
+    # If the disk was unmounted during the walk, its files only look deleted, and their sources must stay.
     is_moved = is_moved or identify_root(folder) != root
     if bucket is None or options.is_dry:
         remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")

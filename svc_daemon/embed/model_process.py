@@ -60,7 +60,7 @@ class _Service:
             self._send(answer)
 
     def _send(self, frame: Frame) -> None:
-        # The main thread notices a closed connection and ends the process.
+        # Ignore errors: the main thread notices a closed connection, and ends the process.
         with self._sending, suppress(OSError):
             send_frame(self._control, frame)
 

@@ -56,7 +56,7 @@ class Extractor:
         """Extract the text and chunks of a stored file.
 
         Raises ExtractionFailed if it has no readable text, FileNotFoundError if it is missing, and other OSErrors if
-        the machine lacks a resource. Cancelling kills the child.
+        the machine lacks a resource. Cancelling kills the child process.
         """
         async with self._slots:
             async with document.content.open_file() as blob:

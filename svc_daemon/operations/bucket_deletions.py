@@ -193,7 +193,7 @@ async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
-    """Schedule another attempt or, if none is left, make the bucket active again."""
+    """Schedule another attempt to delete the bucket. If no attempt is left, make the bucket active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)

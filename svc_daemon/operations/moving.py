@@ -186,7 +186,7 @@ async def _check_unused(source: Place) -> None:
     try:
         await asyncio.to_thread(source.check_unused)
     except MoveRefused:
-        # A service may now change the source, so the next move must copy everything again.
+        # A service may change the installation now, so the next move must copy everything again.
         await _write(source, delete_departure)
         raise
 

@@ -196,7 +196,7 @@ async def _repair_source(context: Context, problem: Problem) -> None:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
             case Repair.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
-                # Sources that aren't active are synced after they are indexed.
+                # For any other source, indexing writes the buckets to the index.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
             case Repair.UPDATE_INDEX, SourceRow():

@@ -51,7 +51,8 @@ async def ask_index(context: Context, team_id: str, work: Callable[[], T]) -> T:
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
-#: Row of the table `facts` that exists while search is turned off: the seconds until clients may retry.
+#: Name of a row of the table `facts`, which exists while search is turned off. It has the seconds until clients may
+#: retry.
 FACT = "search_disabled"
 
 

@@ -88,7 +88,7 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     kept_by_sessions = {_identity(folders.parts.path(part_id)) for part_id in parts - owners.ended_ids}
     for name in set(folders.blobs.list_ids()) - owners.sizes.keys():
         path = folders.blobs.path(name)
-        # A blob without a row is not needed if an upload session has its bytes.
+        # A blob that belongs to no source is not needed if an upload session has the same bytes.
         is_needless = name in owners.deleted or _identity(path) in kept_by_sessions
         done[_remove(folders, path) if is_needless else _set_aside(context, folders, path)] += 1
     for part_id in parts - owners.open_ids:

@@ -141,7 +141,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """After the clock was set back, make retries due now that are too far in the future. Returns how many."""
+    """After the clock was set back, make retries that are too far in the future due now. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(task_retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(task_retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 

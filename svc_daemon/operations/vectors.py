@@ -138,10 +138,11 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
 async def finish_offers(
     context: Context, team_id: str, chunks: Sequence[ChunkText], early: Sequence[PassageText], wrong: Sequence[str]
 ) -> list[PassageText]:
-    """Delete the offers for these chunks, except offers that other passages with the same text still need.
+    """Delete the vectors offered for these chunks, except those that other passages with the same text still need.
 
-    If `wrong` names any samples, all offers for the chunks are deleted. Otherwise, offers for sources that aren't
-    active yet are kept. Returns the passages of these sources, to pass as `early` in the next call.
+    `wrong` names the samples whose offered vector is wrong. If there are any, all vectors offered for the chunks are
+    deleted. Otherwise, vectors for sources that aren't active yet are kept. Returns the passages of these sources, to
+    pass as `early` in the next call.
     """
     passages = [_passage_of(chunk) for chunk in chunks]
 

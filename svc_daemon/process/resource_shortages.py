@@ -32,7 +32,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 QUIET_S = 5.0
 #: How much of each resource a check allocates and then releases. Reading a document needs more than this.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How often the same work may fail although no check finds a shortage. Later failures count as attempts.
+#: If checks find no shortage, at most this many failures of the same work are blamed on one. Later failures count as
+#: attempts.
 MOST_ALONE = 5
 
 

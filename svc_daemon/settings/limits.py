@@ -105,8 +105,8 @@ class Limits:
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, with its retries.
     embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
-    #: Maximum number of concurrent processes that extract large documents, and the same maximum for small documents.
-    #: The total of all these processes can exceed this limit by one.
+    #: Maximum number of concurrent processes that extract large documents. Small documents have the same maximum. In
+    #: total, at most one process more than this runs.
     extract_children: int = field(default=2, metadata={"unit": "processes"})
     #: Timeout for fetching a URL, including redirects.
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})

@@ -41,7 +41,10 @@ class Removals:
         self.folder = folder
 
     def remove(self, paths: Sequence[Path]) -> dict[str, OSError]:
-        """Remove the files, or move them to `held` during a backup. Returns the errors by file name."""
+        """Remove the files. During a backup, which may need them, move them to the folder `held` instead.
+
+        Returns the errors by file name.
+        """
         errors: dict[str, OSError] = {}
         with self._sharing() as is_free:
             for path in paths:

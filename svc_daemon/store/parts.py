@@ -1,8 +1,8 @@
 """Parts: the bytes of open upload sessions, one file each. The file's size is the upload offset.
 
-- Bytes are synced before they are acknowledged.
-- `Parts` remembers how many bytes of each file were synced. If a file has more bytes, for example after a full disk, it
-  is synced before its size is acknowledged.
+- Bytes are synced to disk before they are acknowledged.
+- `Parts` remembers how many bytes of each file were synced. If a file has more bytes, for example because the disk was
+  full, the file is synced before its size is acknowledged.
 - When a session is finalized, a hard link makes its part a blob. The part is deleted after the source is committed.
 """
 

@@ -24,7 +24,7 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Attempts so far. Those that ended with `park_task` don't count.
+    #: Number of attempts so far. An attempt that `park_task` ended, for example at a shutdown, isn't counted.
     attempt: int = 0
     #: Fencing token. Each claim increments it; older claims can't write.
     token: int = 0

@@ -93,7 +93,7 @@ def delete_most_rows(connection: Connection, tables: Sequence[Table], team_id: s
 
 
 def delete_team(connection: Connection, team_id: str) -> None:
-    """Delete the team and its rows in `_LAST`. All its other rows must have been deleted."""
+    """Delete the team, and its rows in the tables `_LAST`. Its rows in all other tables must already be deleted."""
     for table in _LAST:
         connection.execute(f"DELETE FROM {table} WHERE team_id = :team_id", {"team_id": team_id})  # noqa: S608
     connection.execute("DELETE FROM teams WHERE id = :team_id", {"team_id": team_id})

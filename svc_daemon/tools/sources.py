@@ -38,7 +38,7 @@ class SourceState(ToolResult):
     status: str
     #: Whether searches find the source.
     ready: bool
-    #: While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null.
+    #: The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null.
     ready_withheld_by: str | None
     title: str
     filename: str

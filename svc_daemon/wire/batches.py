@@ -121,7 +121,7 @@ class FinalizedItem(WireModel):
 class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
-    #: While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null.
+    #: The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null.
     ready_withheld_by: str | None = None
 
 
@@ -183,7 +183,7 @@ class BatchStatus(WireModel):
     status: str
     terminal: bool
     ready: bool
-    #: While a rebuild of the index keeps the batch from being `ready`: the error code of searches. Otherwise null.
+    #: The error code of searches, if a rebuild of the index keeps the batch from being `ready`. Otherwise null.
     ready_withheld_by: str | None = None
     counters: BatchCounters
     created_at: str

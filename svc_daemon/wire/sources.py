@@ -59,7 +59,7 @@ class Source(WireModel):
     status: str
     #: Whether searches in each of the source's buckets find the source.
     ready: bool
-    #: While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null.
+    #: The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null.
     ready_withheld_by: str | None = None
     #: `queued`, `syncing`, `active` or `failed` (which is retried automatically).
     bucket_sync_status: str

@@ -58,7 +58,7 @@ class ReplayedItemDict(FinalizedItemDict):
     status: str
     ready: bool
     ready_withheld_by: str | None
-    """While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null."""
+    """The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null."""
 
 
 class PendingItemDict(TypedDict):
@@ -120,7 +120,7 @@ class BatchStatusDict(TypedDict):
     terminal: bool
     ready: bool
     ready_withheld_by: str | None
-    """While a rebuild of the index keeps the batch from being `ready`: the error code of searches. Otherwise null."""
+    """The error code of searches, if a rebuild of the index keeps the batch from being `ready`. Otherwise null."""
     counters: BatchCountersDict
     created_at: str
     expires_at: str

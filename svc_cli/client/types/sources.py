@@ -55,7 +55,7 @@ class SourceDict(TypedDict):
     ready: bool
     """Whether searches in each of the source's buckets find the source."""
     ready_withheld_by: str | None
-    """While a rebuild of the index keeps the source from being `ready`: the error code of searches. Otherwise null."""
+    """The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null."""
     bucket_sync_status: str
     """`queued`, `syncing`, `active` or `failed` (which is retried automatically)."""
     title: str

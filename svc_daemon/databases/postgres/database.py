@@ -198,7 +198,7 @@ class PostgresDatabase:
         try:
             tag = connection.run("COMMIT")
         except psycopg.Error as error:
-            # The server refused the COMMIT: nothing was stored, and the connection still works.
+            # If the server refused the COMMIT, nothing was stored, and the connection still works.
             if error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003":
                 raise self._give_up(connection, error, was_used=False) from error
             self._disconnect()

@@ -84,7 +84,7 @@ def add_markup(flow: FlowDocument, markup: str) -> None:
 
 def _find_heading(page: LexborHTMLParser) -> str:
     """Return the page's main heading (h1); empty if there is none outside menus and footers, or if it is too long."""
-    # There may be any number of headings, nested to any depth.
+    # Look at the first headings only: a page may have any number of them, nested to any depth.
     for heading in page.css("h1")[:_MOST_HEADINGS]:
         outer = heading.parent
         while outer is not None and outer.tag not in _FURNITURE:

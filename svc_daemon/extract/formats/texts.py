@@ -48,8 +48,8 @@ def read_code(given: Given) -> Document:
 def read_json(given: Given) -> Document:
     r"""Read JSON or NDJSON, with escape sequences replaced by their characters.
 
-    Otherwise, `\u00e9` would hide a word from searches, and `\n` would join a letter to the next word. The JSON is not
-    parsed, so line numbers stay and comments are allowed.
+    Otherwise, searches would miss words with `\u00e9`, and the `n` of `\n` would become part of the next word. The JSON
+    is not parsed, so line numbers stay correct, and comments are allowed.
     """
     text, warnings = decode(given.data)
     document = LineDocument(_ESCAPE.sub(_unescape, text))
@@ -63,7 +63,7 @@ def _unescape(escape: re.Match[str]) -> str:
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     if single:
-        # Control characters could break the line.
+        # Replace control characters, since a line break would change the numbers of later lines.
         return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
     return _PLAIN.get(plain, " ")
 

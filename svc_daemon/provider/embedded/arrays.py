@@ -15,7 +15,7 @@ from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
 #: The deadline is checked after this many vectors, about every millisecond.
 BLOCK_VECTORS = 100_000
-#: Signs are padded to words of 8 bytes, which are compared at once.
+#: Signs are padded to whole words of 8 bytes, because 8 bytes are compared in one step.
 WORD_BYTES = 8
 
 

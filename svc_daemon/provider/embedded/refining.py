@@ -1,4 +1,7 @@
-"""Reorders the best chunks: those with every query word, or with words of the best chunks, move up."""
+"""Reorders the best chunks of a keyword search.
+
+A chunk moves up if it has every query word, or if it shares many words with the first few chunks.
+"""
 
 import json
 import sqlite3

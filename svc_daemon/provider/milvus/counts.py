@@ -18,7 +18,7 @@ MOST_TEAMS = 1_000
 
 @dataclass(slots=True)
 class TeamCounts:
-    """One team's counts, cached since this node last wrote to the team's index."""
+    """A cache of one team's counts. It is dropped when this node writes to the team's index."""
 
     _known: dict[str, tuple[float, int]] = field(default_factory=dict)
 
