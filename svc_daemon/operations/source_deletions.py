@@ -72,8 +72,7 @@ def leave_bucket(
 ) -> None:
     """Remove the source from the bucket, and schedule an update of the index.
 
-    If the source was only waiting for the sync of this bucket, the source is ready now. `source.ready` is then
-    recorded.
+    If only this bucket kept the source from being ready, the source is ready now, and `source.ready` is recorded.
     """
     was_active = delete_membership(connection, source.id, bucket_id) in (readiness.ACTIVE, None)
     create_detachment(connection, source.team_id, source.id)
@@ -87,7 +86,7 @@ def leave_bucket(
     if not left.in_maintenance:
         record_outcomes(connection, context, [left])
     else:
-        # A rebuild of the index is in progress. The sync after the rebuild writes the buckets and records the event.
+        # The index is being rebuilt. After that, the sync worker writes the buckets to the index and records the event.
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 

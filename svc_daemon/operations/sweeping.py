@@ -215,7 +215,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     if orphans:
-        # Keep documents whose file is still stored, because only the index still describes the file.
+        # Keep the documents of stored files: the database has lost their sources, so only the index describes them.
         orphans -= await context.blobs.find_stored(orphans)
         orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.asides.list_names)}
     for source_id in orphans:
@@ -242,7 +242,7 @@ def _list_documents(
 ) -> tuple[dict[str, int], set[str]]:
     """Return each source's generation in the index, and the ids of sources whose buckets differ from `places`.
 
-    A source waiting for a sync doesn't count as different, because the sync corrects the index.
+    A source whose buckets are still to be written to the index is left out: the sync worker corrects the index.
     """
     listed, misplaced = dict[str, int](), set[str]()
     for document in context.provider.list_documents(team_id):

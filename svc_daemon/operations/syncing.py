@@ -78,7 +78,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
             take_place(connection, context, sync.claim.team_id, sync.claim.source_id, sync.claim.bucket_id)
             activated.append(sync.claim)
         for team_id in sorted({claim.team_id for claim in activated}):
-            # A source is ready as soon as all of its buckets are synced.
+            # A source is ready as soon as it is active in all of its buckets.
             ours = dict.fromkeys(claim.source_id for claim in activated if claim.team_id == team_id)
             found = find_sources(connection, team_id, list(ours))
             record_outcomes(connection, context, [found[each] for each in ours if each in found and found[each].ready])

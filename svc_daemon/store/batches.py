@@ -46,7 +46,7 @@ class BatchMember:
     source_status: str | None
     source_error: str | None
     source_warnings: tuple[str, ...]
-    #: The source's bucket ids and sync statuses, as a text that `places_of` parses.
+    #: The source's bucket ids, and its status in each bucket, as a text that `places_of` parses.
     places: str | None
     in_maintenance: bool
 

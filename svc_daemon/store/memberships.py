@@ -122,7 +122,7 @@ def list_searched_places(connection: Connection, team_id: str) -> dict[str, tupl
 
 
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
-    """Make the source's syncs due, because it has just been indexed."""
+    """Schedule the source's memberships to be written to the search index at `due_at`."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', due_at = :due_at, lease_until_s = NULL"
         " WHERE source_id = :source_id",
@@ -164,7 +164,7 @@ def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> N
 
 
 def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Record that the sync failed, and schedule another sync at `due_at`."""
+    """Record that the membership could not be written to the index, and schedule another attempt at `due_at`."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'failed', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -173,7 +173,7 @@ def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> No
 
 
 def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Schedule another sync at `due_at`, without recording a failure."""
+    """Schedule another attempt to write the membership to the index at `due_at`, without recording a failure."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -182,7 +182,7 @@ def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None
 
 
 def suspend_syncs(connection: Connection, source_id: str) -> None:
-    """Stop the source's syncs while it is indexed again. Workers lose their claims."""
+    """Unschedule the source's memberships, because the source is indexed again. Workers lose their claims."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = NULL, attempt = attempt + 1"
         " WHERE source_id = :source_id",
@@ -191,7 +191,7 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
 
 
 def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
-    """Sync the bucket's indexed sources again, because a failed deletion may have removed some from the index."""
+    """Schedule the bucket's indexed sources again, because a failed deletion may have removed some from the index."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE bucket_id = :bucket_id AND source_id IN (SELECT id FROM sources WHERE status = 'active')",
@@ -200,7 +200,7 @@ def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
 
 
 def withdraw_syncs(connection: Connection, team_id: str, due_at: str) -> None:
-    """End the team's running syncs and make them due again, because its index is about to be removed."""
+    """Requeue the team's claimed memberships, because its index is about to be removed. Workers lose their claims."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE team_id = :team_id AND sync_status = 'syncing'",
@@ -227,13 +227,13 @@ def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int
 
 
 def has_syncs_after(connection: Connection, latest: str) -> bool:
-    """Whether any sync is scheduled after `latest`."""
+    """Whether any membership is due after `latest`."""
     row = connection.execute("SELECT 1 FROM memberships WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
     return row is not None
 
 
 def recall_syncs(connection: Connection, now: str, latest: str) -> int:
-    """Make syncs scheduled after `latest` due now, because the clock was set back. Returns their number."""
+    """Make memberships that are due after `latest` due now, because the clock was set back. Returns their number."""
     cursor = connection.execute(
         "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
     )
@@ -241,7 +241,7 @@ def recall_syncs(connection: Connection, now: str, latest: str) -> int:
 
 
 def next_sync_due(connection: Connection) -> str | None:
-    """Return when the next sync is due, or None. Syncs of teams whose index is being rebuilt don't count."""
+    """Return when the next membership is due, or None. Teams whose index is being rebuilt don't count."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"

@@ -61,7 +61,7 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
-    # Return the ids as one JSON text, because fetching a row per id takes longer than the comparisons.
+    # Return all ids in one row, because fetching a row per id would take longer than the search for the ids.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(json.loads(listed)))
@@ -155,7 +155,7 @@ class FoundSource:
     source_url: str | None = None
     #: Numbers of the extractions whose search hits are still valid.
     generations: range
-    #: Maps the source's bucket ids to sync statuses, oldest bucket first.
+    #: Maps the id of each bucket to the source's status in it (see `core.readiness`), oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -65,7 +65,7 @@ class SourceRow:
     updated_at: str
     task_type: str | None = None
     task_status: str | None = None
-    #: Maps the source's bucket ids to sync statuses, oldest bucket first.
+    #: Maps the id of each bucket to the source's status in it (see `core.readiness`), oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
     #: Whether the team's index is being rebuilt.
     in_maintenance: bool = False
@@ -101,7 +101,7 @@ class SourceRow:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the source is indexed and synced. Unlike `ready`, stays true while the team's index is rebuilt."""
+        """Whether the source is active in all its buckets. Unlike `ready`, stays true during a rebuild of the index."""
         return readiness.is_ready(self.status, self.places.values())
 
     @property
@@ -384,6 +384,6 @@ def _json(value: dict[str, Any] | None) -> str | None:
 
 
 def places_of(text: str | None) -> dict[str, str]:
-    """Parse `source_views.places` to a map of bucket id to sync status, oldest bucket first."""
+    """Parse `source_views.places` to a map of bucket id to the source's status in the bucket, oldest bucket first."""
     pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
     return {bucket_id: status for bucket_id, _, status in pairs}

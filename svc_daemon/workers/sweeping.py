@@ -61,7 +61,7 @@ class SweepingWorker(Worker):
         # The remaining steps run once per interval, however often deletions wake the worker.
         if now_s < self._due_s:
             return self._due_s - now_s
-        # In a shortage, running workers may be unable to extend their leases, so don't release them.
+        # In a shortage, running workers may be unable to extend their leases, so keep their tasks.
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, context.clock.lease_s()))
         await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
