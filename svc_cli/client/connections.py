@@ -129,7 +129,7 @@ class Connections:
             response = connection.getresponse()
             yield response
         finally:
-            # Keep no connection after an error response: the server may wait for the rest of the body, then close it.
+            # Don't reuse a connection after an error response: the server may close it after the rest of the body.
             is_free = is_sent and response is not None and response.isclosed() and response.status < 400
             if is_free and connection.sock is not None:
                 self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))

@@ -62,7 +62,7 @@ class FaultLab:
 
 async def _disturb(rule: FaultRule, request: Request, handler: Handler) -> Response:
     response = await handler(request) if rule.when == "after" else None
-    # `ResponseHeaders` sends the rule's name in a header, unless the handler has raised an error before.
+    # `ResponseHeaders` sends this name in a header. Set it only now: an error from the handler is not the rule's.
     request.scope["state"]["fault"] = rule.name
     await asyncio.sleep(rule.delay_s)
     if rule.cut:

@@ -20,7 +20,7 @@ class Repair(StrEnum):
     TRIM_LOG = "trim_log"
     #: Remove a file that was deleted on purpose or is incomplete.
     REMOVE_FILE = "remove_file"
-    #: Create the missing row of a source whose bytes and index entry exist.
+    #: Create the missing database row of a source whose bytes and index entry exist.
     RECOVER = "recover"
     #: Move stored bytes that no row of the database names to another folder.
     SET_ASIDE = "set_aside"

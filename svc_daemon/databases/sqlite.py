@@ -263,7 +263,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file that no process has open, read-only, including the WAL that a killed process may have left.
+    """Open a database read-only, including the WAL that a killed process may have left. No process may have it open.
 
     Without a WAL, the file is opened as immutable, because otherwise even a reader would create a WAL. With a WAL,
     SQLite must create a third file, `-shm`. So if the folder isn't writable, the file and its WAL are copied to a

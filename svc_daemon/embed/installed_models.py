@@ -133,7 +133,7 @@ class ModelFolder:
         """Install the model in `staging`, durably and atomically. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # A damaged copy of this model. It can be moved away: a running service has its model in memory.
+            # Move a damaged copy of this model away. A running service doesn't need it, because its model is in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
         # Make the renaming durable first: otherwise, after a power failure, the record could name a missing folder.

@@ -73,7 +73,7 @@ class ServerEmbedder:
     ) -> None:
         """Create the embedder, without calling the server.
 
-        The file `memory` stores the probe vector. `timeout_s` limits a call with all retries.
+        The file `memory` identifies the server's model after a restart. `timeout_s` limits a call with all retries.
         """
         self._server = server
         self._timeout_s = timeout_s

@@ -35,7 +35,7 @@ from svc_daemon.wire.tasks import TEAM_REMOVAL
 ATTEMPTS = 3
 #: The name of the task's only stage, shown in its progress.
 STAGE = "delete"
-#: Maximum number of sources, and of rows, deleted in one transaction.
+#: Maximum number of sources, and of other database rows, deleted in one transaction.
 SOURCES_PER_STEP, ROWS_PER_STEP = 200, 1000
 
 

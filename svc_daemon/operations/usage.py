@@ -64,7 +64,7 @@ def _total(context: Context, period: Period) -> int:
     # In a cluster, read the stored count each time, because other nodes add to it.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
-        # Counts that are just being written are in neither `stored` nor `unrecorded`, so keep a higher old total.
+        # Counts that are just being written are in neither `stored` nor `unrecorded`. So never lower the total.
         totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
     return totals[period]
 

@@ -226,7 +226,7 @@ def _check_team(
         return
     documents: Mapping[str, InspectedDocument] = index.list_documents(team.id)
     if broken or team.is_foreign:
-        # If the index is damaged or another installation's, use it only to identify files without a row.
+        # If the index is damaged or another installation's, use it only to identify files that the database lacks.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
     # Read these in one snapshot, so that they are consistent.

@@ -45,11 +45,11 @@ class Placed(Generic[K]):
 def refine(
     ranked: Sequence[tuple[K, float]], whole: Collection[K], read_texts: Callable[[Sequence[K]], Mapping[K, str]]
 ) -> list[Placed[K]]:
-    """Reorder the best chunks, which are ranked by BM25.
+    """Reorder the first `POOL` chunks of a BM25 ranking.
 
-    Chunks with every query word (`whole`) move up, and so do those with words of the best chunks. Chunks with the same
-    score are ordered by their texts, so that two installations with the same content give the same order. `read_texts`
-    returns the chunks' texts; it is called only if the texts are needed.
+    Chunks with every query word (`whole`) move up. Chunks that share words with the first few move up too. Chunks with
+    the same score are ordered by their texts, so that two installations with the same content give the same order.
+    `read_texts` returns the chunks' texts, and is called only if they are needed.
     """
     pool, texts = ranked[:POOL], dict[K, str]()
     feedback: list[float | None] = [None] * len(pool)

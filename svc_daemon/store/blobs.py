@@ -109,7 +109,7 @@ class Blobs(Staging):
         self.removals.clear_away([self.path(name) for name in names])
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return which of the sources have a stored blob, whether or not they have a row."""
+        """Return which of these sources have a stored blob, even if the database has lost the source."""
         names = await asyncio.to_thread(self.list_ids)
         return {source_id for name in names if (source_id := ids.source_of(name)) in source_ids and source_id}
 

@@ -67,7 +67,7 @@ class StagedBytes(Protocol):
         """Read up to `most_bytes` of the received bytes, starting at `offset_bytes`. Raises StorageError."""
 
     async def keep(self, name: str) -> None:
-        """Make the bytes durable as the blob of this name. If this fails, the caller must store no row for the blob."""
+        """Make the bytes durable as the blob of this name. If this fails, the caller must not record the blob."""
 
     async def discard(self) -> None:
         """Discard the bytes if they weren't kept. Idempotent; never raises."""
@@ -92,7 +92,7 @@ class BlobStore(Protocol):
         """Move a damaged blob to a folder that nothing reads. Idempotent."""
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:
-        """Return which of the sources have a stored blob, whether or not they have a row."""
+        """Return which of these sources have a stored blob, even if the database has lost the source."""
 
     def list_ids(self) -> Collection[str]:
         """List the names of all blobs. Blocking."""

@@ -41,7 +41,7 @@ class CopyCounts:
 
 
 class Syncer:
-    """Syncs all files of a folder: with one `syncfs` where that is safe, otherwise with an fsync each."""
+    """Syncs all files of a folder: with one `syncfs` where that is safe, otherwise with an fsync per file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

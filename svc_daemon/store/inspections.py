@@ -21,7 +21,7 @@ class StoredBytes:
     size_bytes: int
     #: False for symbolic links and other special files, which count as lost.
     is_plain: bool = True
-    #: Whether these bytes are no problem if no database row names them.
+    #: Whether these bytes may exist without a database row that names them.
     may_wait: bool = False
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from svc_daemon.store.parts import Parts
 
-#: Below this number of files, each file is fsynced, because `syncfs` also waits for other programs' data.
+#: With fewer files than this, each file is fsynced. One `syncfs` for all would also wait for other programs' data.
 FEW_FILES = 8
 #: Number of bytes to buffer before they are written.
 WRITE_BYTES = 1024 * 1024

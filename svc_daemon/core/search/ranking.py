@@ -66,7 +66,7 @@ POOL = 50
 BEST = 5
 #: Maximum number of words that feedback uses.
 MOST_WORDS = 100
-#: The most that feedback adds to a passage's BM25 score, as a fraction of the best score.
+#: The most that feedback adds to a passage's BM25 score, as a fraction of the highest BM25 score.
 WEIGHT = 0.5
 
 #: Replaces ASCII separators by spaces, three times as fast as a regular expression.

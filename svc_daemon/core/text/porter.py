@@ -42,7 +42,7 @@ _FOURTH = {
 
 
 #: For each step: a pattern that finds the longest ending, the replacements of the endings, and a number. In the stem
-#: before the ending, a vowel must be followed by a consonant more often than this number.
+#: before the ending, a vowel must be followed by a consonant more than this number of times.
 _STEPS = tuple(
     (re.compile(f"(?<=.)(?:{'|'.join(sorted(endings, key=len, reverse=True))})$", re.DOTALL), endings, least)
     for endings, least in ((_SECOND, 0), (_THIRD, 0), (_FOURTH, 1))

@@ -30,7 +30,7 @@ class PackItem:
 
 
 def place_items(items: Iterable[tuple[str, int, int]]) -> list[PackItem]:
-    """Compute where each file begins in the pack. An item is a session id, a size, and `held_bytes`."""
+    """Compute where each file begins in the pack. An item is a session's id, size and `held_bytes`."""
     placed: list[PackItem] = []
     offset_bytes = 0
     for session_id, size_bytes, held_bytes in items:

@@ -14,9 +14,9 @@ _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 
 
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
-    """Return whether the first bytes of a response (at least 8 KB, or all) are HTML.
+    """Return whether a response is an HTML page, judged by `head`: its first 8 KB or more, or all of it.
 
-    The content counts more than the declared type. The file name counts only if the server declares no HTML.
+    The content counts more than the declared type. The file name counts only if the server doesn't declare HTML.
     """
     declared = declared.partition(";")[0].strip().lower()
     return detect(head, "" if declared in _PAGE_TYPES else filename, declared) in _PAGE_TYPES

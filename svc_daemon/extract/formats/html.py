@@ -44,8 +44,8 @@ _BLOCKS = {
 _KINDS = {"li": "item", "dd": "item", "pre": "code", "tr": "row"}
 _LINE_BREAK = re.compile(r"<br\b[^>]{0,200}>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
-#: The fork server reads this page once, which sets up the parsers for all children. It is short enough for jusText,
-#: whose first use takes 140 ms.
+#: The fork server reads this page once, which sets up the parsers for all children. For pages as short as this,
+#: trafilatura also uses jusText, whose first use takes 140 ms.
 SAMPLE = b"<html lang=en><title>a</title><article><h1>b</h1><p>c d e.</p><ul><li>f</ul></article></html>"
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", re.IGNORECASE)
 

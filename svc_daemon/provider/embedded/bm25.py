@@ -1,8 +1,8 @@
-"""Finds the best chunks by keyword, ranked by BM25.
+"""Finds the chunks with the highest BM25 scores for the words of a query.
 
 Most matching chunks have only one common word of the query, which adds little to a score. So if some query words are
-much rarer, only chunks with a rare word are scored first. If other chunks could still be on the page, all matching
-chunks are scored.
+much rarer, only chunks with a rare word are scored first. All matching chunks are scored only if a chunk without a rare
+word could still be among the results.
 """
 
 import sqlite3
@@ -46,7 +46,7 @@ def rank(
     if rare:
         both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
         scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
-        # These scores count rare words only. Replace them for the best chunks that have common words too.
+        # These scores count rare words only. If a chunk has common words too, replace its score by that of all words.
         scored |= dict(_score(connection, _in_columns(both), scope, limit))
         ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
         # A chunk without rare words can't have a higher score than the sum of its common words' highest scores.

@@ -83,7 +83,7 @@ def count_missing(
     )
     total = server.count(server.collections.chunks, scope, deadline_s=deadline_s)
     of_model = every(scope, equals("model", model))
-    # In the rows of chunks without a vector, `model` is empty, so these rows must not be counted for an empty `model`.
+    # Rows of chunks without a vector have an empty `model`. If `model` is empty, don't count these rows as embedded.
     embedded = server.count(server.collections.chunks, of_model, deadline_s=deadline_s) if model else 0
     return VectorCount(max(0, total - embedded), total)
 

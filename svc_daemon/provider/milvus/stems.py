@@ -1,4 +1,4 @@
-"""Computes the word stems that Milvus indexes, the same as in the embedded index.
+"""Computes the word stems that Milvus indexes, the same stems as in the SQLite index.
 
 Words with characters other than ASCII letters and digits are encoded, so that Milvus doesn't change them.
 """
@@ -11,7 +11,7 @@ from svc_daemon.core.text.porter import porter_stem
 from svc_daemon.core.text.words import split_words
 from svc_daemon.provider.milvus.schema import TEXT_BYTES
 
-#: How many times a word in the title counts, as in the embedded index.
+#: How many times a word in the title counts, as in the SQLite index.
 TITLE_WEIGHT = 2
 #: Prefix of words that are encoded in hexadecimal. No English word begins with it.
 _ENCODED = "0q"
