@@ -100,7 +100,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """Shows progress as plain lines. Short work prints none, an hour of work at most 25."""
+    """Shows progress as plain lines. Short work prints no line, and an hour of work at most 25."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console

@@ -67,7 +67,7 @@ class Gate:
         return self._waiting
 
     def give_back(self) -> None:
-        """Put back the token of a request that the service did not count."""
+        """Put back the token of a request that the service's rate limit did not count."""
         with self._lock:
             self._booked_s -= self._interval_s
 

@@ -189,7 +189,7 @@ class SqliteDatabase:
             if not connection.in_transaction or _is_damage(error):
                 # SQLite itself has rolled back the whole group, such as after FULL or IOERR.
                 failure = _as_sqlite(error)
-                # No `from error`: the failure may be `error` itself.
+                # Don't write `from error`: the failure may be `error` itself, and would then be its own cause.
                 raise failure from failure.__cause__
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")

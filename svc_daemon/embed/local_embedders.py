@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
 #: Time limit of a query in seconds. Queries have their own threads.
 QUERY_PATIENCE_S = 10.0
-#: Pause in seconds after the process's first death, and the longest pause.
+#: Pause in seconds after the process has died for the first time, and the longest pause.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 

@@ -81,7 +81,8 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     async with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # Check only the first request: when a request is repeated, the sources may already be replaced.
+        # Check only the first request. If it is repeated, files may be rejected because the first request has already
+        # replaced their sources.
         refuse_empty(opening)
         await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)

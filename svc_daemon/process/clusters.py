@@ -91,7 +91,7 @@ class Cluster:
         """
 
         def now() -> datetime:
-            # Nodes compare stored times, so those come from the shared clock too.
+            # Nodes compare stored times, so stored times come from the shared clock too.
             return datetime.fromtimestamp(self.now_s(), UTC)
 
         clock, make_ids = replace(context.clock, now=now, shared=self.now_s), replace(context.ids, now=now)

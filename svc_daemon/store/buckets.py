@@ -202,7 +202,7 @@ def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
 
 
 def _touch(connection: Connection, condition: str, parameters: Parameters) -> None:
-    """Increment the revisions of the selected buckets, in rows that only this process writes."""
+    """Increment the revisions of the selected buckets. Each process has its own rows, so processes don't conflict."""
     connection.execute(
         "INSERT INTO bucket_changes (bucket_id, writer, changes)"  # noqa: S608 - one of three conditions of ours
         f" SELECT id, writer_number(), 1 FROM buckets WHERE {condition}"

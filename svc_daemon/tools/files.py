@@ -166,7 +166,7 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     """Send the bytes and finalize the session. Returns None if the source of an earlier call was deleted."""
     session = opened.body
     if session["status"] == CANCELED:
-        # A session that could not be finalized is canceled too.
+        # A session that could not be finalized also has this status.
         return None
     if session["status"] != FINALIZED:
         await service.send_bytes(session["upload_url"], data)

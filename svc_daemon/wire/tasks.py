@@ -16,7 +16,8 @@ class TaskProgress(WireModel):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync` for a source, `delete` for a bucket's deletion, and `clear`
     #: or `index` for a rebuild of the index. Null before the first stage.
     stage: str | None
-    #: Number of finished chunks of a source. A bucket's deletion counts sources, and a rebuild of the index documents.
+    #: Number of finished chunks of a source. For a bucket's deletion, it is the number of sources, and for a rebuild of
+    #: the index, the number of documents.
     chunks_done: int
     #: What `chunks_done` will be at the end; null until known.
     chunks_total: int | None

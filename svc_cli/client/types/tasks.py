@@ -12,8 +12,8 @@ class TaskProgressDict(TypedDict):
     `clear` or `index` for a rebuild of the index. Null before the first stage.
     """
     chunks_done: int
-    """Number of finished chunks of a source. A bucket's deletion counts sources, and a rebuild of the index
-    documents.
+    """Number of finished chunks of a source. For a bucket's deletion, it is the number of sources, and for a rebuild
+    of the index, the number of documents.
     """
     chunks_total: int | None
     """What `chunks_done` will be at the end; null until known."""

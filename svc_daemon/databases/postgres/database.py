@@ -58,7 +58,7 @@ FIRST_PAUSE_S = 0.01
 OVERTAKEN = "Other requests have changed the same records each time."
 #: Key of the lock held while a node prepares the schema.
 PREPARING = 0x7376635F73746174
-#: Each writer has a number, the lowest that was free, and holds a lock whose key is this value and the number.
+#: First half of the key of a writer's lock. The second half is the writer's number, the lowest that was free.
 WRITER = 0x73766377
 _BEGIN, _BEGIN_IN_TURN = "BEGIN; SAVEPOINT work", "BEGIN; LOCK TABLE turns IN EXCLUSIVE MODE; SAVEPOINT work"
 _SETTINGS = (

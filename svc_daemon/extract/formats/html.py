@@ -63,7 +63,7 @@ def read(given: Given) -> Document:
     _add_page(whole, page, _UNSEEN | _FURNITURE)
     if len(markup) <= _ARTICLE_CHARACTERS and _PAGE.search(markup):
         _add_article(article, markup, page)
-    # Count blocks too: trafilatura may return a short page as one block.
+    # Compare the numbers of blocks too, because trafilatura may return a short page as one block.
     is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
     flow = article if is_enough else whole
     if not flow.size:
