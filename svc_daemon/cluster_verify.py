@@ -31,7 +31,7 @@ def verify_cluster(
     """Check the installation, and repair it if requested.
 
     Raises NotFound if the cluster has no installation, and StorageError or ProviderError if an engine can't be used. If
-    all stored bytes are missing, it raises StorageError instead of repairing anything.
+    all stored bytes are missing, nothing is repaired, and StorageError is raised.
     """
     with TemporaryDirectory(prefix="svc-verify-") as folder:
         files = DataFiles(Path(folder))

@@ -65,7 +65,7 @@ class Pack:
     """The bytes of a batch's files, one after the other, as the body of a request."""
 
     def __init__(self, opened: JsonMapping, transfers: Mapping[str, Transfer]) -> None:
-        """`opened` is the response that opened the batch; `transfers` are its files by client_file_id."""
+        """`opened` is the response that opened the batch. `transfers` maps client_file_ids to the batch's files."""
         self.upload_url: str = opened["pack"]["upload_url"]
         self.size_bytes: int = opened["pack"]["size_bytes"]
         places = [(item["offset"], transfers[item["client_file_id"]]) for item in opened["items"]]

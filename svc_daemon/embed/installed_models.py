@@ -39,7 +39,7 @@ class InstalledModel:
 
     #: The model's name, as shown to users.
     name: str
-    #: The name and a digest of everything that determines the vectors.
+    #: The model's name, followed by a digest of everything that determines its vectors.
     model: str
     #: Number of a vector's components.
     dimension: int

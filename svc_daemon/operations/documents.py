@@ -15,7 +15,7 @@ from svc_daemon.store.sources import SourceRow, list_titles
 class IndexEntry:
     """A document's title and buckets in the index, after `put`.
 
-    The index ignores the put of a document if it already has the same generation of the document, or a later one.
+    `put` has no effect if the index already has the same generation of the document, or a later one.
     """
 
     title: str

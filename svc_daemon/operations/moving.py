@@ -73,7 +73,7 @@ class MoveRefused(Exception):
 
 
 class BytesDamaged(MoveRefused):
-    """Some bytes of the installation to move are missing or wrong. The installation is unchanged, and can be served."""
+    """Some bytes of the installation are missing or wrong. It is unchanged, and a daemon can still use it."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(

@@ -36,7 +36,7 @@ _Words = tuple[str, list[str]]
 
 #: Maximum number of memberships that the worker claims at a time.
 CLAIM_LIMIT = 64
-#: Seconds until a sync is retried if the source is just being split into new chunks.
+#: Seconds until a sync is retried while the source is being split into new chunks.
 RECHUNK_PAUSE_S = 1.0
 
 

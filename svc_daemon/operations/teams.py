@@ -20,7 +20,8 @@ from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.error_codes import ErrorCode
 
-#: An operator's command, run in one transaction: in the daemon's process or, without a daemon, in its own process.
+#: Carries out an operator's command in one transaction. It runs in the daemon or, without a daemon, in the command's
+#: own process.
 Verb = Callable[[Connection, Ids], BaseModel]
 
 

@@ -76,7 +76,7 @@ STATEMENTS = (
         vector BLOB NOT NULL
     ) STRICT
     """,
-    # One bit for each component of a vector: its sign. In a separate table, because searches read all of these bits.
+    # One bit for each component of a vector: its sign. This table is separate, because searches read all of the bits.
     """
     CREATE TABLE signs (
         chunk_key INTEGER PRIMARY KEY,

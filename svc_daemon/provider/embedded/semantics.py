@@ -74,7 +74,7 @@ class Meaning:
 def find_meaning(
     connection: sqlite3.Connection, index: TeamIndex, query: SearchQuery, cache: SignsCache, check: Callable[[], None]
 ) -> Meaning | None:
-    """Prepare the query's vector for this index; None if the index has no vectors of its model.
+    """Prepare the query's vector for this index. Returns None if the index has no vectors of the query's model.
 
     Raises ProviderFailed if the vector's length is not that of the model's vectors.
     """

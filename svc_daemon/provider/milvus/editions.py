@@ -31,7 +31,7 @@ class Edition:
     """One version of a document in the index."""
 
     source_id: str
-    #: The edition's name, unique. Names of later editions sort after it.
+    #: The edition's unique name. The names of later editions sort after it.
     edition: str
     generation: int
     title: str

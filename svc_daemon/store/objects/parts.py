@@ -1,7 +1,7 @@
 """Stores the bytes of open upload sessions in S3, each session as a chain of objects (see `core.uploads.chains`).
 
 To finalize a session, a node reads its objects and stores their bytes as one blob. The objects are deleted after the
-source is committed. If that fails, they are deleted once they are old.
+source is committed. Objects whose deletion fails are deleted once they are old.
 """
 
 import asyncio
