@@ -100,7 +100,7 @@ class SyncQueue(TransferQueue):
             self._index.begin_batch(Journaled(_key(group), bodies, rows))
 
     def _end(self, group: TransferGroup) -> None:
-        """Write the index rows of a group that was sent, and report its files.
+        """Write the rows of the sync index for a group that was sent, and report its files.
 
         A file without a source gets no row, so the next run sends it again.
         """

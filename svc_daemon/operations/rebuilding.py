@@ -101,7 +101,7 @@ async def rebuild_damaged(context: Context) -> None:
 async def _rebuild_damaged(context: Context, team_id: str) -> None:
     soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
     if context.read(partial(find_team, team=team_id)) is None:
-        # A team without a row has no sources to index.
+        # The team isn't in the database, so it has no sources to index.
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:

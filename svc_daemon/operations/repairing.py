@@ -1,6 +1,7 @@
 """Repairs problems that `verifying` has found, if there is a safe repair.
 
-For example, sources without their stored file are marked as failed, and files without a row become sources again.
+For example, sources without their stored file are marked as failed, and files that belong to no source become sources
+again.
 """
 
 import asyncio

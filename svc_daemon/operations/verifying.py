@@ -128,9 +128,9 @@ def _pages(inspection: Inspection, team_id: str) -> Iterator[list[SourceRow]]:
 def _check_blobs(
     inspection: Inspection, findings: InstallationFindings, unowned: dict[str, StoredBytes], *, read_data: bool
 ) -> dict[str, list[StoredBytes]]:
-    """Check the stored file of each source. Returns the stored files without a row, by source id.
+    """Check the stored file of each source. Returns the stored files that the database doesn't name.
 
-    A file whose name contains no source id is keyed by its whole name.
+    The keys are the source ids in the file names. A file whose name contains no source id is keyed by its whole name.
     """
     hash_of = inspection.bytes.hash if read_data else None
     with ThreadPoolExecutor(inspection.bytes.readers) as readers:

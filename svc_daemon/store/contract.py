@@ -86,7 +86,7 @@ class BlobStore(Protocol):
         """Delete blobs durably. Idempotent. Returns the error of each blob that could not be deleted."""
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Delete blobs that have no row. Errors are logged, not raised; a later clean-up tries again."""
+        """Delete blobs that the database doesn't name. Errors are logged, not raised; a later clean-up tries again."""
 
     async def move_damaged(self, name: str) -> None:
         """Move a damaged blob to a folder that nothing reads. Idempotent."""
@@ -141,7 +141,7 @@ class PartStore(Protocol):
         """Store the bytes of complete sessions as durable blobs, and return the first bytes of each by session id.
 
         `sources` maps session ids to blob names, and `hashes` maps them to SHA-256 hashes. Raises StorageError if bytes
-        don't match their hash or can't be stored. The caller must then store no row for these blobs.
+        don't match their hash or can't be stored. The caller must then not record these blobs.
         """
 
     async def delete(self, *session_ids: str) -> None:

@@ -35,7 +35,7 @@ class ObjectBlobs(Staging):
         return BlobObject(self.client, _key(name), self.folder)
 
     async def put(self, name: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
-        """Store the bytes as the blob of this name. If this fails, the caller must store no row for the blob."""
+        """Store the bytes as the blob of this name. If this fails, the caller must not record the blob."""
         await self.client.put(_key(name), content)
 
     async def delete(self, names: Sequence[str]) -> dict[str, Exception]:

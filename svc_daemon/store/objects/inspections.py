@@ -12,7 +12,7 @@ from svc_daemon.store.objects.stores import ObjectStores
 class ObjectInspector:
     """Inspects the objects with one key prefix.
 
-    An object without a row is not a problem, because the sweeper deletes it once it is old.
+    An object that no row of the database names is not a problem, because the sweeper deletes it once it is old.
     """
 
     readers = CALLS_AT_ONCE
