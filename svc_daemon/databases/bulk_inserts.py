@@ -59,7 +59,7 @@ def group_rows(statement: str) -> tuple[str, tuple[str, ...]] | None:
     parameters are `?`. If the old statement has only such parameters, no names are returned.
     """
     match = _INSERT.fullmatch(statement)
-    # A parameter after the row has a value per row, but the new statement has room for only one value.
+    # The part after the row occurs once in the new statement, so a parameter there can't have a value for each row.
     if match is None or "?" in match[3] or any(_PARAMETER.findall(match[3])):
         return None
     head, row, tail = match.groups()

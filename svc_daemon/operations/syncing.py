@@ -135,7 +135,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
             # Do nothing if the source was deleted, or if a rebuild of the index will index the source.
             return
         if source.rechunk:
-            # Sync later, when the index has the source's new chunks.
+            # Try again later, when the index has the source's new chunks.
             memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)
@@ -145,7 +145,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
-    """Requeue the syncs whose claim has expired by `now_s`; infinity requeues all. Returns how many."""
+    """Requeue memberships whose claim has expired by `now_s`; infinity requeues all claimed ones. Returns how many."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> int:

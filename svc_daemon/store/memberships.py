@@ -131,7 +131,7 @@ def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
 
 
 def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: int) -> list[SyncClaim]:
-    """Claim memberships that are due to be synced, the longest overdue first."""
+    """Claim memberships that are due, the longest overdue first."""
     rows = connection.execute(
         "UPDATE memberships SET sync_status = 'syncing', attempt = attempt + 1, due_at = NULL,"
         " lease_until_s = :lease_until_s WHERE (source_id, bucket_id) IN ("

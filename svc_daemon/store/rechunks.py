@@ -4,7 +4,7 @@ from svc_daemon.databases.contract import Connection
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark all sources to be split again whose oldest bucket is this one. Returns their number.
+    """Mark the sources whose oldest bucket is this one, so that they are split again. Returns their number.
 
     A source has the chunk sizes of its oldest bucket.
     """

@@ -33,7 +33,7 @@ MOST_CAPITALS = 0.25
 #: Two words count as the same name if both are longer than this, and have this many first letters in common:
 #: `Norway`, `Norwegian`.
 _COMMON = 4
-#: Minimum length of a word. If a longer word begins with it, both count as the same name.
+#: If a word with at least this many letters is the beginning of a longer word, both count as the same name.
 _SHORTEST = 3
 #: At least this share of a sentence's words must be in the cited passages.
 SUPPORT = 0.25
