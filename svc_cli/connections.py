@@ -34,8 +34,7 @@ class ServiceConnection(NamedTuple):
 def reach(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
-    """Find the service at the configured address. If none is configured, find the local daemon,
-    and start it if necessary.
+    """Find the service at the configured address. Without an address, find the local daemon, and start it if necessary.
 
     The last value is True if this call started the daemon. Raises DaemonUnreachable if no verified service answers, and
     Incompatible if there is no common API version.

@@ -166,7 +166,7 @@ class Installation:
         return self.read_log(None)[0][-lines:] if lines else []
 
     def read_log(self, place: LogPlace | None) -> tuple[list[str], LogPlace | None]:
-        """Return the log's lines after `place`, and how far the log was now read.
+        """Return the log's lines after `place`, and the place from which the next call should continue.
 
         If `place` is None, return the last lines.
         """

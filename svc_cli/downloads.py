@@ -33,7 +33,7 @@ def replacing(output: str) -> Iterator[BinaryIO]:
         raise UsageError("A file is written, not standard output.", hint="name it, or ./- if that is its name.")
     if path.is_dir():
         raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
-    # The rename would replace a device such as /dev/null by a regular file.
+    # Renaming the draft would replace a device such as /dev/null with a regular file.
     if path.exists() and not path.is_file():
         raise UsageError(f"{output} is not a regular file.", hint="name a file that may be replaced.")
     if not path.parent.is_dir():

@@ -60,7 +60,7 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
     """
     refuse_lost_state(files)
     if has_state(files):
-        # `list_pending` refuses the state of a newer release. Opening it for writing would empty its write-ahead log.
+        # Refuse the state of a newer release before opening it for writing, which would empty its write-ahead log.
         list_pending(files.state)
     return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
 

@@ -29,7 +29,7 @@ models = new_group("model", "Install, show and remove the embedding model for se
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
-#: Exit codes for problems with a model; EXIT_REFUSED for others.
+#: Exit codes for problems with a model. All other problems exit with EXIT_REFUSED.
 _EXITS = {
     "svc_model_not_found": EXIT_MISSING,
     "svc_extra_missing": EXIT_USAGE,

@@ -21,8 +21,8 @@ async def notifying_service_manager(environ: Mapping[str, str]) -> AsyncIterator
         yield
         return
     _notify(address, READY)
-    # After this many seconds without a message, the service manager restarts this process; 0 means never.
     is_watched = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    # After this many seconds without a message, the service manager restarts this process; 0 means never.
     limit_s = int(environ.get("WATCHDOG_USEC", "0")) / 1e6 if is_watched else 0
     beating = asyncio.create_task(_beat(address, limit_s))
     try:

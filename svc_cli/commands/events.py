@@ -81,9 +81,10 @@ def events(call: Invocation, flags: EventFlags) -> None:
 def keep_following(
     call: Invocation, filters: dict[str, str | int], handle: Callable[["Client", "EventFollower"], None]
 ) -> NoReturn:
-    """Have `handle` follow the events. If the service stops, wait for it up to RETURN_S, then call `handle` again.
+    """Have `handle` follow the events.
 
-    If the service no longer keeps the event to continue from, show a warning, and continue with new events.
+    If the service stops, wait up to RETURN_S for its return, then call `handle` again. If the service no longer keeps
+    the event to continue from, show a warning, and continue with new events.
     """
     from svc_cli.client.events import LATEST
 

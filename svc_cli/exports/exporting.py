@@ -238,7 +238,7 @@ def _write_members(
     by_sha256, members = {source["sha256"]: source for source in listed}, archive.manifest.members
     progress.begin("reading files", len(members))
     for done, (name, size_bytes) in enumerate(sorted(members.items()), start=1):
-        # The bytes of plain text and Markdown are usually the same as their extracted text, which is already stored.
+        # The bytes of plain text and Markdown are usually equal to their extracted text, which `spool` already has.
         sha256 = name.partition("/")[2]
         spooled = name if name in spool.places else f"texts/{sha256}"
         if spooled in spool.places:

@@ -95,7 +95,7 @@ MERGED = ("id", "title", "sha256", "size_bytes", "status", "ready", "replaces", 
 
 
 def merge(rows: Mapping[str, FileRow], sources: Iterable[JsonMapping]) -> Holdings:
-    """Update the index's rows from the mapping's sources in the bucket.
+    """Update the rows of the local index from the mapping's sources in the bucket.
 
     If a source was removed from the bucket, its row is dropped, so that its file is sent again. A source that another
     machine added gets a row.

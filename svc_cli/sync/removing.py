@@ -56,8 +56,8 @@ def remove(
 def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
     """Split the sources of deleted files: first those of this folder, then those that may belong to another folder.
 
-    Two folders can have the same default name. So unless the user chose the name, a source counts as this folder's
-    only if a sync of this folder has hashed the file.
+    Two folders can have the same default mapping name. So unless the user chose the name, a source counts as this
+    folder's only if a sync of this folder has hashed the file.
     """
     ours: list[Leaving] = []
     others: list[Leaving] = []

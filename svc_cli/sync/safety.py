@@ -79,7 +79,7 @@ class Withheld:
     cause: Cause
     #: Number of the deleted files; None if the run ended before they were counted.
     files: int | None = None
-    #: Paths of the files because of which the sources stay, if any.
+    #: Paths of the files that are the reason, if any.
     because: tuple[str, ...] = ()
 
     def __str__(self) -> str:

@@ -149,7 +149,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Ho
     refuse_archived(bucket)
     if not is_dry:
         run.index.adopt_bucket(bucket["id"])
-    # Don't finish the batches if the folder is missing: bytes that were already uploaded would be lost.
+    # Don't finish the batches if the folder is missing: uploads whose files can't be read would be canceled.
     if not is_dry and is_here and run.index.list_batches():
         remarks.append("an earlier run was interrupted; its batches were finished.")
         with open_queue(run, bucket["id"], run.report.recover) as queue:

@@ -136,7 +136,7 @@ def _translate_brackets(inside: str) -> str:
 class Layer(NamedTuple):
     """The rules of one ignore file, or of the command line."""
 
-    #: Length of the folder's absolute path. This prefix is removed from paths before they are matched.
+    #: Length of the absolute path of the folder with the rules. This prefix is cut off before a path is matched.
     behind: int
     patterns: Patterns
     #: The path of the ignore file, or `exclude`.

@@ -179,7 +179,7 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # The process is dead or stuck. The listener thread, if it still runs, fails the unanswered texts.
+                # The process is dead or stuck, so all unanswered texts fail.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:

@@ -55,7 +55,7 @@ class Job:
     async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
         """Append results until there are `count`, or the child closes its pipe.
 
-        Raises ExtractionFailed if a reply is damaged or too large, NotRead if a wave's replies so far are too large.
+        Raises ExtractionFailed if a reply is damaged or too large, NotRead if the replies together are too large.
         """
         reply, reply_bytes, earlier_bytes = ChildReply(), 0, 0
         with _ReplyPipe(self._readable) as pipe:

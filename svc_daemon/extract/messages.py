@@ -27,8 +27,8 @@ GROUP_CHUNKS = 256
 #: Maximum length of a line in bytes; a longer line is damaged. The largest group of chunks fits.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit statuses of a child: it has replied, it met an unexpected error, it ran out of memory, or the system refused it
-#: something.
+#: Exit statuses of a child process: it has replied, an unexpected error occurred, memory ran out, or the system refused
+#: a call.
 REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
 #: If the machine lacks a resource, a child's exit status is this number plus the errno.
 SHORT = 100

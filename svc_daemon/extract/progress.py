@@ -1,6 +1,6 @@
-"""Records which document a child is reading, in memory shared with the fork server.
+"""Records which document a child process is reading, in memory shared with the fork server.
 
-The fork server looks only when the time is up or the child has ended. So it needn't wake for each new document.
+The fork server reads the record only when the time limit is reached or the child has ended, not for each document.
 """
 
 import mmap

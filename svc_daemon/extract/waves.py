@@ -41,5 +41,5 @@ def _are_sharing(named: str | None, content_type: str) -> bool:
 
 
 def shares(format_: DocumentFormat) -> bool:
-    """Whether documents of this format may share a child."""
+    """Whether one child process may read several documents of this format."""
     return format_.key in _SHARING

@@ -68,7 +68,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
             add_sources(connection, context, new)
             queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
             record_events(connection, context.ids, new[0].team_id, queued)
-        # A refused session may have been its batch's last unfinished file.
+        # If a refused session was the last unfinished one of its batch, the batch ends now.
         refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
         if refused:
             end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)

@@ -175,7 +175,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
 def _complete(
     connection: Connection, context: Context, team_id: str, documents: Sequence[IndexedDocument]
 ) -> tuple[list[IndexedDocument], set[str], set[asyncio.Event]]:
-    """Complete the tasks. Returns documents whose tasks are no longer held, ids of ready sources, and events to set."""
+    """Complete the tasks. Returns documents whose claim was lost, ids of sources now ready, and events to set."""
     now, wakes = context.clock.timestamp(), set[asyncio.Event]()
     source_ids = [document.claim.source.id for document in documents]
     sources = find_again(connection, team_id, [document.claim.source for document in documents])

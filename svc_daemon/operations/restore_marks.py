@@ -7,7 +7,7 @@ from svc_daemon.store.buckets import raise_revisions
 from svc_daemon.store.installation_facts import put_fact
 from svc_daemon.wire.restore_marks import RestoreMark
 
-#: Row of the table `facts`: the time of the last restore.
+#: The name under which the table `facts` has the time of the last restore.
 RESTORED_AT = "restored_at"
 #: A restore sets revisions to the Unix time in seconds, shifted left by this many bits, so that they only increase.
 REVISION_BITS = 20

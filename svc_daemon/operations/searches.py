@@ -115,7 +115,7 @@ class Judged:
 
 
 async def search(context: Context, key: KeyRow, request: SearchRequest) -> Results:
-    """Return the best chunks for the query that the key can reach and the agent's policy allows.
+    """Return the chunks that match the query best, from the sources that the key and the agent's policy allow.
 
     Raises ServiceError if the search is refused or fails.
     """

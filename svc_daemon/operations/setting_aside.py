@@ -108,7 +108,10 @@ def _read_owners(connection: Connection, *, names: list[str]) -> _Owners:
 
 
 def _settle_aside(folders: DataFolders, owners: _Owners, name: str, path: Path) -> str:
-    """Move the file back if it has a row again, or delete it if it was deleted on purpose. Returns what was done."""
+    """Move the file back if the database names it again, or delete it if its source was deleted or its upload ended.
+
+    Returns what was done.
+    """
     if name in owners.deleted or name in owners.ended_ids:
         return _remove(folders, path)
     is_blob = owners.sizes.get(name) == path.stat().st_size

@@ -120,7 +120,7 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 
 async def remove_index(context: Context, team_id: str) -> None:
-    """Delete the team's files that were moved aside, which the team's index names, and then the index."""
+    """Delete the team's files that were moved aside, and then the team's index, which names these files."""
     names = await asyncio.to_thread(context.asides.list_names)
     if names:
         try:

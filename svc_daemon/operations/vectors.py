@@ -131,7 +131,7 @@ def find_offers(context: Context, team_id: str, embedder: Embedder, chunks: Sequ
     decoded = {passage: _decode(vector, embedder.dimension) for passage, vector in offered.items()}
     placed = {chunk.chunk_id: decoded.get(passage) for chunk, passage in zip(chunks, passages, strict=True)}
     vectors = {chunk_id: vector for chunk_id, vector in placed.items() if vector is not None}
-    # Choose at random, because clients could predict a choice by chunk id.
+    # Choose at random: if clients could predict the choice, they could offer wrong vectors for all other chunks.
     return OfferedBatch(vectors, {*sorted(vectors, key=lambda _: context.ids.random(8))[:SAMPLES]})
 
 

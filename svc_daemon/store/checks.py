@@ -214,7 +214,7 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
 
 
 def check_agents(connection: Connection) -> Iterator[Problem]:
-    """Find agents whose policy is invalid or whose row is missing. Such agents retrieve nothing."""
+    """Find agents that retrieve nothing, because their policy is invalid or their database row is missing."""
     for team_id in list_team_ids(connection):
         try:
             agents = list_agents(connection, team_id)

@@ -162,7 +162,7 @@ class Tally:
     """Counts of files that were moved aside because no database row names them."""
 
     files: int = 0
-    #: How many of these files are still in a search index, in at least one bucket.
+    #: How many of these files belong to a source that is still in a search index.
     known: int = 0
 
 

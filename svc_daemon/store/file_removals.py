@@ -74,7 +74,10 @@ class Removals:
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Within the block, `remove` moves files to `held`. Raises BackupRunning or OSError."""
+        """Within the block, `remove` moves files to the folder `held` instead of deleting them.
+
+        Raises BackupRunning or OSError.
+        """
         self.folder.mkdir(mode=0o700, exist_ok=True)
         deadline_s = time.monotonic() + PATIENCE_S
         while (descriptor := _lock(self.folder, fcntl.LOCK_EX)) is None:

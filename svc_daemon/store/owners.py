@@ -8,7 +8,7 @@ from svc_daemon.databases.contract import Connection
 
 
 def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return those blob names that a source's row has. Names that contain no source id are returned too."""
+    """Return the names that sources have. Names without a source id are returned too, since they can't be looked up."""
     source_ids = {name: ids.source_of(name) for name in names}
     rows = connection.execute(
         "SELECT COALESCE(blob, id) AS name FROM sources WHERE id IN (SELECT value FROM json_each(:ids))",

@@ -35,7 +35,7 @@ class Parts:
         self._blobs = blobs
         self._on_broken = on_broken
         self._folder_sync = FolderSync(folder, on_broken)
-        #: How many bytes of each part this process has synced.
+        #: How many bytes of each part this process has synced to disk.
         self._synced: dict[str, int] = {}
         #: How many bytes of each part this process has hashed, with the hash.
         self._hashed: dict[str, tuple[int, _Hash]] = {}
@@ -111,9 +111,9 @@ class Parts:
 
     @contextmanager
     def discarding(self, *session_ids: str) -> Iterator[None]:
-        """If the sync in the block fails, truncate these parts to their acknowledged bytes and call `on_broken`.
+        """If an fsync in the block fails, truncate these parts to their acknowledged bytes and call `on_broken`.
 
-        There is no second sync: it could report success although the kernel has dropped the bytes.
+        The fsync isn't tried again, since it could report success although the kernel has dropped the bytes.
         """
         try:
             yield

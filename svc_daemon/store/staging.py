@@ -124,7 +124,7 @@ class StagedFile(ABC):
 
     async def discard(self) -> None:
         """Discard the bytes and the staging file. Idempotent; disk errors are not raised."""
-        # A new buffer, because after a failed write the old one may be in use by the traceback, and can't be cleared.
+        # Replace the buffer: it can't be cleared while the traceback of a failed write still refers to it.
         self._buffer = bytearray()
         if self._file is not None:
             with suppress(OSError):

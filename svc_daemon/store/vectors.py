@@ -95,8 +95,8 @@ def find_offers(
 ) -> dict[PassageText, str]:
     """Find the vectors of this model that an import has sent for these passages.
 
-    Sources in several buckets are left out. An offer is for one bucket only, because the API key that sent it may have
-    no access to the other buckets.
+    Passages of sources in several buckets are left out, because the API key that sent the vector may have access to
+    only one of the buckets.
     """
     rows = connection.execute(
         "SELECT m.source_id, o.text_sha256, o.vector FROM vector_offers o"
@@ -117,10 +117,10 @@ def find_offers(
 
 
 def finish_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> list[PassageText]:
-    """Record that these passages have their vectors, and delete the offers that no other passage needs.
+    """Record that these passages have their vectors, and delete the offered vectors that no other passage needs.
 
-    Returns the passages whose sources are still being indexed. Their offers are kept, because a source is indexed again
-    if the daemon crashes, and then needs the offers again.
+    Returns the passages whose sources are still being indexed. Their offered vectors are kept: after a crash of the
+    daemon, such a source is indexed again, and needs them again.
     """
     rows = connection.execute(
         "SELECT id, generation, status FROM sources WHERE team_id = :team_id"

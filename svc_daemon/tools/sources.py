@@ -70,7 +70,7 @@ class SourceStates(ToolResult):
 
     #: Whether all sources are ready.
     ready: bool
-    #: Whether waiting is useless, since each source is ready or has failed.
+    #: Whether waiting is useless, since each source is ready, has failed or is in no bucket.
     settled: bool
     sources: list[SourceState]
 

@@ -56,7 +56,7 @@ class SyncingWorker(Worker):
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 
     async def _set_buckets(self, sync: Sync) -> bool:
-        """Write the source's buckets to the index. Returns False if the source can't become active in its bucket."""
+        """Write the source's buckets to the index. Returns False if the index lacks the source or refuses the write."""
         source = sync.source
         try:
             await asyncio.to_thread(

@@ -42,7 +42,7 @@ SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 @dataclass(frozen=True, slots=True)
 class WatchCallbacks:
-    """The callbacks of a watcher, called in the thread of the loop."""
+    """The callbacks of a watcher, called in the thread of the watch loop."""
 
     #: Called with the result for a file.
     item: Callable[[Mapping, ReportItem], None]

@@ -123,7 +123,7 @@ class PostgresServer:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             given = {}
-        # If the password contains an unescaped @, the rest of it is parsed as the host, which error messages contain.
+        # After an unescaped @ in the password, the rest of the password is taken for the host, which errors would show.
         if not given or "@" in str(given.get("host", "")):
             raise StorageError("The URL of the database is not one of PostgreSQL; escape @, : and / in its password.")
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "UTF8"}

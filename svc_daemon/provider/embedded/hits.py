@@ -84,7 +84,7 @@ def _find_parts(
     connection: sqlite3.Connection, question: Question, rows: Mapping[int, sqlite3.Row]
 ) -> dict[tuple[str, Part], frozenset[int]]:
     """For each word and each part (title, headings, text), find the chunks with the word in that part."""
-    # In scripts without spaces, words of all parts are in one column of the index, so find the part in the texts.
+    # For languages without spaces, such as Chinese, the index has one column for all parts. So look in the texts.
     cut: dict[int, dict[Part, frozenset[str]]] = {}
     for key, row in rows.items():
         texts: dict[Part, str] = {

@@ -27,8 +27,7 @@ class Scope:
 
     #: Small buckets. The search expression has a word for each, so that it matches only their chunks.
     matched_buckets: tuple[str, ...] | None = None
-    #: Large buckets. For each chunk found, the search checks whether its document is in one of these
-    #: buckets.
+    #: Large buckets. For each chunk found, the search checks whether its document is in one of these buckets.
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 

@@ -12,7 +12,8 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import Row
 from svc_daemon.provider.milvus.server import MilvusServer
 
-#: An edition is recent for this many milliseconds after it was marked as shown. The nodes' clocks must differ by less.
+#: An edition is recent for this many milliseconds after it was marked as shown. The clocks of the nodes must not differ
+#: by more than this.
 RECENT_MS = 10_000
 #: Maximum number of times that a search is run. Documents that still change in the last run are left out of its result.
 ROUNDS = 8

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "parts"
-#: A writer stores an object whenever it has received about this many bytes. Larger uploads are streamed to their blob.
+#: A writer stores an object whenever it has received about this many bytes. The blob of a larger upload is stored as a
+#: stream, not read into memory first.
 OBJECT_BYTES = 8 * 1024 * 1024
 #: More bytes than this are hashed in a thread. For fewer, switching to a thread takes longer than hashing.
 SMALL_BYTES = 64 * 1024
