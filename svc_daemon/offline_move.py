@@ -64,7 +64,9 @@ def run_move(route: Route, note: Callable[[str], None]) -> tuple[MoveReport, str
 
 
 def run_cancel(route: Route) -> tuple[Departure, str]:
-    """Cancel a move, so that its source can be served again. Returns the record of the move, and the source's name.
+    """Cancel a move, so that daemons can use the installation again.
+
+    Returns the record of the move, and where the installation is.
 
     Raises the errors of `run_move`.
     """

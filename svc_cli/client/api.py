@@ -113,7 +113,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
 
             api_key = find_key(os.environ, ServiceAddress(base_url)).key
         self.base_url = base_url.rstrip("/")
-        #: Identifies the service in files that the command line keeps. The URL of a local daemon may change.
+        #: Identifies the service in files that the command line keeps, because the URL of a local daemon may change.
         self.service = service or self.base_url
         make_tls = partial(tls_context, certificate)
         transport = Transport(self.base_url, api_key, policy=policy, make_tls=make_tls)

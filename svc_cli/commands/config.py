@@ -1,4 +1,4 @@
-"""`svc config …`: shows settings and their origins, and changes the user's file."""
+"""`svc config …`: shows settings and their origins, and changes the user's configuration file."""
 
 import json
 import os

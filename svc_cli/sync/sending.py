@@ -65,9 +65,10 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the remaining files. Files that should replace a source that no longer exists are sent once more.
+        """Send the remaining files.
 
-        Raises SvcError like `add_file`.
+        If the source that a file should replace no longer exists, the file is sent again, to replace that source's
+        successor. Raises SvcError like `add_file`.
         """
         super().finish()
         displaced, self._displaced = self._displaced or [], None

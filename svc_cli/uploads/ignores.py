@@ -72,7 +72,7 @@ class Patterns:
         return next((each for each in reversed(self.all) if each.matches(path, is_folder=is_folder)), None)
 
     def covers(self, path: str) -> bool:
-        """Whether the patterns match the file or one of its parent folders, and the last match is no exception."""
+        """Whether a pattern matches the file or one of its parent folders, and the last such pattern has no `!`."""
         parts = path.split("/")
         above = ["/".join(parts[:end]) for end in range(1, len(parts))]
         for pattern in reversed(self.all):

@@ -38,7 +38,7 @@ class ReportItem:
     #: The error of a failure or a conflict; optional fields such as `hint` may be missing.
     error: Json | None = None
     warnings: list[str] = field(default_factory=list)
-    #: The exit code if this were the only item.
+    #: The exit code that the command would have if this were the only item.
     exit: Exit = Exit.DONE
     #: Bytes sent for this item.
     sent_bytes: int = 0

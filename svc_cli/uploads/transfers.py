@@ -92,7 +92,7 @@ class Pack:
                 left_bytes -= min(BLOCK_BYTES, left_bytes)
 
     def count(self, sent_bytes: int) -> None:
-        """Add the last `sent_bytes` bytes of the pack to the sent bytes of the files that they belong to."""
+        """Record, for each file, how many of its bytes are among the last `sent_bytes` bytes of the pack."""
         first = self.size_bytes - sent_bytes
         for begin, transfer in self._places:
             if transfer.item.error is None:

@@ -70,7 +70,7 @@ class Door:
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one message; raises `invalid_project_key`, `extra_not_installed`, and the errors of `bodies`."""
+        """Answer one message. Raises `invalid_project_key`, `extra_not_installed`, and the errors of `api.bodies`."""
         request = Request(scope, receive)
         caller(request)
         refuse_dry_run_in_query(request)

@@ -53,7 +53,10 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Return the data that identify repeats of this request. With a `fingerprint`, their body must be the same."""
+        """Return the data by which repeats of this request are recognized.
+
+        With a `fingerprint`, a repeat must have the same body.
+        """
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 

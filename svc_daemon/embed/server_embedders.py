@@ -57,7 +57,7 @@ class TextRefused(EmbedFailed):
 
 
 class ServerEmbedder:
-    """Computes vectors by calling the server, on another thread's event loop."""
+    """Computes vectors by calling an embedding server. The calls run on another thread's event loop."""
 
     model: str
     dimension: int

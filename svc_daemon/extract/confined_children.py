@@ -148,7 +148,7 @@ def _set_limit(kind: int, soft: int, hard: int) -> None:
 
 
 def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progress: ChildProgress) -> None:
-    """Read one document after another. Each reply is sent before the next is read."""
+    """Read one document after another. The reply to a document is sent before the next document is read."""
     blob, out = os.fdopen(_BLOB, "rb"), os.fdopen(_OUTPUT, "wb", buffering=256 * 1024)
     is_wave = "documents" in request
     requests = json.loads(blob.readline()) if is_wave else [request["document"]]
@@ -179,7 +179,7 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
     that can't share a child raises NeedsOwnChild.
     """
     content_type = detect(data, requested.filename, requested.content_type)
-    # If the declared type is unknown, detect the type from the bytes and the name only.
+    # If no reader supports this type, detect the type again, without the declared type.
     format_, readable = find_format(content_type), content_type
     if format_ is None and (format_ := find_format(shown := detect(data, requested.filename))):
         readable = shown

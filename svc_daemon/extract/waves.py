@@ -32,7 +32,7 @@ def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool
 
 @lru_cache
 def _are_sharing(named: str | None, content_type: str) -> bool:
-    """Whether sharing is allowed for every format that the file name and the declared type suggest."""
+    """Whether every format that the file name and the declared type suggest may share a child process."""
     announced = from_declared(content_type)
     # The third type is the one that is detected if the bytes are text.
     types = (named, announced, detect_as(b"text", named, announced))

@@ -272,7 +272,10 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """Record that the index has the source's new chunks. If the chunk sizes have changed again, rechunk once more."""
+    """Record that the index has the source's new chunks.
+
+    If the chunk sizes have changed again, the source is marked to be split once more.
+    """
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)

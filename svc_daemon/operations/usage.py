@@ -40,7 +40,7 @@ def used_answers(context: Context, team_id: str) -> int:
 
 
 async def record_usage(context: Context) -> None:
-    """Write the new counts to the database. After an error, the next call writes them."""
+    """Add the new answers and searches to the counts in the database. After an error, the next call adds them."""
     unrecorded = context.tallies.take_unrecorded()
     if not unrecorded:
         return

@@ -47,7 +47,10 @@ def hash_text(text: str) -> str:
 
 
 async def offer_vectors(context: Context, key: KeyRow, bucket: str, model: str, offers: Sequence[VectorOffer]) -> int:
-    """Store the offered vectors that may be usable for sources of the bucket. Returns how many were stored."""
+    """Store vectors that a client offers for sources of the bucket, and return how many were stored.
+
+    Vectors that can't be used, such as those of another model, are left out.
+    """
     found = context.read(lambda connection: get_usable_bucket(connection, key, bucket))
     embedding, dimension = context.embedding, None
     if embedding.embedder is not None:

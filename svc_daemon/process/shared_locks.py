@@ -81,7 +81,7 @@ class SharedLocks:
         try:
             grip = await asyncio.shield(asyncio.wrap_future(taking))
         except asyncio.CancelledError:
-            # The server may still take the locks, and nobody else would free them.
+            # The server can still take the locks after the cancellation, and nobody else would free them.
             taking.add_done_callback(lambda taken: None if taken.exception() else self._session.free(taken.result()))
             raise
         if grip.epoch == self._session.epoch:

@@ -146,7 +146,7 @@ class EmbeddingWorker(Worker):
         provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
-            # Load the vectors into the cache, so that the first search doesn't wait for it.
+            # Load the vectors into the cache, so that the first search doesn't have to do this.
             buckets = self.context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
             await asyncio.to_thread(provider.warm_up, team_id, model, [bucket.id for bucket in buckets])
             self._cleared.add(team_id)

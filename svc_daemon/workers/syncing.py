@@ -51,7 +51,7 @@ class SyncingWorker(Worker):
                 await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
                 raise Short from error
             raise
-        # Remove old buckets and titles from the index in every round: constant syncs must not delay this forever.
+        # Remove old buckets and titles from the index in every round. Otherwise constant syncs would delay this.
         cleaned = await clean_detachments(self.context)
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 

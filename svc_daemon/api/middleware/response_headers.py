@@ -83,7 +83,7 @@ class ResponseHeaders:
         await self.app(scope, receive, send_with_headers)
 
     def _successor(self, scope: Scope) -> str | None:
-        """Return the path that replaces the path of an alias (an old route). For other routes, it is empty or None."""
+        """Return the path that replaces the path of an alias (an old route). For other routes, return "" or None."""
         route = scope.get("route")
         if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
             return None

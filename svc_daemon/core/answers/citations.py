@@ -27,7 +27,7 @@ LONGEST_SENTENCE = 1000
 
 MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
-#: The pattern excludes nested quotation marks of one kind, and so matches in linear time.
+#: Matches a quotation without quotation marks of the same kind inside it, which takes linear time.
 _QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _CLOSING = tuple(".,;:!?)")

@@ -43,7 +43,7 @@ class Stamps:
 
 
 def put(server: MilvusServer, stamps: Stamps, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
-    """Store the newest given generation of each document, unless searches find this or a newer one already.
+    """Store the newest given generation of each document, unless searches already find that generation or a newer one.
 
     Returns the ids of sources for which nothing was stored.
     """

@@ -124,7 +124,7 @@ class ObjectClient:
             await self._finish(lambda: self._obstore.delete_async(self._store, list(keys)))
 
     def probe(self, key: str) -> None:
-        """Check that the store answers a request for this key, which may not exist. Blocking."""
+        """Check that the store answers a request for this key. The key need not exist. Blocking."""
         with self._translated():
             try:
                 self._obstore.head(self._store, key)

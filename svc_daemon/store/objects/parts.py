@@ -276,7 +276,7 @@ async def _update(hashed: "_Hash", data: bytes) -> None:
 
 
 def _moment(session_id: str) -> str:
-    """Return the key prefix of sessions created in the same 32 ms."""
+    """Return the key prefix that the session shares with other sessions created in the same 32 ms."""
     # These characters are the time in units of 32 ms. They are reversed, because object stores spread their load by the
     # first characters of keys.
     return f"{FOLDER}/{session_id[12:3:-1]}"
