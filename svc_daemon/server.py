@@ -276,7 +276,7 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 
 
 async def _repair(context: Context) -> None:
-    """Clean up after a crash. At startup, all leases and staging files are left from the last run."""
+    """Clean up after a crash. At startup, all leases and staging files are left over from the last run."""
     # If nodes share the state, only an expired lease shows that the process with the lease is gone.
     until_s = inf if context.clock.shared is None else context.clock.lease_s()
     released = await release_expired(context, until_s) + await release_expired_syncs(context, until_s)

@@ -74,8 +74,8 @@ class NewFile(Description):
 def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     """Derive the idempotency key of an upload, so that a repeated run creates no duplicate.
 
-    `epoch` counts how often the source was removed after an upload. Each removal changes the key, since the service
-    repeats its old answer for an old key. `upload.sha256` must be set.
+    `epoch` counts how often the source was removed after an upload. The key changes with each removal, because for the
+    old key, the service would repeat its old answer. `upload.sha256` must be set.
     """
     fields = asdict(upload)
     # `sha256` is enough to identify the bytes.

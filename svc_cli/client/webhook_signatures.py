@@ -14,7 +14,7 @@ Verdict = Literal["valid", "expired", "invalid"]
 class Checked(NamedTuple):
     """The result of checking a webhook call.
 
-    `expired`: signed correctly, but too long ago or in the future.
+    `expired` means that the call was signed correctly, but too long ago or in the future.
     """
 
     verdict: Verdict

@@ -177,7 +177,7 @@ def expand(paths: Iterable[str]) -> list[Path]:
         if given == STDIN or _exists(given):
             found.append(Path(given))
             continue
-        # Expand a pattern that was quoted, so that the shell did not. Path.glob doesn't support absolute patterns.
+        # Expand patterns that the shell left alone because they were quoted. Path.glob takes no absolute patterns.
         matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
         if not matches:
             raise PathMissing(f"{given}: there is no such file or folder.", details={"path": given})

@@ -1,6 +1,7 @@
-"""Recognizes an embedding server's model by its vector of a probe sentence, which is stored in a file.
+"""Recognizes an embedding server's model by the vector that it returns for a probe sentence.
 
-A server may give any model any name. Vectors from the same model differ only by rounding.
+The vector is stored in a file. A server may give any model any name, but vectors of the same model differ only by
+rounding.
 """
 
 import hashlib

@@ -44,7 +44,7 @@ class Job:
         except (ExtractionFailed, NotRead) as end:
             ended_by = end
         finally:
-            # After cancellation or a refused reply, the child may still run.
+            # Kill the child in case it is still running, as after a cancellation or a refused reply.
             self._kill()
         if ended_by is not None:
             results.append(ended_by)

@@ -84,7 +84,7 @@ def live(
         # There may be no memory left for a message.
         status = OUT_OF_MEMORY
     except OSError as error:
-        # If the machine lacks a resource, a retry may succeed.
+        # If the machine lacks a resource, report which one, because a retry may succeed.
         if error.errno == errno.ENOMEM:
             status = OUT_OF_MEMORY
         else:

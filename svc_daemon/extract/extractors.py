@@ -229,7 +229,7 @@ def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subpro
         try:
             return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
         except FileNotFoundError:
-            # The fork server of a killed daemon may still be removing the folder, but does so only once.
+            # The fork server of a killed daemon may have removed the folder. It does so only once, so try again.
             tries -= 1
             if not tries:
                 raise
