@@ -65,7 +65,7 @@ class EventFollower:
         self.last_id: str | None = None if after == LATEST else after
         #: Id of the last event received, after which a new stream continues.
         self._received_id = self.last_id
-        #: What the thread has read: pairs of an event (None for a comment) and the id of the last event so far. If an
+        #: What the thread has read: pairs of the id of the last event so far, and an event (None for a comment). If an
         #: error ended the thread, the error comes last.
         self._came: SimpleQueue[tuple[str | None, Json | None] | SvcError] = SimpleQueue()
         self._stack = ExitStack()

@@ -44,7 +44,7 @@ class Mapping:
     tags: tuple[str, ...] = ()
     #: What to do with the sources of deleted files; None if settings decide.
     prune: Prune | None = None
-    #: Whether the user chose the name. A default name is possibly not unique.
+    #: Whether the user chose the name. Several folders can have the same default name.
     is_named: bool = True
 
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:

@@ -68,7 +68,7 @@ class SyncQueue(TransferQueue):
         """Send the remaining files.
 
         If the source that a file should replace no longer exists, the file is sent again, to replace that source's
-        successor. Raises SvcError like `add_file`.
+        successor, if any. Raises SvcError like `add_file`.
         """
         super().finish()
         displaced, self._displaced = self._displaced or [], None

@@ -199,8 +199,8 @@ class ServerEmbedder:
             return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            # All users see this error, and the server's message may quote the texts. So quote it
-            # only if nothing but the probe was sent.
+            # All users see this error, and the server's message can quote the texts. So add that message only if
+            # nothing but the probe was sent.
             reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
             # Some servers quote the API key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
