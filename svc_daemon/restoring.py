@@ -40,7 +40,7 @@ from svc_daemon.store.uploads import list_open_ids
 
 #: The file that names the backup, and the empty file that is written when the copy is complete.
 ORIGIN, READY = "restoring.json", "ready"
-#: The new name of the folder `restoring` when everything was moved out of it. From then on, a daemon may start.
+#: The folder `restoring` gets this name when everything was moved out of it. From then on, a daemon can start.
 DONE = "restored"
 
 

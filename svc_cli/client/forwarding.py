@@ -1,6 +1,6 @@
 """Calls a webhook receiver on this machine for each source that becomes ready or fails.
 
-Calls are made one at a time, and retried as by the service. Unlike the service, this module also calls for uploaded
+Calls are made one at a time, and retried as the service does. Unlike the service, this module also reports uploaded
 sources. Planned calls are kept while the service is unreachable, and lost when the process ends.
 """
 

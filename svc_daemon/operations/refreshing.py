@@ -1,6 +1,6 @@
 """Refreshing: fetches a source's URL again, and reindexes the source if its content has changed.
 
-Unchanged content costs no quota.
+Unchanged content doesn't count towards the team's upload limit.
 """
 
 from dataclasses import replace

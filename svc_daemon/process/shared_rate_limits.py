@@ -1,4 +1,4 @@
-"""Rate limits for the nodes of a cluster. A row of the database counts what each team uses.
+"""Rate limits for the nodes of a cluster. Each team has a database row that counts its requests and bytes.
 
 Each request is counted in a separate transaction, so it still counts if its own transaction is rolled back.
 """

@@ -267,7 +267,7 @@ class SearchProvider(Protocol):
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
         """Store vectors, given as pairs of chunk id and vector (see `QueryVector`). Pass a few hundred at a time.
 
-        Each chunk has only the vector that was stored last. Changing the document's buckets or title doesn't remove it.
+        Each chunk has only the vector that was stored last, and keeps it if the document's buckets or title change.
         Deleted chunks are skipped. Raises ProviderFailed if the model's vectors have another length.
         """
 

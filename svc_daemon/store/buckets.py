@@ -37,7 +37,7 @@ class BucketRow:
     @classmethod
     def from_row(cls, row: Row) -> "BucketRow":
         values = dict(row)
-        # The column `revision` is only part of the revision (see `list_revisions`).
+        # The bucket's revision is more than this column: `list_revisions` also adds counts of changes.
         del values["revision"]
         values["metadata"] = json.loads(row["metadata"])
         values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None

@@ -89,7 +89,7 @@ class Parts:
             raise
 
     async def delete(self, *session_ids: str) -> None:
-        """Delete the stored bytes. Files that can't be deleted are deleted at the next start."""
+        """Delete the stored bytes. If a file can't be deleted now, the next start deletes it."""
 
         def work() -> None:
             for session_id in session_ids:
