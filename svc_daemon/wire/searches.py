@@ -54,7 +54,7 @@ class ExplainedKeyword(WireModel):
 
     rank: int
     bm25: float
-    #: Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1; null if it was not computed.
+    #: How similar the passage's words are to those of the best passages, 0 to 1; null if it was not computed.
     feedback: float | None
 
 
@@ -79,7 +79,7 @@ class Explanation(WireModel):
     #: The share of the query's words that occur in the passage, 0 to 1. Rare words count more.
     coverage: float
     terms: list[ExplainedTerm]
-    #: Null if the passage is not among the best results of the keyword search.
+    #: Null if the keyword search did not find the passage, or ranked it too low.
     keyword: ExplainedKeyword | None
     #: Null without a semantic search, or if the passage has no vector.
     semantic: ExplainedMeaning | None

@@ -37,7 +37,7 @@ class ExplainedKeywordDict(TypedDict):
     rank: int
     bm25: float
     feedback: float | None
-    """Similarity to the words of the best passages (pseudo-relevance feedback), 0 to 1; null if it was not computed."""
+    """How similar the passage's words are to those of the best passages, 0 to 1; null if it was not computed."""
 
 
 class ExplainedMeaningDict(TypedDict):
@@ -62,7 +62,7 @@ class ExplanationDict(TypedDict):
     """The share of the query's words that occur in the passage, 0 to 1. Rare words count more."""
     terms: list[ExplainedTermDict]
     keyword: ExplainedKeywordDict | None
-    """Null if the passage is not among the best results of the keyword search."""
+    """Null if the keyword search did not find the passage, or ranked it too low."""
     semantic: ExplainedMeaningDict | None
     """Null without a semantic search, or if the passage has no vector."""
 
