@@ -105,7 +105,7 @@ class Blobs(Staging):
         return await self.run(lambda: self._delete(names))
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Delete blobs that the database doesn't name. Disk errors are logged, not raised."""
+        """Delete blobs that no source uses. Disk errors are logged, not raised."""
         self.removals.clear_away([self.path(name) for name in names])
 
     async def find_stored(self, source_ids: Collection[str]) -> set[str]:

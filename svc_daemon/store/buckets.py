@@ -62,7 +62,7 @@ class Census:
     pending: int
     #: Number of members whose indexing failed.
     failed: int
-    #: Number of members whose sync failed and will be retried.
+    #: Number of pending members whose last update in the search index failed. It will be retried.
     failed_syncs: int
     #: Whether the team's index is being rebuilt.
     in_maintenance: bool = False

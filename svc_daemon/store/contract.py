@@ -86,7 +86,7 @@ class BlobStore(Protocol):
         """Delete blobs durably. Idempotent. Returns the error of each blob that could not be deleted."""
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Delete blobs that the database doesn't name. Errors are logged, not raised; a later clean-up tries again."""
+        """Delete blobs that no source uses. Errors are logged, not raised; a later clean-up tries again."""
 
     async def move_damaged(self, name: str) -> None:
         """Move a damaged blob to a folder that nothing reads. Idempotent."""

@@ -63,7 +63,7 @@ class Removals:
         return errors
 
     def clear_away(self, paths: Sequence[Path]) -> None:
-        """Remove files that the database doesn't name. Errors are logged, not raised; the next start tries again."""
+        """Remove files that are no longer needed. Errors are logged, not raised; the next start tries again."""
         for name, error in self.remove(paths).items():
             log.warning("%s could not be removed: %s", name, error.strerror)
 

@@ -30,7 +30,7 @@ def is_syncable(folder: Path) -> bool:
 
 
 def sync(descriptor: int) -> None:
-    """Sync the file system of an open file or folder. Blocking; raises OSError."""
+    """Flush the file system of an open file or folder to the disk. Blocking; raises OSError."""
     if _libc().syncfs(descriptor) != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))

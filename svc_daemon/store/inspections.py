@@ -32,7 +32,7 @@ class BytesInspector(Protocol):
     readers: int
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        """Map the name of each blob to its bytes. Blobs that were moved aside are included."""
+        """Map the name of each blob to its bytes. Includes files that the daemon has moved to the folder `aside`."""
         ...
 
     def list_parts(self) -> Mapping[str, StoredBytes]:

@@ -318,9 +318,9 @@ def list_copies(path: Path) -> list[Path]:
 
 
 def _copy(connection: sqlite3.Connection, place: Path) -> None:
-    """Copy the database to `place` and sync the copy, so that a failed upgrade loses nothing.
+    """Copy the database to `place`, durably, so that a failed upgrade loses nothing.
 
-    A copy that is already there and has fewer migrations is kept, because an interrupted upgrade made it.
+    An existing copy with fewer migrations than the database is kept, because an interrupted upgrade made it.
     """
     if place.exists():
         with open_unchanging(place) as copied:

@@ -107,7 +107,7 @@ class PackWriter:
                 with self._parts.discarding(*self._starts):
                     file_systems.sync(self._folder)
             elif 0 in self._starts.values():
-                # For a new part, the folder is synced too: otherwise, the file's name could be lost in a power failure.
+                # After a new part, fsync the folder too: otherwise, a power failure could lose the part's file name.
                 self._parts.sync_folder()
             for part in self._closed:
                 self._parts.note_synced(part.session_id, part.end_bytes, part.hash)

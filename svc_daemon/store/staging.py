@@ -27,7 +27,7 @@ HEAD_BYTES = 8192
 
 
 def clear_away(path: Path) -> None:
-    """Delete a file. An error is logged, not raised; the next start tries again."""
+    """Delete a file, if it exists. An error is logged, not raised."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:

@@ -1,7 +1,7 @@
 """Tombstones: records of deleted sources, kept until the blobs and index rows of the sources are removed.
 
 - The tombstone of a replaced source is kept, so that the source that replaced it can be found.
-- When a source is fetched again, its old blob gets a tombstone too, under the name of the new blob.
+- When a source is fetched again, its old blob gets a tombstone too. Its `source_id` is the name of the new blob.
 - A detachment records that a source's buckets or title must be updated in the index.
 - A process that changes a title holds a lease on a detachment, because it writes the title to the index first. If the
   process dies before it writes the title to the database, the sweeper restores the old title in the index.

@@ -147,7 +147,7 @@ def finish_offers(connection: Connection, team_id: str, passages: Sequence[Passa
 
 
 def refuse_offers(connection: Connection, team_id: str, passages: Sequence[PassageText]) -> None:
-    """Delete all offers for the texts of these passages, in the buckets of their sources."""
+    """Delete all vectors offered for the texts of these passages, in the buckets of their sources."""
     connection.execute(
         "DELETE FROM vector_offers WHERE team_id = :team_id"
         " AND text_sha256 IN (SELECT value FROM json_each(:hashes)) AND bucket_id IN"

@@ -231,7 +231,7 @@ class ObjectPartWriter:
         data, self._buffer = bytes(self._buffer), bytearray()
         pieces = rules.split(self._items, self._next, memoryview(data))
         self._next += len(data)
-        # If a piece fails, this stays true, and the client resumes with a new writer after the pieces that were stored.
+        # If a piece fails, this writer stays broken. The client resumes after the stored pieces, with a new writer.
         self._is_broken = True
         await gather(self._put(item, bytes(piece)) for item, piece in pieces)
         self._is_broken = False

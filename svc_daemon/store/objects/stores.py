@@ -13,7 +13,7 @@ from svc_daemon.store.objects.parts import ObjectParts, session_of
 
 
 class ObjectAsides:
-    """Always empty: in S3, objects without a database row aren't moved, but deleted once they are old."""
+    """Always empty: old objects in S3 that no database row names are deleted, not moved to a folder first."""
 
     def __init__(self) -> None:
         self.tally = Tally()
