@@ -30,7 +30,7 @@ _ALWAYS = (
 _IDLE = ("Nice=10", "IOSchedulingClass=idle")
 #: Unit lines of a program that reports its state to systemd. Its start has no timeout: an upgrade may take long.
 _WATCHED = ("TimeoutStartSec=infinity", "WatchdogSec=60")
-#: Unit lines that take privileges from the program. None hides folders, which fails without user namespaces.
+#: Unit lines that take privileges from the program. Hiding folders is left out: it fails without user namespaces.
 _CONFINED = (
     "NoNewPrivileges=yes",
     "UMask=0077",

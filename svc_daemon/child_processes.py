@@ -13,7 +13,7 @@ from pathlib import Path
 
 #: Seconds until a process is killed after its socket is closed.
 STOP_S = 5.0
-#: `-I` ignores the environment, so the child gets its `sys.path` from the daemon.
+#: The code that a child runs. `python -I` ignores the environment, so the daemon passes its `sys.path` as an argument.
 _BOOT = (
     "import sys, json, importlib; sys.path[:] = json.loads(sys.argv.pop(1)); "
     "importlib.import_module(sys.argv.pop(1)).main()"

@@ -116,7 +116,7 @@ class _Unchanging:
 
 
 def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) -> InstallationFindings:
-    """Check a directory that no process changes. Without `has_indexes`, check only state and stored files."""
+    """Check a data directory that no process changes. Without `has_indexes`, the search indexes are not checked."""
     with open_unchanging(files.state) as state, ThreadPoolExecutor(1) as executor:
         blobs = Blobs(files, executor, lambda: "")
         inspection = Inspection(
@@ -140,7 +140,7 @@ async def repair_in(files: DataFiles, problems: list[Problem], engines: "Engines
     os.umask(0o077)
     make_folders(files)
     async with AsyncExitStack() as stack:
-        # A repair fetches nothing.
+        # The context needs a fetcher, but a repair never uses it.
         fetcher = Fetcher(AddressPolicy())
         context = open_context(stack, Limits(), files, fetcher, lambda _: None, engines=engines or EMBEDDED)
         return await repair_problems(context, problems)

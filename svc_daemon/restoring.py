@@ -1,8 +1,8 @@
 """`svc-daemon restore`: makes a data directory from a backup, in its folder `restoring`.
 
-1. copy the files, and compare their SHA-256 with those in the state
-2. copy the databases, migrate the state, and give its buckets new revisions
-3. check and repair the copy, since the indexes may be newer than the state
+1. copy the files, and compare their SHA-256 with those in the state database
+2. copy the databases, migrate the state database, and give its buckets new revisions
+3. check and repair the copy, since the indexes may be newer than the state database
 4. write the file `ready`
 5. move everything to its place, the state database last
 

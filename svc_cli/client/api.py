@@ -83,8 +83,8 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     * WaitTimedOut: a wait has taken too long
 
     **Retries**: requests are repeated after temporary errors, as often as `policy` allows. This creates nothing twice,
-    because each create request has an idempotency key. If you pass your own key, running your program again creates
-    nothing twice either. After status 429, create requests wait as long as the service asks.
+    because each create request has an idempotency key. If you pass your own idempotency keys, running your program
+    again creates nothing twice either. After status 429, create requests wait as long as the service asks.
 
     **Threads** may share a client. If the service asks one thread to pause, all threads pause before they create
     anything. `stop` makes all threads stop waiting and sending.

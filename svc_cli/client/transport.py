@@ -204,7 +204,7 @@ class Transport:
         return stack.enter_context(sent)
 
     def _url(self, request: Request) -> str:
-        # Commas join ids. If commas are safe, `quote` returns a long list without looking at each character.
+        # Don't escape commas, which join ids: `quote` is much faster if it need not escape anything.
         query = f"?{urlencode(request.params, safe=',', quote_via=quote)}" if request.params else ""
         return f"{self.base_url}{request.path}{query}"
 

@@ -58,7 +58,7 @@ def judge(row: FileRow | None, sha256: str) -> Verb:
     return _SAME[row.state]
 
 
-#: What to do about an unchanged file, by the state of its row.
+#: What to do about an unchanged file, by its state when the last sync ended.
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,

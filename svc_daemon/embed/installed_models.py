@@ -5,8 +5,8 @@
     models/<name>@<digest>/tokenizer.json
     models/server.json                  the probe vector that identifies an embedding server's model
 
-A model is written to a staging folder, synced and renamed. Replacing the record installs it. The next install removes
-what an interrupted install left. A running service keeps the model it has loaded.
+An install writes the model to a staging folder, then renames that folder, then replaces the record. The next install
+removes what an interrupted install left. A running service keeps the model it has loaded.
 """
 
 import fcntl

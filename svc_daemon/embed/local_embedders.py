@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 #: Time limit in seconds for loading the model, and for each vector of a batch.
 PATIENCE_S = 60.0
-#: Time limit of a query in seconds. Queries have their own threads.
+#: If a query is unanswered for this many seconds, the process counts as stuck, and the next query kills it.
 QUERY_PATIENCE_S = 10.0
 #: Pause in seconds after the process has died for the first time, and the longest pause.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0

@@ -14,7 +14,7 @@ _NOTE = struct.Struct("=dq")
 
 class ChildProgress:
     def __init__(self) -> None:
-        """Create the shared memory before the fork. Documents are numbered from 0."""
+        """Create the memory that the child shares. Call this before the child is forked."""
         self._shared = mmap.mmap(-1, _NOTE.size)
         self.note(0)
 

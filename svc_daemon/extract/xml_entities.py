@@ -47,7 +47,7 @@ def check_entities(pieces: Iterable[bytes]) -> None:
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:
-    # HTML has only predefined entities, which its parser knows. In other XML, look for entities in the elements too.
+    # HTML has only predefined entities, so its elements need no check. In other XML, elements may use other entities.
     if name.lower() != "html":
         parser.StartElementHandler = None
 

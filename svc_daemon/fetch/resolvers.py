@@ -47,7 +47,7 @@ class SystemResolver:
                 set_answer = partial(answer.set_result, [str(address[0]) for *_, address in found])
             except OSError as error:
                 set_answer = partial(answer.set_exception, error)
-            # The event loop is closed, so nothing waits for the answer.
+            # If the event loop is closed, nothing waits for the answer any more.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, set_answer)
 

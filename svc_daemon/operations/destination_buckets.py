@@ -99,7 +99,7 @@ def find_in_manifest(
 
 
 def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
-    """Create the missing buckets in the source's transaction; returns the ids of all buckets."""
+    """Create the missing buckets, in the caller's transaction. Returns the ids of all buckets."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids

@@ -165,7 +165,7 @@ async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure,
         installation_id = await _read(source, _get_installation_id)
         arrival = Arrival(move_id=departure.move_id, installation_id=installation_id)
         await _write(target, partial(_arrive, arrival=arrival))
-        # Delete upload bytes that an earlier move has copied: the source may have received more bytes since.
+        # Delete upload bytes that an earlier move has copied: the upload sessions may have received more bytes since.
         await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
     return departure, arrival
 

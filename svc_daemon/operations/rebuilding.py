@@ -105,7 +105,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
-        # The open rebuild will find the damage too.
+        # The unfinished rebuild will repair this damage too.
         return
     due_at = None
     if last is not None and (last.finished_at or "") > soon:

@@ -95,7 +95,7 @@ class SharedLocks:
             freeing = asyncio.wrap_future(self._session.free(grip))
         except ShuttingDown:
             return
-        # Wait for the server, because the client's next request may go to another node.
+        # Wait until the locks are free: the client's next request may go to another node and need them there.
         await asyncio.shield(freeing)
 
 

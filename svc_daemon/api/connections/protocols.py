@@ -243,7 +243,7 @@ class ClientProtocol(H11Protocol):
         response begins before the whole request body has arrived, the header `Connection: close` is added.
         """
         cycle = self.cycle
-        # The fault lab calls this to close the connection.
+        # The fault lab, which makes requests fail on purpose, calls this to break the connection.
         scope["cut"] = self._cut_off
         if parts := _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None:
             path = parts[2] or b"/"

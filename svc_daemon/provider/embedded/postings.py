@@ -9,7 +9,7 @@ import sqlite3
 
 from svc_daemon.provider.embedded.schema import KeyRange
 
-#: If fewer chunks were removed, rebuilding the postings is not worth its time.
+#: If fewer chunks than this were removed, rebuilding the postings is not worth the time.
 LEAST_REMOVED = 500
 #: In an index with more chunks, rebuilding the postings would block writes for over a second.
 REBUILD_MOST = 50_000

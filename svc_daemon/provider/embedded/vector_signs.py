@@ -37,7 +37,7 @@ class SignsKey:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A cache entry: the signs of the vectors in a bucket or the whole index."""
+    """A cache entry: the signs of the vectors in a bucket or the whole index, one bit for each component."""
 
     #: The revisions of the index and of its vectors when the signs were read; None if not all signs were read.
     revisions: tuple[int, int] | None = None
