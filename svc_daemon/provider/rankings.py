@@ -4,15 +4,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from svc_daemon.core.search.ranking import (
-    POOL,
-    Candidate,
-    fuse,
-    hybrid_score,
-    reorder,
-    semantic_score,
-    weigh_feedback,
-)
+from svc_daemon.core.search.rank_fusion import fuse, hybrid_score, semantic_score
+from svc_daemon.core.search.relevance_feedback import POOL, Candidate, reorder, weigh_feedback
 from svc_daemon.core.text.words import ParsedQuery
 from svc_daemon.provider.contract import (
     KeywordMatch,

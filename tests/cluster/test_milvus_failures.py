@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trustme
 
-from svc_daemon.core.search.ranking import POOL
+from svc_daemon.core.search.relevance_feedback import POOL
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import IndexDocument, SearchProvider
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core.answers.common_words import chance_of, is_familiar
 from svc_daemon.core.answers.passages import Passage, quote_of
-from svc_daemon.core.search.ranking import coverage
+from svc_daemon.core.search.word_weights import coverage
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 

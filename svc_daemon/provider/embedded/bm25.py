@@ -8,7 +8,7 @@ word could still be among the results.
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from svc_daemon.core.search.ranking import idf
+from svc_daemon.core.search.word_weights import idf
 from svc_daemon.provider.embedded.hits import COLUMNS
 from svc_daemon.provider.embedded.refining import Ranked
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS

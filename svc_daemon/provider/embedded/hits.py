@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.search.ranking import coverage
+from svc_daemon.core.search.word_weights import coverage
 from svc_daemon.core.text.words import cut_unspaced
 from svc_daemon.provider.contract import Hit, Part, SearchMode, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents, memberships

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from svc_daemon.core.search.ranking import POOL
+from svc_daemon.core.search.relevance_feedback import POOL
 from svc_daemon.provider import rankings
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.rankings import Placed

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from svc_daemon.core.search.ranking import POOL, idf
+from svc_daemon.core.search.relevance_feedback import POOL
+from svc_daemon.core.search.word_weights import idf
 from svc_daemon.core.text.words import parse_query
 from svc_daemon.provider.contract import HitPage, SearchMode, SearchQuery, VectorCount
 from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from svc_daemon.core.search.ranking import POOL, coverage, idf
+from svc_daemon.core.search.relevance_feedback import POOL
+from svc_daemon.core.search.word_weights import coverage, idf
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.text.words import parse_query
 from svc_daemon.provider.contract import (

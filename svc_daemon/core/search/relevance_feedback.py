@@ -1,64 +1,16 @@
-"""Ranking: the weight of each query word, the share of a query that a chunk covers, and the order of hits.
+"""Reorders passages found by keyword, with pseudo-relevance feedback.
 
-Pseudo-relevance feedback: passages on one subject share words that are not in the query. So the words of the best
-passages get weights, and the best `POOL` passages are reordered by BM25 and these weights. Passages with every query
-word stay first.
+Passages on one subject share words that are not in the query. So the words of the best passages get weights, and the
+best `POOL` passages are reordered by BM25 and these weights. Passages with every query word stay first.
 """
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
 
-T = TypeVar("T")
-
-#: The constant of reciprocal rank fusion, 60 as in the paper about it. A larger constant favours the first ranks less.
-FUSION_K = 60
-
-
-def idf(total: int, having: int) -> float:
-    """Compute the inverse document frequency of a word that occurs in `having` of `total` chunks.
-
-    The formula is Robertson and Zaragoza's, with 1 added so that the result is above 0. A larger `having` is limited to
-    `total`.
-    """
-    having = min(having, total)
-    return math.log(1 + (total - having + 0.5) / (having + 0.5))
-
-
-def coverage(weights: Mapping[str, float], matched: Collection[str]) -> float:
-    """Compute which share of a query's total weight the matched words have, 0 to 1.
-
-    `weights` gives the idf of each word of the query.
-    """
-    total = math.fsum(weights.values())
-    covered = math.fsum(weight for word, weight in weights.items() if word in matched)
-    return min(1.0, covered / total) if total else 0.0
-
-
-def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
-    """Merge rankings by reciprocal rank fusion, best first. An item's score is the sum of 1 / (60 + rank).
-
-    Items with equal scores stay in the order in which they first occur.
-    """
-    fused: dict[T, float] = {}
-    for ranking in rankings:
-        for rank, item in enumerate(ranking, start=1):
-            fused[item] = fused.get(item, 0.0) + 1 / (FUSION_K + rank)
-    return sorted(fused.items(), key=lambda item: -item[1])
-
-
-def semantic_score(cosine: float) -> float:
-    """Limit a cosine similarity to 0 to 1: opposite meanings count as unrelated."""
-    return min(1.0, max(0.0, cosine))
-
-
-def hybrid_score(covered: float, cosine: float | None) -> float:
-    """Return the mean of the keyword score `covered` and the semantic score; without a vector, only `covered`."""
-    return covered if cosine is None else (covered + semantic_score(cosine)) / 2
-
+from svc_daemon.core.search.word_weights import idf
 
 #: Pseudo-relevance feedback reorders this many of the best passages. With fewer passages, there is no feedback.
 POOL = 50
