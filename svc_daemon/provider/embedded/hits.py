@@ -15,7 +15,7 @@ from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.packing import unpack_headings
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
-from svc_daemon.provider.rankings import PARTS, Placed, score_hit
+from svc_daemon.provider.ranked_chunks import PARTS, Placed, score_hit
 
 #: If a word occurs in at most this many chunks for each hit, the word's whole list of chunks is read. For more chunks,
 #: looking up each hit is faster.

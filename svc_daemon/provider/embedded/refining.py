@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from svc_daemon.core.search.relevance_feedback import POOL
-from svc_daemon.provider import rankings
+from svc_daemon.provider import ranked_chunks
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
-from svc_daemon.provider.rankings import Placed
+from svc_daemon.provider.ranked_chunks import Placed
 
 #: A chunk's key and its BM25 score.
 Ranked = tuple[int, float]
@@ -40,4 +40,4 @@ def refine(connection: sqlite3.Connection, whole_expression: str | None, ranked:
         )
         return {row["chunk_key"]: row["words"] for row in rows}
 
-    return rankings.refine(ranked, whole, read_texts)
+    return ranked_chunks.refine(ranked, whole, read_texts)

@@ -18,7 +18,7 @@ from svc_daemon.provider.embedded.refining import refine
 from svc_daemon.provider.embedded.scopes import choose_scope
 from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.vector_signs import SignsCache
-from svc_daemon.provider.rankings import CANDIDATES, Placed, fuse_placed, list_warnings
+from svc_daemon.provider.ranked_chunks import CANDIDATES, Placed, fuse_placed, list_warnings
 
 #: Size of SQLite's page cache per connection, in KiB. A larger cache would help little.
 CACHE_KIB = 12_000

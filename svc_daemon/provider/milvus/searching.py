@@ -38,7 +38,7 @@ from svc_daemon.provider.milvus.schema import (
 from svc_daemon.provider.milvus.server import MilvusServer
 from svc_daemon.provider.milvus.settling import Settled, settle
 from svc_daemon.provider.milvus.stems import list_stems, stem
-from svc_daemon.provider.rankings import (
+from svc_daemon.provider.ranked_chunks import (
     CANDIDATES,
     PARTS,
     Placed,
