@@ -4,6 +4,7 @@ mappings     what to sync: a folder, its bucket, its filters and a name
 snapshots    walks the folder, and yields its files
 index        an SQLite cache of the last run's files and unfinished batches
 plan         decides what to do, from disk, index and bucket (pure functions)
+moved_files  recognizes moved and renamed files by their bytes
 safety       decides whether it is safe to remove the sources of deleted files (pure functions)
 comparing    compares the files on disk with the index, and yields what to do about each
 reports      the result for each file, and the counts

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from svc_cli.errors import FileRefused, SvcError
 from svc_cli.sync.index import FileRow, State
-from svc_cli.sync.plan import Verb, judge, match_moves
+from svc_cli.sync.moved_files import match_moves
+from svc_cli.sync.plan import Verb, judge
 from svc_cli.sync.snapshots import Entry, Snapshot
 from svc_cli.uploads.contents import FileContent, read
 from svc_cli.uploads.skips import UNREADABLE_TYPE, can_extract

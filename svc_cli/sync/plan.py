@@ -66,30 +66,6 @@ _SAME: dict[str, Verb] = {
 }
 
 
-def match_moves(
-    newcomers: Iterable[FileRow], gone: Iterable[FileRow]
-) -> tuple[list[tuple[FileRow, FileRow]], list[FileRow]]:
-    """Pair each new file with a deleted file of the same hash, preferably of the same name.
-
-    Returns the pairs (new, deleted), and the new files without a match.
-    """
-    by_hash: defaultdict[str, list[FileRow]] = defaultdict(list)
-    for row in sorted(gone, key=lambda row: row.path):
-        if row.source_id and row.state in (State.READY, State.SENT):
-            by_hash[row.sha256].append(row)
-    moves, rest = [], []
-    for new in sorted(newcomers, key=lambda new: new.path):
-        known = by_hash[new.sha256]
-        if not known:
-            rest.append(new)
-            continue
-        named_so = [row for row in known if _name(row.path) == _name(new.path)]
-        best = (named_so or known)[0]
-        known.remove(best)
-        moves.append((new, best))
-    return moves, rest
-
-
 #: The fields of a source that `merge` and `row_of` use.
 MERGED = ("id", "title", "sha256", "size_bytes", "status", "ready", "replaces", "error")
 
@@ -136,7 +112,3 @@ def row_of(source: JsonMapping, known: FileRow | None, place_id: str | None = No
         state=state,
         reason=json.dumps(source["error"]) if source.get("error") else None,
     )
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from svc_cli.sync.index import FileRow, State
-from svc_cli.sync.plan import Verb, judge, match_moves, merge
+from svc_cli.sync.plan import Verb, judge, merge
 from svc_cli.sync.snapshots import Fingerprint
 
 PRINT = Fingerprint(5, 1, 2, 3, 4)
@@ -21,10 +21,6 @@ def source(source_id: str, title: str = "a.md", sha256: str = "one", **fields: A
     return {"id": source_id, "title": title, "sha256": sha256, **known, **fields}
 
 
-def new(path: str, sha256: str) -> FileRow:
-    return row(path, sha256, source_id=None, place_id=None, state="sent")
-
-
 def test_a_file_is_judged_by_its_row_and_its_hash() -> None:
     skipped = row(state="skipped", reason="type", source_id=None, place_id=None)
     failed = row(state="failed", reason=FINAL)
@@ -39,23 +35,6 @@ def test_a_file_is_judged_by_its_row_and_its_hash() -> None:
     for known, sha256, verb in cells:
         assert judge(known, sha256) is verb
     assert {known.state for known, _, _ in cells if known} == set(State), "every state has a cell"
-
-
-def test_a_new_file_with_the_bytes_of_one_that_is_gone_is_a_move() -> None:
-    moves, rest = match_moves([new("b.md", "one"), new("c.md", "three")], [row("a.md", "one")])
-    assert ([(to.path, was.path) for to, was in moves], [each.path for each in rest]) == ([("b.md", "a.md")], ["c.md"])
-
-
-def test_of_several_with_the_same_bytes_the_one_of_the_same_name_moves() -> None:
-    gone = [row("x/a.md"), row("x/b.md")]
-    moves, rest = match_moves([new("y/b.md", "one"), new("y/a.md", "one"), new("y/c.md", "one")], gone)
-    assert [(to.path, was.path) for to, was in moves] == [("y/a.md", "x/a.md"), ("y/b.md", "x/b.md")]
-    assert [each.path for each in rest] == ["y/c.md"]
-
-
-def test_what_is_not_in_the_bucket_cannot_move() -> None:
-    for gone in (row(state="failed", reason=FINAL), row(source_id=None, state="skipped")):
-        assert match_moves([new("b.md", "one")], [gone])[0] == []
 
 
 def test_a_lost_index_comes_back_from_the_bucket() -> None:
