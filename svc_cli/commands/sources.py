@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from svc_cli.commands.names import find_source, resolve_source
 from svc_cli.commands.options import (
     BucketOption,
     DryRunOption,
@@ -16,6 +15,7 @@ from svc_cli.commands.options import (
     new_app,
 )
 from svc_cli.commands.source_contents import save_content, send_content
+from svc_cli.commands.source_lookups import find_source, resolve_source
 from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError

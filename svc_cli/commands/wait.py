@@ -15,7 +15,6 @@ from svc_cli.client.waiting import (
     wait_until_settled,
 )
 from svc_cli.commands.batches import BATCH_PREFIX
-from svc_cli.commands.names import resolve_source
 from svc_cli.commands.options import (
     Invocation,
     SourceBucketOption,
@@ -24,6 +23,7 @@ from svc_cli.commands.options import (
     new_app,
     parse_duration,
 )
+from svc_cli.commands.source_lookups import resolve_source
 from svc_cli.errors import ApiError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table

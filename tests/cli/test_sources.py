@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.commands.names import whole_id
+from svc_cli.commands.source_lookups import whole_id
 from svc_cli.errors import UsageError
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import Installation
