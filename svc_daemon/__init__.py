@@ -8,7 +8,7 @@ Each folder is a layer. A module imports only from layers below its own, as `tes
                                      the command line of `svc-daemon`
     backing_up, restoring, offline_move, cluster_verify
                                      `backup`; `restore`; `move`; `verify` on a cluster
-    serve_command, operator_commands, offline_verify
+    serve_command, admin_requests, offline_verify
                                      `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
       server                         creates all components, serves, and shuts down
       engines                        opens the stores of the data directory, or those of a cluster

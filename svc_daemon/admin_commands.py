@@ -29,7 +29,7 @@ from svc_daemon.settings.errors import SettingError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from svc_daemon.operator_commands import Errand
+    from svc_daemon.admin_requests import Errand
 
 Model = TypeVar("Model", bound="BaseModel")
 
@@ -46,8 +46,8 @@ def create_team(
     as_json: JsonFlag = False,
 ) -> None:
     """Create a team, and print its first admin key, which can't be shown again."""
+    from svc_daemon.admin_requests import Errand
     from svc_daemon.operations import teams as verbs
-    from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import TeamCreate
 
     body = _model(TeamCreate, {"name": name}, as_json)
@@ -68,8 +68,8 @@ def create_team(
 @teams.command("ls")
 def list_teams(as_json: JsonFlag = False) -> None:
     """List the teams, with the number of their sources and the size of their data."""
+    from svc_daemon.admin_requests import Errand
     from svc_daemon.operations import teams as verbs
-    from svc_daemon.operator_commands import Errand
 
     errand = Errand(
         method="GET", path="/admin/teams", body=None, verb=lambda connection, _: verbs.list_teams(connection)
@@ -101,8 +101,8 @@ def remove_team(
     Its keys stop working at once. If the daemon is not running, the other data is removed when the daemon
     starts.
     """
+    from svc_daemon.admin_requests import Errand
     from svc_daemon.operations.team_removals import queue_removal
-    from svc_daemon.operator_commands import Errand
 
     if not yes:
         message = f"This removes the team {team!r} and everything that it has, and can't be undone."
@@ -122,9 +122,9 @@ def rebuild_team(team: TeamArgument, as_json: JsonFlag = False) -> None:
 
     If the daemon is not running, the index is rebuilt when the daemon starts.
     """
+    from svc_daemon.admin_requests import Errand
     from svc_daemon.operations.rebuilding import queue_rebuild
     from svc_daemon.operations.response_objects import view_task
-    from svc_daemon.operator_commands import Errand
 
     path = f"/admin/teams/{quote(team, safe='')}/rebuild"
     errand = Errand(
@@ -166,8 +166,8 @@ def create_key(
     as_json: JsonFlag = False,
 ) -> None:
     """Create an API key for a team and print it; it can't be shown again."""
+    from svc_daemon.admin_requests import Errand
     from svc_daemon.operations import teams as verbs
-    from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.teams import OperatorKeyCreate
 
     fields = {
@@ -203,8 +203,8 @@ def search_on(as_json: JsonFlag = False) -> None:
 @search.command("status")
 def search_status(as_json: JsonFlag = False) -> None:
     """Show whether searches are turned on."""
+    from svc_daemon.admin_requests import Errand
     from svc_daemon.operations.search_availability import show_search
-    from svc_daemon.operator_commands import Errand
 
     def verb(connection: Any, _: Any) -> "BaseModel":
         return show_search(connection)
@@ -213,8 +213,8 @@ def search_status(as_json: JsonFlag = False) -> None:
 
 
 def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
+    from svc_daemon.admin_requests import Errand
     from svc_daemon.operations.search_availability import switch_search
-    from svc_daemon.operator_commands import Errand
     from svc_daemon.wire.search_switches import SearchSwitchChange
 
     body = _model(SearchSwitchChange, fields, as_json)
@@ -253,8 +253,8 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
+    from svc_daemon.admin_requests import Refused, run_errand
     from svc_daemon.data_directory import DirectoryRefused
-    from svc_daemon.operator_commands import Refused, run_errand
 
     # Only this user may read files created here.
     os.umask(0o077)

@@ -102,9 +102,9 @@ def restore(
 
 def _mark_restored(as_json: bool) -> None:
     """Complete the restore of a cluster, after other programs have restored the database and the stored bytes."""
+    from svc_daemon.admin_requests import Errand, Refused, run_errand
     from svc_daemon.data_directory import DirectoryRefused
     from svc_daemon.operations.restore_marks import mark_restored
-    from svc_daemon.operator_commands import Errand, Refused, run_errand
     from svc_daemon.settings.errors import SettingError
 
     if not os.environ.get("SVC_STATE_URL"):

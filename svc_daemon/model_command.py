@@ -129,7 +129,7 @@ def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
 
 def _notify_service(files: DataFiles) -> None:
     """Tell a running service to use the new model at once. By itself, it would notice the model within a minute."""
-    from svc_daemon.operator_commands import Refused, Unreachable, notify_daemon
+    from svc_daemon.admin_requests import Refused, Unreachable, notify_daemon
 
     try:
         is_notified = notify_daemon(files, "/admin/model")

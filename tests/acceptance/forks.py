@@ -35,7 +35,7 @@ DAEMON_MODULES = (
     "svc_daemon.backing_up",
     "svc_daemon.restoring",
     "svc_daemon.upgrading",
-    "svc_daemon.operator_commands",
+    "svc_daemon.admin_requests",
 )
 #: What the server loads besides; for a run whose daemons need more libraries.
 MORE_MODULES: list[str] = []

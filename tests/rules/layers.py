@@ -7,7 +7,7 @@ from tests.rules.modules import Module, is_within
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
     "svc_daemon": "__main__ > command > admin_commands backup_command migrate_command move_command > model_command > "
-    "operator_commands restoring backing_up upgrading cluster_verify offline_move serve_command > offline_verify > "
+    "admin_requests restoring backing_up upgrading cluster_verify offline_move serve_command > offline_verify > "
     "server > engines listening_socket service_managers uvicorn_server os_limits certificates > "
     "api workers > operations > process > "
     "store provider extract fetch embed llm > "
