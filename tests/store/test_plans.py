@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sqlite
 
 #: Functions that look at everything, or at tables that stay small: open tasks and sessions, keys, teams.
 WHOLE = {"keys.list_keys", "memberships.list_searched_places", "memberships.renew_syncs", "memberships.withdraw_syncs"}
-WHOLE |= {"copies.list_stored", "facts.list_facts", "buckets.raise_revisions"}
+WHOLE |= {"copies.list_stored", "installation_facts.list_facts", "buckets.raise_revisions"}
 WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open", "tasks.count_open_by_type"}
 WHOLE |= {"tasks.has_attempts_after", "tasks.list_expired"}
 WHOLE |= {"tasks.recall_attempts", "teams.find_team", "teams.list_team_ids", "teams.list_teams"}
