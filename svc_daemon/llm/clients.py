@@ -6,6 +6,7 @@ retried here.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -120,7 +121,8 @@ class LlmClient:
     def stop(self) -> None:
         self._is_stopping = True
         for wait in self._waits:
-            wait.reschedule(0.0)
+            with suppress(RuntimeError):  # it has just expired
+                wait.reschedule(0.0)
 
     async def close(self) -> None:
         await self._http.aclose()

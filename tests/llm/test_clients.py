@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.answers.conversations import Message
-from svc_daemon.llm.clients import LlmClient, LlmLimits
+from svc_daemon.llm.clients import STOPPING, LlmClient, LlmLimits
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 from svc_daemon.llm.streams import LINE_BYTES
 from svc_daemon.settings.servers import LlmSettings
@@ -242,6 +242,25 @@ def test_who_stops_listening_ends_the_work() -> None:
     with chatting(script) as server:
         asyncio.run(listen_once(server.url("/v1")))
     assert gone == [b""]
+
+
+def test_an_answer_that_has_just_been_stopped_can_be_stopped_again() -> None:
+    async def stop_twice(base_url: str) -> str:
+        async with opened(base_url) as client, aclosing(client.write(MESSAGES)) as pieces:
+            assert await anext(pieces) == "One"
+            rest = asyncio.ensure_future(anext(pieces))
+            await asyncio.sleep(0)
+            client.stop()
+            # The time limit expires in this pass of the loop; the answer ends in the next.
+            await asyncio.sleep(0)
+            assert not rest.done()
+            client.stop()
+            with pytest.raises(LlmFailed) as failed:
+                await rest
+            return str(failed.value)
+
+    with chatting(stalling(chunk("One"))) as server:
+        assert asyncio.run(stop_twice(server.url("/v1"))) == STOPPING
 
 
 def test_no_proxy_of_the_environment_sees_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
