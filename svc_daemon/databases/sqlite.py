@@ -239,6 +239,15 @@ class SqliteDatabase:
 def open_connection(path: Path) -> sqlite3.Connection:
     """Open a connection with our settings. Transactions must be begun explicitly."""
     connection = connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    try:
+        _set_up(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
     connection.row_factory = sqlite3.Row
     for pragma in (
         f"busy_timeout = {BUSY_TIMEOUT_S * 1000}",
@@ -258,7 +267,6 @@ def open_connection(path: Path) -> sqlite3.Connection:
     # copied from PostgreSQL.
     connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
     connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
-    return connection
 
 
 @contextmanager
