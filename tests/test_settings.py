@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from ipaddress import IPv6Address
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ LISTENS = (
     *(("127.0.0.1:00080", "127.0.0.1", 80), ("0.0.0.0:80", "0.0.0.0", 80), ("localhost:80", "localhost", 80)),
     *(("LOCALHOST:80", "localhost", 80), ("[::1]:7820", "::1", 7820), ("[::]:80", "::", 80)),
     *(("[0:0:0:0:0:0:0:1]:80", "::1", 80), ("[2001:DB8::1]:80", "2001:db8::1", 80)),
-    ("[::ffff:127.0.0.1]:80", "::ffff:7f00:1", 80),
+    ("[::ffff:127.0.0.1]:80", str(IPv6Address("::ffff:7f00:1")), 80),
 )
 NO_LISTENS = (
     *("127.0.0.1", "7820", ":7820", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http"),

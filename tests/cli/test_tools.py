@@ -46,10 +46,13 @@ def test_what_is_outside_is_refused_even_when_it_is_not_there(docs: Path) -> Non
     links = {"out.md": outside / "s.md", "out": outside, "in.md": docs / "a.md", "loop": docs / "loop"}
     for name, target in links.items():
         (docs / name).symlink_to(target)
-    refused = ("out.md", "out/s.md", "loop", "/etc/passwd", "a\0b")
+    refused = ("out.md", "out/s.md", "/etc/passwd", "a\0b")
     for path in (*refused, "../docs-secret/s.md", f"{outside}/s.md", f"{outside}/none.md"):
         with pytest.raises(PathRefused):
             pytest.fail(f"{path} is read: {Folders([docs]).read(path, MOST)}")
+    # Python 3.13 resolves a cycle of links to a path that can't be read.
+    with pytest.raises((PathRefused, PathMissing)):
+        Folders([docs]).read("loop", MOST)
     assert Folders([docs]).read("in.md", MOST) == ("in.md", b"allowed")
 
 

@@ -55,7 +55,7 @@ REFUSED = [
     ("- !!python/object/apply:os.system [ls]", "golden.yaml, line 1: it is not YAML: could not determine a cons"),
     ("\x00", "golden.yaml: it is not YAML: unacceptable character"),
     ("[" * 5000, "golden.yaml: it is not YAML:"),
-    ('[{"query": "x",\n}]', "golden.json, line 2: it is not JSON: Expecting property name"),
+    ('[{"query": "x",\n]', "golden.json, line 2: it is not JSON: Expecting property name"),
     ('[{"query": "x", "query": "y"}]', "golden.json: a field is there twice: 'query'."),
     ('[{"query": 3}]', "golden.json, query 1: query must be text, not 3"),
 ]

@@ -66,7 +66,7 @@ def test_facts_are_kept_and_everything_can_be_forgotten(path: Path) -> None:
 
 def test_an_index_of_a_newer_release_is_refused(path: Path) -> None:
     Index(path).__exit__(None, None, None)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(UsageError, match="newer release"):
         Index(path)
