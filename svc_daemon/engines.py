@@ -28,7 +28,6 @@ from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.inspections import Inspector
 from svc_daemon.settings.servers import ClusterSettings
-from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.contract import ByteStores
 from svc_daemon.store.inspections import BytesInspector
@@ -42,6 +41,7 @@ from svc_daemon.store.migrations import (
     migrate_shared,
 )
 from svc_daemon.store.parts import Parts
+from svc_daemon.store.set_aside_files import DataFolders, SetAsideFiles
 from svc_daemon.wire.versions import install_command
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
 def open_folders(files: DataFiles, executor: Executor, on_broken: OnBroken) -> DataFolders:
     """Open the folders of stored bytes; `executor` runs their blocking work."""
     blobs = Blobs(files, executor, lambda: secrets.token_hex(16), on_broken)
-    return DataFolders(blobs, Parts(files.parts, blobs, on_broken), Asides(files.aside))
+    return DataFolders(blobs, Parts(files.parts, blobs, on_broken), SetAsideFiles(files.aside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,10 +24,10 @@ from svc_daemon.operations.verifying import Inspection, InstallationFindings, ve
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.asides import Asides, DataFolders
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.inspections import FolderInspector
 from svc_daemon.store.parts import Parts
+from svc_daemon.store.set_aside_files import DataFolders, SetAsideFiles
 
 if TYPE_CHECKING:
     from svc_daemon.engines import Engines
@@ -122,7 +122,7 @@ def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) 
         inspection = Inspection(
             state=_Unchanging(state),
             log_bytes=log_bytes(files.state),
-            bytes=FolderInspector(DataFolders(blobs, Parts(files.parts, blobs), Asides(files.aside))),
+            bytes=FolderInspector(DataFolders(blobs, Parts(files.parts, blobs), SetAsideFiles(files.aside))),
             index=IndexInspector(files.index) if has_indexes else None,
         )
         return verify(inspection, read_data=read_data)

@@ -251,7 +251,7 @@ def open_context(
         database=database,
         blobs=stores.blobs,
         parts=stores.parts,
-        asides=stores.asides,
+        set_aside_files=stores.set_aside_files,
         stores=stores,
         provider=provider,
         fetcher=fetcher,

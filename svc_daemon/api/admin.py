@@ -33,7 +33,7 @@ async def create_team(request: Request) -> BaseModel:
 
 
 async def list_teams(request: Request) -> BaseModel:
-    return await context_of(request).read_aside(verbs.list_teams)
+    return await context_of(request).read_in_thread(verbs.list_teams)
 
 
 async def remove_team(request: Request) -> BaseModel:

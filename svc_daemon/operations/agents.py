@@ -141,14 +141,14 @@ def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -
 
 async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
     """List the agents that the key may use, sorted by id, including the default agent."""
-    found = await context.read_aside(lambda connection: store.list_agents(connection, key.team_id))
+    found = await context.read_in_thread(lambda connection: store.list_agents(connection, key.team_id))
     return [agent for agent in found if is_allowed(key.models, agent.id)]
 
 
 async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
     """List the agents that the key may use. Their policies omit buckets and sources that the key can't reach."""
     found = await list_visible_agents(context, key)
-    return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
+    return await context.read_in_thread(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
 
 def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:

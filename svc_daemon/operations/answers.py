@@ -106,7 +106,7 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
             if isinstance(piece, str):
                 yield piece
                 continue
-            await context.read_aside(partial(_refuse_taken_away, team_id=key.team_id, found=found))
+            await context.read_in_thread(partial(_refuse_taken_away, team_id=key.team_id, found=found))
             if isinstance(piece, Citation):
                 passage = passages[piece.passage]
                 quote, place = quote_of(passage, piece.span), place_of(passage, piece.span)

@@ -39,7 +39,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
     """
     existing = context.read(lambda connection: check_put(connection, key, slug))
     if existing is not None:
-        return await context.read_aside(lambda c: view_bucket(existing, take_census(c, existing.id))), False
+        return await context.read_in_thread(lambda c: view_bucket(existing, take_census(c, existing.id))), False
     wanted = new_bucket(context, key, slug, fields)
 
     def work(connection: Connection) -> tuple[wire.Bucket, bool]:
@@ -102,7 +102,7 @@ async def list_reachable_buckets(
         reachable = [bucket for bucket in found if key.buckets is None or bucket.id in key.buckets]
         return [view_bucket(bucket, take_census(connection, bucket.id, members=members)) for bucket in reachable]
 
-    return await context.read_aside(work)
+    return await context.read_in_thread(work)
 
 
 async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bool) -> wire.Bucket:
@@ -112,7 +112,7 @@ async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bo
         found = get_reachable_bucket(connection, key, bucket)
         return view_bucket(found, take_census(connection, found.id, members=members))
 
-    return await context.read_aside(work)
+    return await context.read_in_thread(work)
 
 
 async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:

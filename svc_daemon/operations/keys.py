@@ -75,7 +75,7 @@ async def create_new_key(context: Context, request: Repeatable, fields: wire.Key
 
 async def list_visible_keys(context: Context, key: KeyRow) -> list[KeyRow]:
     """List the key itself and the keys that it could have created, oldest first."""
-    found = await context.read_aside(lambda connection: list_keys(connection, key.team_id))
+    found = await context.read_in_thread(lambda connection: list_keys(connection, key.team_id))
     return [each for each in found if _is_visible(key, each)]
 
 

@@ -148,7 +148,7 @@ async def note_cleared(context: Context, task: TaskRow) -> None:
 async def find_missing(context: Context, task: TaskRow) -> list[str]:
     """List the ids of active sources whose document the new index lacks, and record the progress."""
     held = await asyncio.to_thread(list_generations, context, task.team_id)
-    active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
+    active = await context.read_in_thread(partial(list_active_generations, team_id=task.team_id))
     missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
     done = len(active) - len(missing)
     await context.write(lambda connection: tasks.update_progress(connection, task, INDEX, done, len(active)))

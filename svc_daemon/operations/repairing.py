@@ -25,10 +25,10 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhook_deliveries import record_call, record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
-from svc_daemon.store.asides import DataFolders
 from svc_daemon.store.bucket_deletions import find_running_cascade
 from svc_daemon.store.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
 from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
+from svc_daemon.store.set_aside_files import DataFolders
 from svc_daemon.store.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.staging import HEAD_BYTES
 from svc_daemon.store.teams import create_team, find_team
@@ -151,7 +151,7 @@ async def _repair_bytes(context: Context, problem: Problem) -> None:
             await recover(context, about["team_id"], about["file"])
         case Repair.SET_ASIDE if isinstance(stores, DataFolders):
             path = stores.blobs.path(about["blob"]) if "blob" in about else stores.parts.path(about["part"])
-            await asyncio.to_thread(stores.asides.put, path, context.clock.timestamp()[:10])
+            await asyncio.to_thread(stores.set_aside_files.put, path, context.clock.timestamp()[:10])
         case Repair.REMOVE_DOCUMENT:
             await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
 

@@ -155,11 +155,11 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
         # Without a model, every search matches by keyword.
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
-        return await context.search_aside(lambda: asking.settle(asking.look(), matching))
+        return await context.search_in_thread(lambda: asking.settle(asking.look(), matching))
     # Find the scope first: if this refuses the search, the query need not be embedded.
-    scope = await context.search_aside(asking.look)
+    scope = await context.search_in_thread(asking.look)
     matching = await choose_matching(context, request, deadline_s)
-    return await context.search_aside(asking.settle, scope, matching)
+    return await context.search_in_thread(asking.settle, scope, matching)
 
 
 @dataclass(frozen=True, slots=True)

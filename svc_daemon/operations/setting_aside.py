@@ -18,8 +18,8 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import sources, tombstones, uploads
-from svc_daemon.store.asides import DataFolders
 from svc_daemon.store.contract import Tally
+from svc_daemon.store.set_aside_files import DataFolders
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +46,11 @@ async def sort_leftovers(context: Context) -> Counter[str]:
     if not isinstance(folders, DataFolders):
         return Counter()
     done = await asyncio.to_thread(_sort, context, folders)
-    await count_asides(context)
+    await count_set_aside_files(context)
     if moved := ", ".join(f"{number} {what}" for what, number in done.items() if number):
         log.info("stored files without a row: %s", moved)
-    if warning := lost_files(context.asides.tally.files, context.asides.tally.known):
-        log.warning("%s They are in %s.", warning, folders.asides.folder)
+    if warning := lost_files(context.set_aside_files.tally.files, context.set_aside_files.tally.known):
+        log.warning("%s They are in %s.", warning, folders.set_aside_files.folder)
     return done
 
 
@@ -60,26 +60,26 @@ async def clear_held(context: Context) -> int:
     return await asyncio.to_thread(folders.blobs.removals.clear_held) if isinstance(folders, DataFolders) else 0
 
 
-async def count_asides(context: Context) -> None:
+async def count_set_aside_files(context: Context) -> None:
     """Count the files that were moved aside, and how many of them a search index still has in a bucket."""
-    found = await asyncio.to_thread(context.asides.list_names)
+    found = await asyncio.to_thread(context.set_aside_files.list_names)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
-    context.asides.tally = Tally(len(found), known)
+    context.set_aside_files.tally = Tally(len(found), known)
 
 
-async def forget_asides(context: Context) -> int:
+async def forget_set_aside_files(context: Context) -> int:
     """Delete files that were moved aside longer ago than the limit. Returns how many."""
     day = context.clock.timestamp(-86400 * context.limits.set_aside_days)[:10]
-    removed = await asyncio.to_thread(context.asides.remove_before, day)
+    removed = await asyncio.to_thread(context.set_aside_files.remove_before, day)
     if removed:
         log.info("%d files that were set aside before %s are removed", removed, day)
-        await count_asides(context)
+        await count_set_aside_files(context)
     return removed
 
 
 def _sort(context: Context, folders: DataFolders) -> Counter[str]:
-    aside = folders.asides.find_all()
+    aside = folders.set_aside_files.find_all()
     owners = context.read(partial(_read_owners, names=[*folders.parts.list_ids(), *aside]))
     done = Counter(removed=folders.blobs.clear_staging() + folders.blobs.removals.clear_held())
     for name, path in aside.items():
@@ -132,7 +132,7 @@ def _set_aside(context: Context, folders: DataFolders, path: Path) -> str:
     try:
         # Use the later of the file's date and today, so that a slow clock doesn't cause an early deletion.
         written = datetime.fromtimestamp(path.lstat().st_mtime, UTC).date().isoformat()
-        if folders.asides.put(path, max(written, context.clock.timestamp()[:10])):
+        if folders.set_aside_files.put(path, max(written, context.clock.timestamp()[:10])):
             return "set aside"
         reason = "it or a folder is a link, or a file of its name is there"
     except OSError as error:

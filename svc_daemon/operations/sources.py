@@ -99,7 +99,7 @@ async def list_members(
         members = list_sources(connection, key.team_id, bucket_id, chosen)
         return bucket_id, list_revisions(connection, [bucket_id])[bucket_id], members
 
-    return await context.read_aside(work)
+    return await context.read_in_thread(work)
 
 
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:

@@ -108,7 +108,7 @@ async def forget_ended(context: Context) -> int:
         ended = [""]
         while ended:
             listing = partial(retention.list_ended, kind=kind, oldest=oldest, after=ended[-1], limit=STEP_LIMIT)
-            ended = await context.read_aside(listing)
+            ended = await context.read_in_thread(listing)
             if ended:
                 await context.write(partial(retention.delete_ended, kind=kind, ids=ended))
             count += len(ended)
@@ -210,14 +210,14 @@ async def reconcile_index(context: Context) -> int:
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
     # Read the database before the index: the index then has every source that was active in the database.
-    active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
-    places = await context.read_aside(partial(memberships.list_searched_places, team_id=team_id))
+    active = await context.read_in_thread(partial(sources.list_active_generations, team_id=team_id))
+    places = await context.read_in_thread(partial(memberships.list_searched_places, team_id=team_id))
     listed, misplaced = await asyncio.to_thread(_list_documents, context, team_id, places)
-    orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
+    orphans = listed.keys() - await context.read_in_thread(sources.list_all_ids)
     if orphans:
         # Keep the documents of stored files: the database has lost their sources, so only the index describes them.
         orphans -= await context.blobs.find_stored(orphans)
-        orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.asides.list_names)}
+        orphans -= {ids.source_of(name) for name in await asyncio.to_thread(context.set_aside_files.list_names)}
     for source_id in orphans:
         await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]

@@ -14,7 +14,7 @@ from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.bucket_deletions import end_upload
-from svc_daemon.operations.setting_aside import count_asides
+from svc_daemon.operations.setting_aside import count_set_aside_files
 from svc_daemon.operations.source_deletions import remove_source
 from svc_daemon.operations.sweeping import clean_tombstones
 from svc_daemon.operations.tasks import claim_next, lease_end_s
@@ -121,7 +121,7 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
 
 async def remove_index(context: Context, team_id: str) -> None:
     """Delete the team's files that were moved aside, and then the team's index, which names these files."""
-    names = await asyncio.to_thread(context.asides.list_names)
+    names = await asyncio.to_thread(context.set_aside_files.list_names)
     if names:
         try:
             listed = await asyncio.to_thread(lambda: list(context.provider.list_documents(team_id)))
@@ -129,8 +129,10 @@ async def remove_index(context: Context, team_id: str) -> None:
             # A damaged index doesn't show which files are the team's. They are deleted after some days anyway.
             listed = []
         known = {document.source_id for document in listed}
-        await asyncio.to_thread(context.asides.remove, [name for name in names if ids.source_of(name) in known])
-        await count_asides(context)
+        await asyncio.to_thread(
+            context.set_aside_files.remove, [name for name in names if ids.source_of(name) in known]
+        )
+        await count_set_aside_files(context)
     await asyncio.to_thread(context.provider.delete_team, team_id)
 
 

@@ -166,7 +166,7 @@ async def list_deliveries(context: Context, key: KeyRow, chosen: DeliveryFilter)
         attempts = store.list_attempts(connection, [delivery.id for delivery in listed])
         return [Logged(delivery, attempts.get(delivery.id, [])) for delivery in listed]
 
-    return await context.read_aside(work)
+    return await context.read_in_thread(work)
 
 
 def show_secrets(context: Context, key: KeyRow) -> Secrets:

@@ -26,7 +26,7 @@ from svc_daemon.process.upload_gates import Gates
 from svc_daemon.process.usage import Tallies
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.contract import AsideStore, BlobStore, ByteStores, PartStore
+from svc_daemon.store.contract import BlobStore, ByteStores, PartStore, SetAsideStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -135,8 +135,8 @@ class Context:
     database: Database
     blobs: BlobStore
     parts: PartStore
-    asides: AsideStore
-    #: The stores `blobs`, `parts` and `asides` in one object.
+    set_aside_files: SetAsideStore
+    #: The stores `blobs`, `parts` and `set_aside_files` in one object.
     stores: ByteStores
     provider: SearchProvider
     fetcher: Fetcher
@@ -179,11 +179,11 @@ class Context:
         """Run a single SELECT without a transaction."""
         return self.database.look(work)
 
-    async def read_aside(self, work: Callable[[Connection], T]) -> T:
+    async def read_in_thread(self, work: Callable[[Connection], T]) -> T:
         """Run a long read, such as a list or a count, in a thread, so that the event loop isn't blocked."""
         return await asyncio.to_thread(self.database.read, work)
 
-    async def search_aside(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    async def search_in_thread(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run a search on a thread reserved for searches."""
         work = partial(copy_context().run, call, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self.searchers, work)

@@ -166,7 +166,7 @@ class Tally:
     known: int = 0
 
 
-class AsideStore(Protocol):
+class SetAsideStore(Protocol):
     """Stored files that were moved aside because no database row names them.
 
     They are kept for a while, because the rows of a restored database may name them.
@@ -191,7 +191,7 @@ class ByteStores:
 
     blobs: BlobStore
     parts: PartStore
-    asides: AsideStore
+    set_aside_files: SetAsideStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store import file_systems
-from svc_daemon.store.asides import Asides
+from svc_daemon.store.set_aside_files import SetAsideFiles
 
 #: Number of bytes per read.
 READ_BYTES = 1024 * 1024
@@ -154,7 +154,7 @@ class DirectoryCopy:
         """Yield the paths where the blob may be. Another process may move it meanwhile."""
         yield f"{self._source.blobs}/{name}"
         yield f"{self._source.held}/{name}"
-        if (aside := Asides(self._source.aside).find_all().get(name)) is not None:
+        if (aside := SetAsideFiles(self._source.aside).find_all().get(name)) is not None:
             yield aside
         # Look here a second time, because a starting daemon moves files back from `aside`.
         yield f"{self._source.blobs}/{name}"

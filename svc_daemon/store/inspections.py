@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from svc_daemon.data_directory import hash_file
-from svc_daemon.store.asides import DataFolders
+from svc_daemon.store.set_aside_files import DataFolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class FolderInspector:
         self._folders = folders
 
     def list_blobs(self) -> Mapping[str, StoredBytes]:
-        aside = self._folders.asides.find_all()
+        aside = self._folders.set_aside_files.find_all()
         found = {name: _describe(path, may_wait=True) for name, path in aside.items()}
         blobs = self._folders.blobs
         return found | {name: _describe(blobs.path(name)) for name in _names(blobs.list_ids)}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from svc_daemon.operations.events import forget_events
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.setting_aside import clear_held, forget_asides
+from svc_daemon.operations.setting_aside import clear_held, forget_set_aside_files
 from svc_daemon.operations.sweeping import (
     clean_tombstones,
     expire_uploads,
@@ -76,7 +76,7 @@ class SweepingWorker(Worker):
             if self._rounds:
                 # Delete set-aside files, but not right after a start: the clock may still be wrong, and these files may
                 # be the only copies.
-                await _try(self, forget_asides)
+                await _try(self, forget_set_aside_files)
                 self._swept = self._swept or ""
         if self._swept is not None:
             await _try(self, self._sweep_page)

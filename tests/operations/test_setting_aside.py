@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.operations.setting_aside import forget_asides, sort_leftovers
+from svc_daemon.operations.setting_aside import forget_set_aside_files, sort_leftovers
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.tombstones import create_tombstone
@@ -47,7 +47,7 @@ def make_stray(daemon: Daemon) -> None:
 
 
 def forget_aside(daemon: Daemon) -> int:
-    return daemon.loop.run(forget_asides(daemon.context))
+    return daemon.loop.run(forget_set_aside_files(daemon.context))
 
 
 def reconcile(daemon: Daemon) -> int:
@@ -94,7 +94,7 @@ def test_nothing_goes_aside_through_a_link_and_no_link_is_moved(
     (day,) = daemon.files.aside.iterdir()
     link.rename(day / link.name)
     assert sort(daemon) == {"kept aside": 1}
-    assert (link.name in names(day), daemon.context.asides.tally.files) == (True, 1)
+    assert (link.name in names(day), daemon.context.set_aside_files.tally.files) == (True, 1)
 
 
 def test_a_clock_that_is_behind_makes_nothing_look_old(daemon: Daemon) -> None:
@@ -109,7 +109,7 @@ def test_the_index_of_a_team_that_the_state_does_not_know_is_asked_too(daemon: D
     stray = make_document(STRAY, "umber quay", buckets=["bkt_one"])
     daemon.provider.put_documents(f"team_{'0' * 26}", [stray])
     make_stray(daemon)
-    assert (sort(daemon), daemon.context.asides.tally.known) == ({"set aside": 1}, 1)
+    assert (sort(daemon), daemon.context.set_aside_files.tally.known) == ({"set aside": 1}, 1)
 
 
 def test_bytes_of_what_was_deleted_and_second_names_of_an_open_sessions_go(daemon: Daemon) -> None:
@@ -159,7 +159,7 @@ def test_a_document_stays_as_long_as_its_bytes_lie_aside(working: Daemon) -> Non
     source_id = working.add_ready(DATA)
     working.stop()
     forget(working, source_id)
-    assert (sort(working), working.context.asides.tally.known, reconcile(working)) == ({"set aside": 1}, 1, 0)
+    assert (sort(working), working.context.set_aside_files.tally.known, reconcile(working)) == ({"set aside": 1}, 1, 0)
     assert working.provider.get_document(working.team_id, source_id) is not None
     working.advance(86_400 * 32)
     assert (forget_aside(working), reconcile(working)) == (1, 1)
@@ -178,7 +178,7 @@ def test_what_lies_aside_is_kept_for_the_days_set_and_somebodys_files_for_good(m
         daemon.advance(86_400 * days)
         forgotten.append(forget_aside(daemon))
     assert (forgotten, names(daemon.files.aside)) == ([0, 1], {day.name, "2020-01-01-of-mine"})
-    assert (names(day), daemon.context.asides.tally.files) == ({"notes.txt"}, 0)
+    assert (names(day), daemon.context.set_aside_files.tally.files) == ({"notes.txt"}, 0)
 
 
 def test_a_few_are_no_warning_and_many_or_known_ones_are(working: Daemon, caplog: pytest.LogCaptureFixture) -> None:

@@ -33,7 +33,7 @@ async def metrics(request: Request) -> Response:
         caller(request, KEY_MANAGE)
     core, exposition = [await import_extra(f"prometheus_client.{part}", "metrics") for part in ("core", "exposition")]
     context = context_of(request)
-    waiting = await context.read_aside(count_open_by_type)
+    waiting = await context.read_in_thread(count_open_by_type)
     measured = await asyncio.to_thread(request.app.state.measure)
     registry = core.CollectorRegistry(auto_describe=False)
     registry.register(_Collected([*_work(core, context), *_queue(core, context, waiting), *_sizes(core, measured)]))

@@ -22,7 +22,7 @@ from svc_daemon.api.presenting import (
     one_of,
     optional_body_of,
     page_limit,
-    respond_aside,
+    respond_in_thread,
     would_create,
 )
 from svc_daemon.core import readiness
@@ -73,7 +73,7 @@ async def list_members(request: Request) -> Response:
         context_of(request), key, request.path_params["bucket"], asked
     )
     page = found if limit is None else found[:limit]
-    return await respond_aside(
+    return await respond_in_thread(
         request,
         lambda: wire.BucketSources(
             bucket_id=bucket_id,
@@ -93,7 +93,7 @@ async def look_up(request: Request) -> Response:
     if not 1 <= len(wanted) <= most:
         raise refusal("ids", f"must name 1 to {most} sources, separated by commas, not {len(wanted)}.")
     found = verbs.look_up_sources(context, key, wanted)
-    return await respond_aside(
+    return await respond_in_thread(
         request,
         lambda: wire.SourceList(
             sources=[view_source(source, key) for source in found.found],
@@ -215,7 +215,7 @@ async def text(request: Request) -> Response:
     stored = await verbs.read_text(context_of(request), source)
     if with_vectors:
         return await _show_vectors(request, source, stored)
-    return await respond_aside(
+    return await respond_in_thread(
         request,
         lambda: wire.SourceText(
             id=source.id,
@@ -232,7 +232,7 @@ async def _show_vectors(request: Request, source: SourceRow, stored: StoredText)
     def encode(chunk_id: str) -> str | None:
         return base64.b64encode(found.vectors[chunk_id]).decode() if chunk_id in found.vectors else None
 
-    return await respond_aside(
+    return await respond_in_thread(
         request,
         lambda: SourceVectors(
             id=source.id,
@@ -263,7 +263,7 @@ async def _reread(request: Request, source: SourceRow) -> Response:
     )
     extraction = rereading.extraction
     text, chunks = (extraction.text, extraction.chunks) if extraction else ("", ())
-    return await respond_aside(
+    return await respond_in_thread(
         request,
         lambda: wire.SourceReread(
             id=source.id,

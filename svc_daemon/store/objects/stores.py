@@ -12,7 +12,7 @@ from svc_daemon.store.objects.clients import open_client
 from svc_daemon.store.objects.parts import ObjectParts, session_of
 
 
-class ObjectAsides:
+class ObjectSetAsideFiles:
     """Always empty: old objects in S3 that no database row names are deleted, not moved to a folder first."""
 
     def __init__(self) -> None:
@@ -48,4 +48,4 @@ class ObjectStores(SweptStores):
 def open_objects(url: str, environ: Mapping[str, str], staging: Path, executor: Executor) -> ObjectStores:
     """Open the stores at `s3://bucket/prefix`, without sending a request. `staging` is a local folder."""
     blobs = ObjectBlobs(open_client(url, environ), staging, executor, lambda: secrets.token_hex(16))
-    return ObjectStores(blobs, ObjectParts(blobs, lambda: secrets.token_hex(16)), ObjectAsides())
+    return ObjectStores(blobs, ObjectParts(blobs, lambda: secrets.token_hex(16)), ObjectSetAsideFiles())

@@ -20,7 +20,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")
 
 
-class Asides:
+class SetAsideFiles:
     """The folder to which files without a database row are moved. All methods block."""
 
     def __init__(self, folder: Path) -> None:
@@ -71,7 +71,7 @@ class DataFolders(ByteStores):
 
     blobs: Blobs
     parts: Parts
-    asides: Asides
+    set_aside_files: SetAsideFiles
 
 
 def _remove(paths: Collection[Path]) -> None:
