@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from svc_cli.certificates import tls_context
 from svc_cli.errors import Incompatible
-from svc_daemon.wire.proofs import prove
+from svc_daemon.wire.daemon_proofs import prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 #: Seconds to wait for an answer, long enough for a busy daemon.

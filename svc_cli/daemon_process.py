@@ -21,7 +21,7 @@ from svc_cli.daemon_probes import DaemonHealth, Foreign, probe
 from svc_cli.errors import DaemonUnreachable
 from svc_cli.exits import Exit
 from svc_daemon import paths
-from svc_daemon.wire.proofs import parse_secret
+from svc_daemon.wire.daemon_proofs import parse_secret
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
 START_TIMEOUT_S = 10.0

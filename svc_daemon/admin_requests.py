@@ -34,7 +34,7 @@ from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.wire.certificates import pin
-from svc_daemon.wire.proofs import parse_secret, prove
+from svc_daemon.wire.daemon_proofs import parse_secret, prove
 
 #: Seconds to retry on a locked directory: a daemon that starts or stops holds the lock but doesn't answer.
 PATIENCE_S = 10.0

@@ -25,7 +25,7 @@ from svc_daemon.store.migrations import MIGRATIONS, list_copies
 from svc_daemon.store.moves import find_arrival, find_departure
 from svc_daemon.store.staging import clear_away
 from svc_daemon.store.teams import create_team
-from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
+from svc_daemon.wire.daemon_proofs import SECRET_BYTES, parse_secret
 
 log = logging.getLogger(__name__)
 

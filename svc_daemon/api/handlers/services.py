@@ -20,7 +20,7 @@ from svc_daemon.settings.limits import Limits
 from svc_daemon.store.agents import count_named_agents
 from svc_daemon.store.tasks import count_open
 from svc_daemon.wire import services as wire
-from svc_daemon.wire.proofs import NONCE_CHARACTERS, prove
+from svc_daemon.wire.daemon_proofs import NONCE_CHARACTERS, prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
