@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from svc_daemon.databases.bulk_inserts import connect
-from svc_daemon.databases.writers import GroupWriter, Job, Outcome, resolve
+from svc_daemon.databases.group_commits import GroupWriter, Job, Outcome, resolve
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 
 T = TypeVar("T")

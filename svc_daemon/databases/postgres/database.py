@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.group_commits import GroupWriter, Job, Outcome, resolve
 from svc_daemon.databases.postgres.functions import make_functions
 from svc_daemon.databases.postgres.readers import Readers
 from svc_daemon.databases.postgres.servers import (
@@ -42,7 +43,6 @@ from svc_daemon.databases.postgres.servers import (
     is_refusal,
     needs_new_connection,
 )
-from svc_daemon.databases.writers import GroupWriter, Job, Outcome, resolve
 from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
 T = TypeVar("T")
