@@ -20,7 +20,7 @@ from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store import (
     memberships,
-    owners,
+    referenced_objects,
     retention,
     sources,
     tasks,
@@ -130,8 +130,8 @@ async def sweep_objects(context: Context, after: str) -> str | None:
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
     old_parts = [each for each in page if each.session_id and each.modified_at < parts_before]
     sessions = {each.session_id for each in old_parts if each.session_id}
-    named = context.read(lambda connection: owners.list_named_blobs(connection, old_blobs))
-    open_ids = context.read(lambda connection: owners.list_open_sessions(connection, sessions))
+    named = context.read(lambda connection: referenced_objects.list_named_blobs(connection, old_blobs))
+    open_ids = context.read(lambda connection: referenced_objects.list_open_sessions(connection, sessions))
     unnamed = [each.key for name, each in old_blobs.items() if name not in named]
     ended = [each.key for each in old_parts if each.session_id not in open_ids]
     if unnamed or ended:
