@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from svc_cli.certificates import tls_context
-from svc_cli.client.connections import ConnectionFailed, Connections
+from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool
 from svc_cli.client.events import LOOKUP_IDS, RESYNC, EventFollower
 from svc_cli.client.waiting import batched
 from svc_cli.errors import UsageError
@@ -61,7 +61,7 @@ class Forwarder:
         self._secret = secret
         self._metadata = metadata or {}
         self._clock = clock
-        self._connections = Connections(ANSWER_S, tls_context)
+        self._pool = ConnectionPool(ANSWER_S, tls_context)
         #: Events whose sources were not looked up yet.
         self._fresh: list[JsonMapping] = []
         self._due: list[DueCall] = []
@@ -151,7 +151,7 @@ class Forwarder:
         }
         try:
             limits_s = (ANSWER_S, ANSWER_S)
-            with self._connections.exchange("POST", self._receiver, call.body, headers, *limits_s) as response:
+            with self._pool.exchange("POST", self._receiver, call.body, headers, *limits_s) as response:
                 return response.status, None
         except ConnectionFailed as error:
             return None, str(error.__cause__)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from svc_cli.certificates import tls_context
-from svc_cli.client.connections import ConnectionFailed, Connections, MakeTls
+from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls
 from svc_cli.client.contents import Content
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.retries import RetryPolicy, foreign_response, may_pass, parse_retry_after, wait_s
@@ -35,11 +35,11 @@ class Storage:
     ) -> None:
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        self._connections = Connections(TIMEOUT_S, make_tls)
+        self._pool = ConnectionPool(TIMEOUT_S, make_tls)
         self._stopped = threading.Event()
 
     def close(self) -> None:
-        self._connections.close()
+        self._pool.close()
 
     def stop(self) -> None:
         """Make all calls of `send` raise `pacing.Stopped`, now and later. Sent bytes stay stored."""
@@ -85,7 +85,7 @@ class Storage:
         headers = {"Content-Range": span, "Content-Length": str(length)}
         body = b"".join(blocks) if length <= SMALL_BYTES else blocks
         try:
-            with self._connections.exchange("PUT", address, body, headers, TIMEOUT_S) as response:
+            with self._pool.exchange("PUT", address, body, headers, TIMEOUT_S) as response:
                 reply = response.read()
         except ConnectionFailed as failed:
             raise _network_failed(address, failed.__cause__ or failed) from failed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from svc_cli.certificates import tls_context
-from svc_cli.client.connections import ConnectionFailed, Connections, MakeTls
+from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls
 from svc_cli.client.pacing import Gate
 from svc_cli.client.retries import (
     PACED_CODES,
@@ -93,7 +93,7 @@ class Transport:
         self.gate = Gate()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        self._connections = Connections(CONNECT_S, make_tls)
+        self._pool = ConnectionPool(CONNECT_S, make_tls)
         self._headers: dict[str, str | bytes] = {
             headers.AUTHORIZATION: f"Bearer {api_key}",
             headers.SVC_API: API_RANGE,
@@ -103,7 +103,7 @@ class Transport:
         }
 
     def close(self) -> None:
-        self._connections.close()
+        self._pool.close()
 
     def send(self, request: Request) -> Reply[Any]:
         """Send the request, with retries, and return the reply.
@@ -200,7 +200,7 @@ class Transport:
             described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
         address = urlsplit(self._url(request))
         sent_headers = {**self._headers, **described, **request.headers}
-        sent = self._connections.exchange(request.method, address, body, sent_headers, request.silence_s)
+        sent = self._pool.exchange(request.method, address, body, sent_headers, request.silence_s)
         return stack.enter_context(sent)
 
     def _url(self, request: Request) -> str:

@@ -85,8 +85,8 @@ class _Response(http.client.HTTPResponse):
             self.headers = None  # type: ignore[assignment]  # otherwise `begin` would not read the next headers
 
 
-class Connections:
-    """A connection pool. Ignores proxy settings, so that no key is sent to a proxy by accident."""
+class ConnectionPool:
+    """Keeps connections open for the next request. Ignores proxy settings, so that no key goes to a proxy by accident."""
 
     def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
         self._connect_s = connect_s

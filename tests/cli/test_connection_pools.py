@@ -14,8 +14,8 @@ import pytest
 import trustme
 
 from svc_cli.certificates import tls_context
-from svc_cli.client import Client, NetworkFailed, connections
-from svc_cli.client.connections import Connections
+from svc_cli.client import Client, NetworkFailed, connection_pools
+from svc_cli.client.connection_pools import ConnectionPool
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import UsageError
 from tests.acceptance.installations import PATIENCE_S
@@ -58,14 +58,14 @@ def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_close
 
 
 def test_the_time_limit_of_one_response_does_not_hold_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "KEEP_S", 1000)
-    with served((ANSWER, ANSWER)) as url, closing(Connections(PATIENCE_S, tls_context)) as kept:
+    monkeypatch.setattr(connection_pools, "KEEP_S", 1000)
+    with served((ANSWER, ANSWER)) as url, closing(ConnectionPool(PATIENCE_S, tls_context)) as kept:
         for limit_s in (PATIENCE_S, None):
             with kept.exchange("GET", urlsplit(f"{url}/"), None, {}, PATIENCE_S, limit_s) as response:
                 assert response.read() == b"{}"
             # The limit has passed long ago.
             later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * PATIENCE_S)
-            monkeypatch.setattr(connections, "time", later)
+            monkeypatch.setattr(connection_pools, "time", later)
 
 
 def test_a_connection_is_not_kept_after_a_refusal_or_where_the_service_wants_it_closed() -> None:
@@ -156,7 +156,7 @@ def test_a_response_that_drips_for_ever_ends_after_its_time() -> None:
     thread = threading.Thread(target=drip, daemon=True)
     thread.start()
     address = urlsplit(f"http://127.0.0.1:{listener.getsockname()[1]}/")
-    with closing(listener), closing(Connections(PATIENCE_S, ssl.create_default_context)) as connections:
+    with closing(listener), closing(ConnectionPool(PATIENCE_S, ssl.create_default_context)) as connections:
         with pytest.raises(TimeoutError), connections.exchange("GET", address, None, {}, PATIENCE_S, 0.3):
             pass
         is_over.set()
