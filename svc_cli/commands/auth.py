@@ -9,12 +9,12 @@ import typer
 
 from svc_cli.client.api import Client
 from svc_cli.commands.options import Invocation, command, new_app
-from svc_cli.connections import reach
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
 from svc_cli.daemon_probes import DaemonHealth
 from svc_cli.errors import Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
+from svc_cli.service_connections import reach
 
 app = new_app("Log in and out with an API key, and show which key is in use.")
 

@@ -113,7 +113,7 @@ def test_small_commands_load_nothing_heavy(tmp_path: Path, odd: OddServer) -> No
     libraries = {"pydantic", "httpx", "httpcore", "rich", "asyncio", "sqlite3", "yaml", "watchdog"}
     for words, heavy in (
         ("--version", {"typer", "json", "http"}),
-        ("--help", libraries | {"http", "ssl", "svc_cli.connections"}),
+        ("--help", libraries | {"http", "ssl", "svc_cli.service_connections"}),
         ("config list", libraries),
         ("status --json", libraries | {"collector-off"}),
         ("status -b handbook --json --progress none", libraries),
