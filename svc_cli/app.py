@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from svc_cli.commands.help_pages import HELP_FLAGS, HelpfulGroup, write_examples
-from svc_cli.commands.options import common_callback, new_app
+from svc_cli.commands.invocations import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
 from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_by_system
 from svc_cli.exits import Exit

@@ -22,7 +22,7 @@ def main() -> NoReturn:
     import gc
     import signal
 
-    # Imports create many objects but hardly any garbage. `options.command` enables the collector again later.
+    # Imports create many objects but hardly any garbage. `invocations.command` enables the collector again later.
     gc.disable()
     # Otherwise Python would search all objects for garbage once more before the process ends.
     atexit.register(gc.freeze)

@@ -86,7 +86,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class ConnectionPool:
-    """Keeps connections open for the next request. Ignores proxy settings, so that no key goes to a proxy by accident."""
+    """Keeps connections open for the next request. Ignores proxy settings, so that no key is sent to a proxy."""
 
     def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
         self._connect_s = connect_s

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from svc_cli.commands.options import AgentOption, BucketsOption, Invocation, command, model_id, new_app
+from svc_cli.commands.invocations import AgentOption, BucketsOption, Invocation, command, model_id, new_app
 from svc_cli.commands.search import head_of, warn_of_emptiness
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from svc_cli.client.api import Client
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
 from svc_cli.daemon_probes import DaemonHealth
 from svc_cli.errors import Declined, SvcError, UsageError

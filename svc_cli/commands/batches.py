@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import Console
 from svc_cli.render import fields, table
 from svc_daemon.wire import JsonMapping

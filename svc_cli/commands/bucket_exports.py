@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from svc_cli.commands.buckets import BucketImportFlags
-from svc_cli.commands.options import Invocation, parse_duration
+from svc_cli.commands.invocations import Invocation, parse_duration
 from svc_cli.commands.upload import check_jobs, provision, stream_item
 from svc_cli.commands.upload_report import Summary
 from svc_cli.console import clean

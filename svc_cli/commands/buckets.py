@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from svc_cli.client.waiting import wait_for_task
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     DryRunOption,
     Invocation,
     JobsOption,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.errors import ApiError, PathMissing, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import place_of, table

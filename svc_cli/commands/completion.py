@@ -6,7 +6,7 @@ import typer
 
 from svc_cli.commands.completion_grammar import grammar_of
 from svc_cli.commands.completion_scripts import SCRIPTS
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 
 app = new_app()
 

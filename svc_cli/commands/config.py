@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import ServiceAddress, find_key
 from svc_cli.daemon_process import Installation
 from svc_cli.errors import SvcError, UsageError

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.daemon_process import Daemon, Installation
 from svc_cli.errors import DaemonUnreachable, SvcError

@@ -1,6 +1,6 @@
 """`svc diff`: shows what a sync would do."""
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.commands.sync import DiffFlags, SyncFlags, run
 from svc_cli.exits import Exit
 

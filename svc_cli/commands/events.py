@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import clean
 from svc_cli.errors import ApiError, DaemonUnreachable, NetworkFailed, UsageError
 from svc_daemon.wire import JsonMapping

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from svc_cli.commands.help_pages import HELP_FLAGS
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.errors import UsageError
 
 app = new_app()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.commands.sync import project_mappings
 from svc_cli.errors import PathMissing
 from svc_cli.exits import Exit

@@ -10,7 +10,7 @@ import typer
 
 from svc_cli.client.api import Client
 from svc_cli.client.imports import ImportRequest
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
     Invocation,

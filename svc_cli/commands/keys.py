@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
+from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_app
 from svc_cli.commands.source_lookups import whole_id
 from svc_cli.errors import ApiError, KeyNotShown, UsageError
 from svc_cli.render import table

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import is_terminal
 from svc_cli.errors import UsageError
 from svc_daemon.wire.versions import install_command

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     AgentOption,
     BucketsOption,
     Invocation,

@@ -11,7 +11,7 @@ from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
-    from svc_cli.commands.options import Invocation
+    from svc_cli.commands.invocations import Invocation
 
 
 PREFIX = "src_"

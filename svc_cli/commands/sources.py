@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
     Invocation,

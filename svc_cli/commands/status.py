@@ -10,7 +10,7 @@ import typer
 
 from svc_cli.client.waiting import following
 from svc_cli.commands.batches import BATCH_PREFIX, render_batch
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.commands.source_lookups import resolve_source
 from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.commands.status_screens import Screen

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from svc_cli.client.api import Client
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
     Invocation,
@@ -29,7 +29,7 @@ from svc_cli.exits import Exit
 from svc_cli.settings import read_mapping_tables
 from svc_cli.sync.mappings import Mapping, Prune, find_mapping, name_of, read_mappings, refuse_overlaps
 from svc_cli.sync.reports import Report
-from svc_cli.sync.runs import SyncOptions
+from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.snapshots import Filters
 from svc_cli.sync.syncs import sync

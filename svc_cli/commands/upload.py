@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from svc_cli.client.api import Client
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
     Invocation,

@@ -15,7 +15,7 @@ from svc_cli.client.waiting import (
     wait_until_settled,
 )
 from svc_cli.commands.batches import BATCH_PREFIX
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     Invocation,
     SourceBucketOption,
     TimeoutOption,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from svc_cli.commands.options import (
+from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
     Invocation,

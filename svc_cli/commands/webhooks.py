@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from svc_cli.commands.events import MISSED, keep_following
-from svc_cli.commands.options import DryRunOption, Invocation, command, new_app, parse_metadata
+from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_app, parse_metadata
 from svc_cli.commands.source_lookups import find_source, whole_id
 from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError

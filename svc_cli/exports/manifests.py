@@ -159,7 +159,7 @@ def parse_manifest(data: bytes) -> ExportManifest:
         place = ".".join(map(str, first["loc"]))
         raise ExportRefused(f"The manifest of the export is invalid: {place}: {plain(first['msg'])}") from error
     is_sorted = in_order(manifest.sources) == manifest.sources and in_order(manifest.questions) == manifest.questions
-    # This also detects a missing field, because `encode` writes its default value.
+    # Encoding the manifest again shows a missing field: `encode` writes its default value, so the bytes differ.
     if not is_canonical or not is_sorted or manifest.encode() != data:
         raise ExportRefused("The manifest of the export is not in canonical form.")
     if set(manifest.members) != members_of(manifest.sources):

@@ -8,7 +8,7 @@ from svc_cli.errors import ApiError
 from svc_cli.sync.comparing import Change, Comparison
 from svc_cli.sync.index import State
 from svc_cli.sync.plan import Verb, row_of
-from svc_cli.sync.runs import SyncRun
+from svc_cli.sync.run_state import SyncRun
 from svc_cli.sync.sending import SyncQueue
 from svc_cli.uploads.items import ReportItem
 

@@ -7,7 +7,7 @@ from svc_cli.errors import ApiError
 from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import State
 from svc_cli.sync.plan import Holdings
-from svc_cli.sync.runs import SyncRun
+from svc_cli.sync.run_state import SyncRun
 from svc_cli.sync.safety import Cause, Findings, Leaving, Replacements, Withheld, causes_of_all, too_many
 from svc_cli.uploads.items import ReportItem
 

@@ -224,7 +224,7 @@ class IgnoreExplanation:
     reason: str | None = None
     #: The path that decided: the given path, or a parent folder that is left out.
     at: str | None = None
-    #: Where the pattern comes from: the path of an ignore file, or `exclude` for a setting.
+    #: Where the pattern comes from: the path of an ignore file, or `exclude` for the setting of that name.
     origin: str | None = None
     #: The pattern that decided, if any; it may be an exception (`!`).
     pattern: str | None = None

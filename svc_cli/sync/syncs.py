@@ -26,7 +26,7 @@ from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.plan import Holdings
 from svc_cli.sync.removing import remove
 from svc_cli.sync.reports import Report
-from svc_cli.sync.runs import SyncOptions, SyncRun, identify_root, reporting
+from svc_cli.sync.run_state import SyncOptions, SyncRun, identify_root, reporting
 from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root
 from svc_cli.sync.snapshots import FolderPart, Snapshot
 from svc_cli.uploads.items import ReportItem

@@ -47,7 +47,7 @@ Aliases kept for old clients:
     POST                   /v1/knowledge/files:batch/upload-session        legacy
     POST                   /v1/knowledge/websites                          legacy
 
-Outside the public API: `/admin/…` for the operator (`admin`), and `POST /mcp` (`mcp`).
+Outside the public API: `/admin/…` for the operator (`admin_routes`), and `POST /mcp` (`mcp`).
 """
 
 import asyncio
@@ -59,7 +59,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from svc_daemon.api import admin, mcp
+from svc_daemon.api import admin_routes, mcp
 from svc_daemon.api.endpoints import Endpoint, serving
 from svc_daemon.api.fault_lab import FaultLab
 from svc_daemon.api.handlers import (
@@ -123,7 +123,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     app = Starlette(
         routes=[
             *(Route(row.path, handler, methods=[row.method]) for row, handler in handlers),
-            *admin.ROUTES,
+            *admin_routes.ROUTES,
             mcp.route(),
         ],
         middleware=middleware(hardening, {row.path: row.successor for row in ENDPOINTS if row.successor}),

@@ -146,7 +146,7 @@ class TlsFiles:
             if not path:
                 raise SettingError(f"{name} must name a PEM file too: SVC_TLS_CERT and SVC_TLS_KEY go together.")
             if not Path(path).is_absolute():
-                # The daemon may have another working directory than the command that starts it.
+                # The daemon may have a different working directory from the command that starts it.
                 raise SettingError(f"{name} must be an absolute path, not {path!r}.")
         certificate, key = given.values()
         return cls(certificate=Path(certificate), key=Path(key))

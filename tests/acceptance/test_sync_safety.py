@@ -10,7 +10,7 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.runs import SyncOptions
+from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.snapshots import Filters
 from svc_cli.sync.syncs import sync as run_sync
 from tests.acceptance import sync_folders

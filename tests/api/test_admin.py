@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import httpx
 
-from svc_daemon.api.admin import ROUTES
+from svc_daemon.api.admin_routes import ROUTES
 from svc_daemon.core.access.api_keys import PRESETS
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon

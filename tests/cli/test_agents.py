@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.commands.options import model_id
+from svc_cli.commands.invocations import model_id
 from tests.cli.consoles import RunSvc
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from svc_cli.commands.flags import Flags
-from svc_cli.commands.options import Invocation, parse_duration, parse_metadata
+from svc_cli.commands.invocations import Invocation, parse_duration, parse_metadata
 from svc_cli.commands.upload import UploadFlags, upload_options
 from svc_cli.errors import UsageError
 from tests.cli.consoles import MakeConsole

@@ -14,7 +14,7 @@ import pytest
 from svc_daemon.core.search.relevance_feedback import BEST, POOL
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider
-from svc_daemon.provider.embedded import steps
+from svc_daemon.provider.embedded import document_rows
 from svc_daemon.provider.embedded.files import IndexFiles
 from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
@@ -81,9 +81,9 @@ def leave_half_a_document(file: Path, source_id: str) -> None:
     document = pack(make_document(source_id, "fox", "fox", "fox", buckets=["bkt_1"]))
     file.parent.mkdir(exist_ok=True)
     database = SqliteDatabase(file, prepare=prepare)
-    key = database.write(lambda connection: steps.create(connection, document, is_hidden=True))
-    database.write(lambda connection: steps.add_pieces(connection, [(key, 0, document.pieces[0])]))
-    database.write(lambda connection: steps.add_chunks(connection, key, 0, document.chunk_rows[:2]))
+    key = database.write(lambda connection: document_rows.create(connection, document, is_hidden=True))
+    database.write(lambda connection: document_rows.add_pieces(connection, [(key, 0, document.pieces[0])]))
+    database.write(lambda connection: document_rows.add_chunks(connection, key, 0, document.chunk_rows[:2]))
     database.close()
 
 

@@ -9,7 +9,7 @@ from svc_cli.client.api import Client
 from svc_cli.progress import Progress
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
-from svc_cli.sync.runs import SyncOptions
+from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.syncs import Touched, sync, touch
 from svc_cli.uploads.items import ReportItem
 

@@ -13,7 +13,7 @@ from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, Wait
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
-from svc_cli.sync.runs import identify_root
+from svc_cli.sync.run_state import identify_root
 from svc_cli.sync.safety import Cause, Withheld
 from svc_cli.sync.watch import file_systems
 from svc_cli.sync.watch.engines import WAIT_S, Engine

@@ -54,7 +54,7 @@ class ByteWindow:
         if size_bytes > self.limit_bytes:
             return float("inf")
         if (over_bytes := self.used_bytes + size_bytes - self.limit_bytes) > 0:
-            # The oldest charges leave the window first. Find the charge after whose removal these bytes fit.
+            # The oldest charges leave the window first. Find how many must leave until these bytes fit.
             left = accumulate(size_bytes for _, size_bytes in self._charges)
             last = next((at for (at, _), freed in zip(self._charges, left, strict=True) if freed >= over_bytes), now_s)
             return max(last + self.window_s - now_s, 0.001)

@@ -40,7 +40,7 @@ def pack_signs(vectors: Sequence[bytes]) -> list[bytes]:
 
 
 def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
-    """Build Signs from rows of chunk key and signs; None if there are no rows."""
+    """Build Signs from rows of a chunk key and the sign bits of its vector; None if there are no rows."""
     if not rows:
         return None
     keys = np.fromiter((key for key, _ in rows), dtype=np.int64, count=len(rows))

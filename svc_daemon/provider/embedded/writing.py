@@ -15,9 +15,9 @@ from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from svc_daemon.databases.sqlite import SqliteDatabase
-from svc_daemon.provider.embedded import documents, embeddings, memberships, steps
+from svc_daemon.provider.embedded import document_rows, documents, embeddings, memberships
+from svc_daemon.provider.embedded.document_rows import MayReplace
 from svc_daemon.provider.embedded.packing import PackedDocument, cut_batches, is_large
-from svc_daemon.provider.embedded.steps import MayReplace
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.texts import distinct
 
@@ -84,7 +84,7 @@ def delete(database: SqliteDatabase, source_id: str) -> None:
     """Remove the source's document, if there is one."""
 
     def work(run: Run) -> None:
-        key = run(lambda connection: steps.hide(connection, documents.find(connection, source_id)))
+        key = run(lambda connection: document_rows.hide(connection, documents.find(connection, source_id)))
         if key is not None:
             _remove(run, key)
 
@@ -94,7 +94,7 @@ def delete(database: SqliteDatabase, source_id: str) -> None:
 
 def remove_left_overs(database: SqliteDatabase) -> None:
     """Remove documents that an earlier process has not finished writing or removing. Call this before any write."""
-    for key in database.read(steps.list_hidden):
+    for key in database.read(document_rows.list_hidden):
         _remove(_each_in(database), key)
 
 
@@ -113,10 +113,12 @@ def _put_batch(connection: sqlite3.Connection, batch: Sequence[PackedDocument]) 
         return set(), []
     replaced = [shown[document.source_id] for document in newer if document.source_id in shown]
     for row in replaced:
-        steps.hide(connection, row)
-    steps.create_shown(connection, newer)
+        document_rows.hide(connection, row)
+    document_rows.create_shown(connection, newer)
     large = [row["document_key"] for row in replaced if is_large(row["chunks"], row["pieces"])]
-    steps.remove_small(connection, [row["document_key"] for row in replaced if row["document_key"] not in large])
+    document_rows.remove_small(
+        connection, [row["document_key"] for row in replaced if row["document_key"] not in large]
+    )
     return {document.source_id for document in newer}, large
 
 
@@ -172,14 +174,14 @@ def _replace(
 
     If the document is a copy of the document with the key `origin_key`, the vectors of the original are copied too.
     """
-    key = run(steps.create, document, is_hidden=True)
+    key = run(document_rows.create, document, is_hidden=True)
     for piece, text_zlib in enumerate(document.pieces):
-        run(steps.add_pieces, [(key, piece, text_zlib)])
+        run(document_rows.add_pieces, [(key, piece, text_zlib)])
     for ordinal, rows in document.slices():
-        run(steps.add_chunks, key, ordinal, rows)
+        run(document_rows.add_chunks, key, ordinal, rows)
         if origin_key is not None:
             run(embeddings.copy, origin_key, key, ordinal, len(rows))
-    left = run(steps.show, document.source_id, key, may_replace, is_copy=origin_key is not None)
+    left = run(document_rows.show, document.source_id, key, may_replace, is_copy=origin_key is not None)
     if left is not None:
         _remove(run, left)
     return left != key
@@ -187,8 +189,8 @@ def _replace(
 
 def _remove(run: Run, document_key: int) -> None:
     """Remove a hidden document. Its row is deleted last, so that after a crash, the next start removes the rest."""
-    while run(steps.remove_last_chunks, document_key):
+    while run(document_rows.remove_last_chunks, document_key):
         pass
-    while run(steps.remove_last_piece, document_key):
+    while run(document_rows.remove_last_piece, document_key):
         pass
-    run(steps.remove_row, document_key)
+    run(document_rows.remove_row, document_key)
