@@ -13,7 +13,7 @@ LEVELS = {
     "store provider extract fetch embed llm > "
     "databases data_directory child_processes > core > errors > settings tools command_groups > wire paths logs exits",
     "svc_cli": "__main__ > main > app > bucket_completion commands > sync evals exports tools > "
-    "uploads downloads connections > client daemon_process service_units > daemon_probes progress render > "
+    "uploads downloads service_connections > client daemon_process service_units > daemon_probes progress render > "
     "console > settings credentials > certificates > errors interrupts > exits",
 }
 
