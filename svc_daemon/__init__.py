@@ -4,10 +4,10 @@ Layers
 ------
 Each folder is a layer. A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
 
-    command, backup_command, move_command, model_command
+    command, admin_commands, backup_command, migrate_command, move_command, model_command
                                      the command line of `svc-daemon`
-    backing_up, restoring, offline_move, cluster_verify
-                                     `backup`; `restore`; `move`; `verify` on a cluster
+    backing_up, restoring, upgrading, offline_move, cluster_verify
+                                     `backup`; `restore`; `migrate`; `move`; `verify` on a cluster
     serve_command, admin_requests, offline_verify
                                      `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
       server                         creates all components, serves, and shuts down
