@@ -1,4 +1,4 @@
-"""A limit for computations whose time must grow with their input and not faster."""
+"""Limits the processor time of computations that must be linear."""
 
 import signal
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from types import FrameType
 
 @contextmanager
 def cpu_limit_s(limit_s: float) -> Iterator[None]:
-    """Stop the block with TimeoutError after so many seconds of this process's own processor time."""
+    """Raise TimeoutError in the block after this many seconds of the process's processor time."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"the computation took more than {limit_s} s")

@@ -1,4 +1,4 @@
-"""What a decision is refused with."""
+"""Returns the errors that functions of `core` raise."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from svc_daemon.errors import ServiceError
 
 
 def refusal(decide: Callable[..., object], *values: Any, **named: Any) -> ServiceError:
-    """The error of a call that has to be refused."""
+    """Return the ServiceError of a call that must raise one."""
     try:
         taken = decide(*values, **named)
     except ServiceError as error:
@@ -18,6 +18,6 @@ def refusal(decide: Callable[..., object], *values: Any, **named: Any) -> Servic
 
 
 def field_of(error: ServiceError) -> tuple[str, str]:
-    """The code of the error, and the path of the one field that it is about."""
+    """Return the error's code, and the path of the only field that it is about."""
     ((path, code),) = {(each["path"], error.code) for each in error.details["errors"]}
     return code, path

@@ -1,4 +1,4 @@
-"""Idempotency: what a key may look like, what a stored key means, and which requests differ."""
+"""Tests idempotency keys: their format, what a stored key means, and which requests differ."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ JSON = st.recursive(
 
 A, B = Claim(route=FILES, fingerprint="a"), Claim(route=FILES, fingerprint="b")
 IMPORT = Claim(route=IMPORTS, fingerprint=None)
-#: Each stored claim (None: no row) with each new one: the whole table.
+#: The verdict for each stored claim (None: no row) and each new request.
 VERDICTS: list[tuple[Claim | None, Claim, ReplayVerdict]] = [
     *((None, A, NEW), (None, B, NEW), (None, IMPORT, NEW)),
     *((A, A, REPLAY), (A, B, CONFLICT), (A, IMPORT, CONFLICT)),
@@ -27,16 +27,16 @@ VERDICTS: list[tuple[Claim | None, Claim, ReplayVerdict]] = [
 ]
 
 
-def test_every_pair_of_claims_has_its_verdict() -> None:
+def test_every_pair_of_stored_and_new_requests_has_its_verdict() -> None:
     for stored, new, verdict in VERDICTS:
         assert judge(stored, new) is verdict, (stored, new)
 
 
-def test_the_key_alone_decides_where_bodies_are_not_compared() -> None:
+def test_only_the_key_decides_if_bodies_are_not_compared() -> None:
     assert judge(Claim(route=IMPORTS, fingerprint="old body"), Claim(route=IMPORTS, fingerprint=None)) is REPLAY
 
 
-def test_visible_ascii_up_to_the_limit_is_a_key() -> None:
+def test_a_key_is_visible_ascii_up_to_the_limit() -> None:
     for key in ["a", "!", "~", "x" * 255, "8e03978e-40d5-43e8-bc93-6894a57f9324", "!~[]{}\"'\\"]:
         assert is_key(key, 255), key
     for key in ["", " ", "a b", "x" * 256, "\t", "a\n", "\x7f", "\x00", "é", "\u0661", "a\u200b", "\ud800"]:
@@ -44,19 +44,19 @@ def test_visible_ascii_up_to_the_limit_is_a_key() -> None:
 
 
 @given(JSON, JSON)
-def test_the_same_meaning_alone_has_the_same_fingerprint(one: Any, other: Any) -> None:
+def test_only_bodies_with_the_same_meaning_have_the_same_fingerprint(one: Any, other: Any) -> None:
     assert fingerprint(one) == fingerprint(_ordered(one, reverse=True))
     assert (fingerprint(one) == fingerprint(other)) == (repr(_ordered(one)) == repr(_ordered(other)))
 
 
-def test_parts_do_not_run_into_each_other() -> None:
+def test_the_parts_of_a_fingerprint_are_kept_apart() -> None:
     assert fingerprint("ab", "c") != fingerprint("a", "bc") != fingerprint("abc")
     assert fingerprint(1) != fingerprint(True) != fingerprint("true") != fingerprint(1.0)
     assert fingerprint(None) != fingerprint() != fingerprint("")
 
 
 def _ordered(value: Any, *, reverse: bool = False) -> Any:
-    """The same JSON with the keys of every object in order."""
+    """Return the same JSON with the keys of all objects sorted."""
     if isinstance(value, dict):
         return {key: _ordered(value[key], reverse=reverse) for key in sorted(value, reverse=reverse)}
     return [_ordered(item, reverse=reverse) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Ids name their kind and sort by the time they were made."""
+"""Tests that ids have the prefix of their kind and sort by creation time; and model ids."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ def test_an_id_is_its_prefix_and_26_lower_case_characters() -> None:
     assert re.fullmatch("src_[0123456789abcdefghjkmnpqrstvwxyz]{26}", made), made
 
 
-def test_the_random_part_is_80_bits_of_what_was_given() -> None:
+def test_the_random_part_is_80_of_the_given_bits() -> None:
     asked: list[int] = []
 
     def random(size: int) -> bytes:
@@ -38,13 +38,13 @@ def test_the_random_part_is_80_bits_of_what_was_given() -> None:
 
 
 @given(MOMENTS, PAUSES, st.binary(min_size=20))
-def test_a_later_millisecond_sorts_later_whatever_is_random(moment: datetime, pause: timedelta, random: bytes) -> None:
+def test_an_id_of_a_later_millisecond_sorts_later(moment: datetime, pause: timedelta, random: bytes) -> None:
     earlier = _ids(moment, random[:10]).make(ids.SOURCE)
     later = _ids(moment + pause, random[10:20]).make(ids.SOURCE)
     assert earlier[:14] < later[:14] or (earlier[:14] == later[:14] and pause < timedelta(milliseconds=2))
 
 
-def test_ids_made_together_are_in_order_and_have_short_prefixes_of_their_own() -> None:
+def test_ids_created_together_are_in_order_and_differ_in_a_short_prefix() -> None:
     made = _ids(START, random=b"\xff" * 10).make_many(ids.SOURCE, 3000)
     assert made == sorted(made)
     assert len({each[:18] for each in made}) == 3000
@@ -58,7 +58,7 @@ def test_a_kind_is_its_prefix_and_an_underscore() -> None:
     assert len(set(prefixes)) == len(prefixes)
 
 
-def test_both_spellings_name_an_agent() -> None:
+def test_both_spellings_of_a_model_name_the_agent() -> None:
     for model, agent_id in [
         *(("svc-agent", "default"), ("svc-rag-agent", "default"), ("svc-agent:sales", "sales")),
         *(("svc-rag-agent:sales", "sales"), ("svc-agent:a:b", "a:b")),
@@ -70,7 +70,7 @@ def test_both_spellings_name_an_agent() -> None:
         assert refused.value.code == "model_not_found", model
 
 
-def test_a_models_own_spelling_is_no_id() -> None:
+def test_a_spelling_of_a_model_is_not_an_agent_id() -> None:
     for agent_id in ["svc-agent", "svc-rag-agent", "SVC-Agent", "svc-agents", "default"]:
         assert is_model_spelling(agent_id) is (agent_id not in ("svc-agents", "default")), agent_id
 

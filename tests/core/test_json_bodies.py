@@ -1,4 +1,4 @@
-"""Which bytes are JSON to this service."""
+"""Tests which JSON bodies are accepted."""
 
 from typing import Any
 
@@ -31,19 +31,19 @@ TAKEN: list[tuple[bytes, dict[str, Any]]] = [
 ]
 
 REFUSED = [
-    # No document, or more than one.
+    # No JSON value, or several.
     *(b"", b"hello", b'{"a": ', b"{} {}", b'{"a": 1,}', b"{'a': 1}"),
-    # Numbers that are none, and integers past 64 bits.
+    # NaN and infinity, and integers beyond 64 bits.
     *(b'{"a": NaN}', b'{"a": Infinity}', b'{"a": -Infinity}', b'{"a": 1e999}', b'{"a": 9223372036854775808}'),
     *(b'{"a": -9223372036854775809}', b'{"a": ' + b"1" * 10_000 + b"}"),
-    # The same key twice, also escaped and within.
+    # Duplicate keys, also escaped or nested.
     *(b'{"a": 1, "a": 1}', b'{"a": 1, "\\u0061": 2}', b'{"x": [{"a": 1, "a": 2}]}'),
     # NUL, a raw line feed, and half a surrogate pair.
     *(b'{"a": "x\\u0000"}', b'{"x\\u0000": 1}', b'{"a": "x\0"}', b'{"a": "x\n"}'),
     *(b'{"a": ["\\ud800"]}', b'{"a": "\\uDC00"}', b'{"\\ud800": 1}', b'{"a": "\xed\xa0\x80"}'),
     # Other encodings, and a byte order mark.
     *('{"a": "ü"}'.encode("latin-1"), '{"a": 1}'.encode("utf-16"), b'\xef\xbb\xbf{"a": 1}'),
-    # One level too deep, and many; one entry too many.
+    # One level or many levels too deep, and one entry too many.
     *(nested_lists(MAX_DEPTH + 1), nested_objects(MAX_DEPTH + 1), b"[" * 100_000),
     f'{{"a": [{", ".join("1" * MAX_ENTRIES)}]}}'.encode(),
     f'{{"a": [{", ".join(["[0]"] * (MAX_ENTRIES // 2))}]}}'.encode(),
@@ -63,29 +63,29 @@ def test_an_object_is_parsed() -> None:
         assert parse_object(data)
 
 
-def test_what_readers_of_json_disagree_about_is_refused() -> None:
+def test_json_that_parsers_disagree_about_is_refused() -> None:
     for data in REFUSED:
         refused = refusal(parse_object, data)
         assert (refused.code, refused.message.isprintable()) == (ErrorCode.INVALID_JSON, True), data[:99]
 
 
-def test_a_document_that_is_no_object_is_an_invalid_request() -> None:
+def test_json_that_is_not_an_object_is_an_invalid_request() -> None:
     for data in [b"[]", b'"x"', b"1", b"null", b"true"]:
         assert refusal(parse_object, data).code is ErrorCode.INVALID_REQUEST, data
 
 
-def test_a_key_is_found_outside_of_what_is_skipped() -> None:
+def test_a_key_is_found_except_below_the_skipped_fields() -> None:
     for document, path in KEYS:
         assert find_key(document, "team_id", skipping=("metadata",)) == path
 
 
-def test_a_double_key_is_found_in_time_that_grows_with_the_body() -> None:
+def test_a_duplicate_key_is_found_in_linear_time() -> None:
     keys = ", ".join(f'"key {number}": 1' for number in range(MAX_ENTRIES - 10))
     with cpu_limit_s(1), pytest.raises(ServiceError, match="'z' occurs twice"):
         parse_object(f'{{{keys}, "z": 1, "z": 2}}'.encode())
 
 
-def test_a_string_that_never_ends_is_refused_in_time_that_grows_with_the_body() -> None:
+def test_an_unterminated_string_is_refused_in_linear_time() -> None:
     for end in ("", "\\", "\\\n"):
         body = ("," * (MAX_ENTRIES + 1) + '\\"' * 500_000 + end).encode()
         with cpu_limit_s(5):

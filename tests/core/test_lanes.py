@@ -1,8 +1,8 @@
-"""Lanes: which kind of document is begun next, and how large a wave is."""
+"""Tests lanes: which lane starts a child process next, and how large a wave is."""
 
 from svc_daemon.core.lanes import FEW, LANES, PROMPT, SINGLE, SUSPECT, WAVE, choose, fill, in_turn
 
-#: What is at work, what was served last, and the lanes that are tried, in order; two children of each kind are allowed.
+#: The child processes by lane, the last turn of each lane, and the order of lanes expected. The limit is 2 children.
 TURNS: list[tuple[dict[str, int], dict[str, int], list[str]]] = [
     ({}, {}, [PROMPT, WAVE, SINGLE, SUSPECT]),
     ({}, {PROMPT: 4, WAVE: 3, SINGLE: 1, SUSPECT: 2}, [SINGLE, SUSPECT, WAVE, PROMPT]),
@@ -24,7 +24,7 @@ def test_lanes_take_turns_and_no_two_suspects_are_read_together() -> None:
     assert in_turn({}, {}, 1) == list(LANES) and in_turn({WAVE: 1}, {}, 1) == [PROMPT, SINGLE, SUSPECT]
 
 
-def test_small_documents_share_a_child_and_those_that_come_in_bulk_have_a_lane_of_their_own() -> None:
+def test_small_documents_share_a_child_and_bulk_uploads_have_their_own_lane() -> None:
     for is_small, together, lane in [
         (True, 1, PROMPT),
         (True, FEW, PROMPT),
@@ -34,6 +34,6 @@ def test_small_documents_share_a_child_and_those_that_come_in_bulk_have_a_lane_o
         assert choose(is_small=is_small, together=together) == lane
 
 
-def test_a_wave_is_bounded_by_its_bytes_and_has_at_least_one_document() -> None:
+def test_a_wave_has_at_least_one_document_and_limited_bytes() -> None:
     for sizes, most, count in [([], 10, 0), ([99], 10, 1), ([4, 6, 1], 10, 2), ([4, 7], 10, 1), ([0] * 64, 10, 64)]:
         assert fill(sizes, most) == count, sizes

@@ -1,4 +1,4 @@
-"""What a machine lacks is found in an error or in what caused it, and nowhere else."""
+"""Tests that shortages are recognized from an error or its causes."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ import pytest
 from svc_daemon.core.resource_shortages import ERRNOS, SENTENCES, Lack, find_lack
 
 
-def test_an_error_of_the_system_names_what_is_missing() -> None:
+def test_the_error_number_shows_the_missing_resource() -> None:
     for number, lack in ERRNOS.items():
         error = OSError(number, os.strerror(number))
         assert find_lack(error) is lack
@@ -23,7 +23,7 @@ def test_an_error_of_the_system_names_what_is_missing() -> None:
             assert find_lack(ExceptionGroup("several", [ValueError("another"), reworded])) is lack
 
 
-def test_a_full_database_and_memory_that_ran_out_are_known() -> None:
+def test_a_full_database_and_exhausted_memory_are_shortages() -> None:
     connection = sqlite3.connect(":memory:")
     connection.execute("PRAGMA max_page_count = 1")
     with pytest.raises(sqlite3.OperationalError) as full:
@@ -35,8 +35,8 @@ def test_a_full_database_and_memory_that_ran_out_are_known() -> None:
     assert find_lack(memory.value) is Lack.MEMORY
 
 
-def test_a_thread_that_cannot_start_is_known() -> None:
-    # The very words of the interpreter that runs this.
+def test_a_thread_that_can_not_start_is_a_shortage() -> None:
+    # Take the message from this interpreter itself.
     before = threading.stack_size(1 << 44)
     try:
         with pytest.raises(RuntimeError) as refused:
@@ -52,10 +52,10 @@ def test_an_error_that_is_its_own_cause_ends_the_search() -> None:
     assert find_lack(error) is None
 
 
-def test_what_is_the_documents_or_the_disks_fault_is_no_shortage() -> None:
+def test_errors_caused_by_a_document_or_a_broken_disk_are_not_shortages() -> None:
     for error in [OSError(errno.EFBIG, "too large"), OSError(errno.EIO, "failed"), ValueError("wrong"), OSError("?")]:
         assert find_lack(error) is None
 
 
-def test_each_lack_has_its_sentence() -> None:
+def test_each_shortage_has_a_sentence() -> None:
     assert set(SENTENCES) == set(Lack)

@@ -1,4 +1,4 @@
-"""The table of refused networks, and what an operator's rules change about it."""
+"""Tests which addresses may be fetched, by default and with an operator's rules."""
 
 from ipaddress import ip_address
 
@@ -7,7 +7,7 @@ import pytest
 from svc_daemon.core.access.addresses import AddressPolicy, is_public, parse_allowed
 from svc_daemon.settings.errors import SettingError
 
-#: First and last address of each refused network, and what carries another address inside.
+#: First and last address of each refused network, and addresses that contain another address.
 REFUSED = [
     *("0.0.0.0", "0.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.0", "100.100.100.200", "100.127.255.255"),
     *("127.0.0.1", "127.255.255.255", "168.63.129.16", "169.254.0.0", "169.254.169.254", "169.254.255.255"),
@@ -31,19 +31,19 @@ PUBLIC = [
 ]
 
 
-def test_an_ordinary_address_is_public_and_a_special_one_is_not() -> None:
+def test_ordinary_addresses_are_public_and_special_ones_are_not() -> None:
     for addresses, public in [(PUBLIC, True), (REFUSED, False)]:
         for address in map(ip_address, addresses):
             assert is_public(address) is AddressPolicy().permits(address, 443) is public, address
 
 
-def test_public_addresses_are_fetched_on_web_ports_alone() -> None:
+def test_public_addresses_are_permitted_only_on_ports_80_and_443() -> None:
     for port, permitted in [(80, True), (443, True), (22, False), (8080, False), (1, False)]:
         assert AddressPolicy().permits(ip_address("8.8.8.8"), port) is permitted, port
         assert AddressPolicy().may_permit_port(port) is permitted, port
 
 
-def test_a_rule_allows_its_network_and_its_port() -> None:
+def test_a_rule_permits_only_its_network_and_port() -> None:
     two = "fd00::/8:8080, 127.0.0.1:3000"
     for rules, permitted, refused in [
         ("127.0.0.0/8", "127.0.0.1 80, 127.9.9.9 65535", "128.0.0.1 8080, 10.0.0.1 80, ::1 80, ::ffff:127.0.0.1 80"),
@@ -57,7 +57,7 @@ def test_a_rule_allows_its_network_and_its_port() -> None:
                 assert policy.permits(ip_address(address), int(port)) is is_permitted, (rules, address, port)
 
 
-def test_the_daemon_never_fetches_from_itself() -> None:
+def test_the_daemons_own_address_is_never_permitted() -> None:
     everything = parse_allowed("0.0.0.0/0, ::/0")
     for own, permitted, refused in [
         ("127.0.0.1", "127.0.0.1 7821, 10.0.0.1 7820", "127.0.0.1, 127.0.0.2, ::1, 0.0.0.0, ::"),
@@ -72,14 +72,14 @@ def test_the_daemon_never_fetches_from_itself() -> None:
             assert not policy.permits(ip_address(address), 7820), (own, address)
 
 
-def test_a_port_is_only_possible_where_a_rule_names_it_or_any() -> None:
+def test_a_port_may_be_permitted_if_a_rule_has_that_port_or_none() -> None:
     for rules, port, possible in [
         *(("10.0.0.0/8:8443", 8080, False), ("10.0.0.0/8:8443", 8443, True), ("10.0.0.0/8", 8080, True))
     ]:
         assert AddressPolicy(parse_allowed(rules)).may_permit_port(port) is possible, (rules, port)
 
 
-def test_rules_are_read() -> None:
+def test_rules_are_parsed() -> None:
     for text, networks in [
         *(("", []), (" , ", []), ("127.0.0.0/8", [("127.0.0.0/8", None)]), ("fd00::/8", [("fd00::/8", None)])),
         ("10.1.0.0/16:8443,192.168.1.1", [("10.1.0.0/16", 8443), ("192.168.1.1/32", None)]),
@@ -89,7 +89,7 @@ def test_rules_are_read() -> None:
         assert [(str(rule.network), rule.port) for rule in parse_allowed(text)] == networks, text
 
 
-def test_a_rule_that_is_no_network_is_refused() -> None:
+def test_a_rule_that_is_not_a_network_is_refused() -> None:
     for text in [
         *("localhost", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8:", "10.0.0.0/8:0", "10.0.0.0/8:65536"),
         *("10.0.0.0/8:http", "10.0.0.0/8:+80", "127.1", "2130706433", "0x7f.0.0.1", "[::1]:80", "127.0.0.1:", "*"),

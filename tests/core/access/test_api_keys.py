@@ -1,4 +1,4 @@
-"""API keys: what is minted can be read back, and nothing else can."""
+"""Tests API keys: creating, parsing, capabilities, expiry and restrictions."""
 
 import string
 from datetime import UTC, datetime
@@ -18,12 +18,12 @@ KEY_IDS = st.text("0123456789abcdefghjkmnpqrstvwxyz", min_size=26, max_size=26).
 SECRETS = st.binary(min_size=32, max_size=32)
 
 
-def test_a_key_reads_sk_and_86_lower_case_characters() -> None:
+def test_a_key_is_sk_and_86_lower_case_characters() -> None:
     assert (TEXT[:3], len(TEXT), TEXT) == ("sk-", 3 + 26 + 52 + 8, TEXT.lower())
 
 
 @given(KEY_IDS, SECRETS)
-def test_a_minted_key_reads_back_to_its_id_and_matches_its_own_hash(key_id: str, secret: bytes) -> None:
+def test_a_minted_key_is_parsed_to_its_id_and_matches_its_hash(key_id: str, secret: bytes) -> None:
     parts = parse(api_keys.mint(key_id, secret))
     assert parts is not None
     assert parts.key_id == key_id
@@ -32,7 +32,7 @@ def test_a_minted_key_reads_back_to_its_id_and_matches_its_own_hash(key_id: str,
 
 
 @given(st.integers(min_value=0, max_value=len(TEXT) - 1), CHARACTERS)
-def test_one_wrong_character_or_two_swapped_ones_are_always_seen(position: int, character: str) -> None:
+def test_one_wrong_or_two_swapped_characters_are_always_detected(position: int, character: str) -> None:
     wrong = TEXT[:position] + character + TEXT[position + 1 :]
     swapped = TEXT[:position] + TEXT[position : position + 2][::-1] + TEXT[position + 2 :]
     for typed in (wrong, swapped):
@@ -40,11 +40,11 @@ def test_one_wrong_character_or_two_swapped_ones_are_always_seen(position: int, 
 
 
 @given(st.text())
-def test_no_text_makes_parse_fail(text: str) -> None:
+def test_random_text_is_never_a_key(text: str) -> None:
     assert parse(text) is parse("sk-" + text) is None
 
 
-def test_what_is_cut_padded_or_in_capitals_is_no_key() -> None:
+def test_a_truncated_padded_or_upper_case_key_is_invalid() -> None:
     for text in ["", "sk-", TEXT[:-1], TEXT + "0", TEXT[3:], TEXT.upper(), f" {TEXT}", f"{TEXT}\n"]:
         assert parse(text) is None, text
 
@@ -55,7 +55,7 @@ def test_a_secret_of_another_size_is_refused() -> None:
             api_keys.mint(KEY_ID, bytes(size))
 
 
-def test_presets_hold_what_the_contract_lists() -> None:
+def test_presets_have_the_capabilities_of_the_contract() -> None:
     create_and_delete = {f"knowledge:{what}" for what in ("file:create", "bucket:create", "source:delete")}
     assert set(PRESETS["admin"]) == set(CAPABILITIES)
     assert set(PRESETS["ingest"]) == create_and_delete
@@ -71,7 +71,7 @@ def kept(*capabilities: str, **given: tuple[str, ...] | str | None) -> Grant:
     return Grant(capabilities=capabilities or ("a", "b"), **given)  # type: ignore[arg-type]
 
 
-def test_capabilities_are_those_of_a_preset_or_the_named_ones_once_and_in_order() -> None:
+def test_capabilities_come_from_a_preset_or_a_list_without_duplicates() -> None:
     for preset in PRESETS:
         assert choose_capabilities(preset, None) == PRESETS[preset]
     first, _, _, last, *_ = CAPABILITIES
@@ -83,7 +83,7 @@ def test_capabilities_are_those_of_a_preset_or_the_named_ones_once_and_in_order(
         assert field_of(refusal(choose_capabilities, wrong, named))[1] == path, (wrong, named)
 
 
-def test_an_expiry_is_stored_in_one_spelling() -> None:
+def test_an_expiry_is_stored_in_utc_with_milliseconds() -> None:
     assert api_keys.choose_expiry(None, NOW) is None
     for text in ["2026-02-01T00:00:00Z", "2026-02-01T02:00:00+02:00"]:
         assert api_keys.choose_expiry(text, NOW) == SOON, text
@@ -92,7 +92,7 @@ def test_an_expiry_is_stored_in_one_spelling() -> None:
         assert "expires_at" in str(refusal(api_keys.choose_expiry, text, NOW)), text
 
 
-def test_what_is_not_asked_for_is_the_makers() -> None:
+def test_a_new_key_inherits_the_restrictions_that_are_not_given() -> None:
     for field, has, asked, gets in [
         *(("buckets", None, None, None), ("buckets", None, ("x",), ("x",)), ("buckets", ("x", "y"), None, ("x", "y"))),
         *(("buckets", ("x", "y"), ("x",), ("x",)), ("models", None, ("svc-agent",), ("svc-agent",))),
@@ -105,7 +105,7 @@ def test_what_is_not_asked_for_is_the_makers() -> None:
         assert getattr(made, field) == gets, (field, has, asked)
 
 
-def test_a_key_covers_what_it_could_have_made() -> None:
+def test_a_key_covers_the_keys_that_it_could_create() -> None:
     for maker, other, sees in [
         *((kept(), kept(), True), (kept(), kept("a"), True), (kept(), kept("a", "c"), False)),
         *((kept(), kept(buckets=("x",), models=("svc-agent",)), True), (kept(buckets=("x",)), kept(), False)),

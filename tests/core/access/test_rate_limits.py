@@ -1,4 +1,4 @@
-"""Rates: never more than allowed in any stretch of time, never a wait that is not needed."""
+"""Tests that rate limits never allow too much, and never ask for a longer wait than needed."""
 
 import math
 
@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from svc_daemon.core.access.rate_limits import ByteWindow, TokenBucket
 
-#: Float arithmetic over a few hundred steps stays within this.
+#: Tolerance for rounding errors of a few hundred float operations.
 SLACK = 1e-6
 PAUSES = st.lists(st.floats(min_value=0, max_value=3), min_size=1, max_size=80)
 CHARGES = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 120)), min_size=1, max_size=60)
 
 
-def test_a_full_bucket_gives_its_tokens_at_once_and_then_one_each_fifth() -> None:
+def test_a_full_bucket_gives_all_tokens_at_once_and_then_one_every_200_ms() -> None:
     bucket = TokenBucket.full(5, now_s=100.0)
     assert [bucket.take(100.0) for _ in range(5)] == [0.0] * 5
     assert bucket.take(100.0) == pytest.approx(0.2)
@@ -22,7 +22,7 @@ def test_a_full_bucket_gives_its_tokens_at_once_and_then_one_each_fifth() -> Non
     assert bucket.take(100.2 + SLACK) == 0.0
 
 
-def test_a_refusal_takes_nothing() -> None:
+def test_a_refused_request_takes_no_token() -> None:
     bucket = TokenBucket.full(1, now_s=0.0)
     bucket.take(0.0)
     before = (bucket.tokens, bucket.updated_s)
@@ -31,13 +31,13 @@ def test_a_refusal_takes_nothing() -> None:
     assert (bucket.tokens, bucket.updated_s) == before
 
 
-def test_an_idle_bucket_saves_no_more_than_it_holds() -> None:
+def test_an_idle_bucket_holds_no_more_than_its_capacity() -> None:
     bucket = TokenBucket.full(2, now_s=0.0)
     assert [bucket.take(10_000.0) == 0 for _ in range(4)] == [True, True, False, False]
 
 
 @given(st.integers(min_value=1, max_value=20), PAUSES)
-def test_no_stretch_of_time_sees_more_than_the_bucket_and_its_flow(per_second: int, pauses: list[float]) -> None:
+def test_no_period_grants_more_than_the_capacity_and_the_refill(per_second: int, pauses: list[float]) -> None:
     bucket, now_s, granted = TokenBucket.full(per_second, 0.0), 0.0, []
     for pause_s in pauses:
         now_s += pause_s
@@ -48,7 +48,7 @@ def test_no_stretch_of_time_sees_more_than_the_bucket_and_its_flow(per_second: i
 
 
 @given(st.integers(min_value=1, max_value=20), PAUSES)
-def test_who_waits_as_long_as_the_answer_names_gets_a_token(per_second: int, pauses: list[float]) -> None:
+def test_waiting_for_the_returned_time_gets_a_token(per_second: int, pauses: list[float]) -> None:
     bucket, now_s = TokenBucket.full(per_second, 0.0), 0.0
     for pause_s in pauses:
         now_s += pause_s
@@ -56,7 +56,7 @@ def test_who_waits_as_long_as_the_answer_names_gets_a_token(per_second: int, pau
         assert bucket.wait_s(now_s) < 1 / per_second
 
 
-def test_bytes_count_for_the_length_of_the_window() -> None:
+def test_bytes_count_until_they_leave_the_window() -> None:
     window = ByteWindow(limit_bytes=100, window_s=60)
     assert window.charge(60, 0.0) == 0.0
     assert window.charge(40, 10.0) == 0.0
@@ -67,7 +67,7 @@ def test_bytes_count_for_the_length_of_the_window() -> None:
     assert window.charge(60, 60.0) == 0.0
 
 
-def test_a_charge_larger_than_the_limit_never_fits_and_one_of_nothing_always() -> None:
+def test_a_charge_above_the_limit_never_fits_and_an_empty_one_always_does() -> None:
     window = ByteWindow(limit_bytes=100)
     assert [window.charge(size_bytes, 0.0) for size_bytes in (101, 100, 0)] == [math.inf, 0.0, 0.0]
 

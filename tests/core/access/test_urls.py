@@ -1,4 +1,4 @@
-"""One reading of a URL, its canonical form, and the name it gives a file."""
+"""Tests how URLs are parsed, their canonical form, and the file names that they give."""
 
 from svc_daemon.core.access.urls import MAX_CHARACTERS, file_name, join_url, parse_url
 from tests.core.refusals import refusal
@@ -61,7 +61,7 @@ def test_any_other_spelling_is_blocked() -> None:
     assert "hunter2" not in str(refusal(parse_url, "http://jo:hunter2@example.com/"))
 
 
-def test_spellings_of_one_page_have_one_key_and_different_pages_different_ones() -> None:
+def test_spellings_of_the_same_page_have_the_same_key() -> None:
     for one, other in [
         ("http://example.com/a", "HTTP://EXAMPLE.COM:80/a#top"),
         ("http://example.com/~jo/", "http://example.com/%7Ejo/"),
@@ -80,7 +80,7 @@ def test_spellings_of_one_page_have_one_key_and_different_pages_different_ones()
         assert parse_url("http://example.com/a").key != parse_url(other).key, other
 
 
-def test_a_location_is_joined() -> None:
+def test_a_redirect_location_is_resolved_against_the_url() -> None:
     for location, target in [
         *(("/b", "/b"), ("b?x=1", "/dir/b?x=1"), ("?x=1", "/dir/a?x=1"), ("../b", "/b")),
         *(("/my file.pdf", "/my%20file.pdf"), ("\\\\other.example\\b", "/dir/%5C%5Cother.example%5Cb")),
@@ -90,7 +90,7 @@ def test_a_location_is_joined() -> None:
         assert joined.removeprefix("http://example.com") == target, location
 
 
-def test_a_bad_location_is_blocked_and_not_repeated() -> None:
+def test_a_bad_redirect_location_is_blocked_and_not_quoted() -> None:
     for location in [
         *("file:///etc/passwd", "http://jo:secret@example.com/", "//secret.127.1/", "http://[secret"),
         *("ht\ttp://secret/", "gopher://secret/", "http://secret\x7f/", "http://0x7f000001/secret"),
@@ -99,7 +99,7 @@ def test_a_bad_location_is_blocked_and_not_repeated() -> None:
         assert (refused.code, "secret" in str(refused)) == ("url_fetch_blocked", False), location
 
 
-def test_a_host_is_a_name_or_an_address() -> None:
+def test_a_host_is_parsed_as_a_name_or_an_address() -> None:
     for text, authority, kind in [
         *(("http://example.com/", "example.com", "name"), ("https://example.com:80/", "example.com:80", "name")),
         *(("http://[::1]:80/", "[::1]", "address"), ("http://[::1]:8080/", "[::1]:8080", "address")),
@@ -114,7 +114,7 @@ def test_a_host_is_a_name_or_an_address() -> None:
 REPORT = "http://files.example/docs/report.pdf?download=1"
 
 
-def test_a_file_has_the_name_that_the_host_gives() -> None:
+def test_a_file_is_named_by_content_disposition() -> None:
     for disposition, name in [
         ('attachment; filename="a b.pdf"', "a b.pdf"),
         ("attachment; filename=plain.pdf", "plain.pdf"),
@@ -128,7 +128,7 @@ def test_a_file_has_the_name_that_the_host_gives() -> None:
         assert file_name(parse_url(REPORT), disposition) == name, disposition
 
 
-def test_otherwise_a_file_has_the_name_in_its_url() -> None:
+def test_without_content_disposition_a_file_is_named_by_its_url() -> None:
     for disposition in [
         *("", "inline", "attachment; filename*=klingon''x.pdf", 'attachment; filename="../../etc/passwd"'),
         *('attachment; filename=""', 'attachment; filename="a\x07.pdf"', f'attachment; filename="{"x" * 300}"'),

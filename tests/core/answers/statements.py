@@ -1,11 +1,11 @@
-"""Passages, and what a model may make of them: fair sentences, and lies of many kinds.
+"""Reads passages, and sentences about them that a model could write, true and false.
 
-`statements.txt` has each passage with the sentences that cite it, each marked with what is known of its kind:
+`statements.txt` has passages with the sentences that cite them. The mark of each sentence is its kind:
 
-* `proved`: fair, and supported by the passage;
-* `alarm`: fair, but with digits where the passage has a word, or another number for the same;
-* `found`: with a number, a name, a code or a currency that the passage lacks, or with other words altogether;
-* `missed`: a lie of the passage's own words and numbers: negations, opposites, other units, numbers in words.
+* `proved`: true, and accepted as supported by the passage;
+* `alarm`: true, but refused, because it has digits instead of a word, or expresses a number differently;
+* `found`: false, and refused, because of a number, name, code, currency or words that the passage lacks;
+* `missed`: false, but accepted: negations, opposites, other units, and numbers written as words.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What becomes of a model's answer: which of its marks stay, and whether it is grounded."""
+"""Tests which citation marks of a model's answer are kept, and whether the answer is grounded."""
 
 import random
 from itertools import pairwise
@@ -16,7 +16,7 @@ PASSAGES = [
 ]
 QUESTION = "How many days of vacation do employees get after 5 years?"
 
-#: What the model writes and what is kept as it is; whether it is grounded.
+#: Answers that are kept unchanged, and whether they are grounded.
 UNCHANGED = {
     True: [
         *("Employees get 30 days [1].", "Employees get 30 days. [1]", "30 days of vacation [1], a year [1]."),
@@ -27,41 +27,41 @@ UNCHANGED = {
         *("It is “full-time employees get 30 days” [1].", 'It is "Full-time  Employees get 30 days" [1].'),
         *("“Full-time employees … a year” [1].", "The so-called “policy” gives 30 days [1]."),
         *("It is ‘employees get 30 days of vacation’ [1].", "It’s the manager’s vacation policy [1]."),  # noqa: RUF001
-        # What only looks like a mark.
+        # Text that only looks like a mark.
         "Employees [all of them] get 30 days [1].",
     ],
     False: [
         # A sentence without a mark.
         *("Employees get 30 days [1]. They love it.", "According to the handbook:\n- 30 days [1]"),
         "Employees get 30 days.",
-        # A passage with nothing of the kind.
+        # A passage that doesn't support the sentence.
         *("The moon is made of cheese [1].", "Employees get 40 days of vacation [1]."),
         "“Our policy is generous”, but “all of it is a lie” [1].",
-        # Nothing that a passage could support, and no mark.
+        # Sentences that no passage can support, without a mark.
         *("They do it. [1]", "Employees get 30 days [1", "[1]", ""),
     ],
 }
-#: What the model writes, what is kept of it, and whether that is grounded.
+#: What the model writes, what is kept, and whether that is grounded.
 CHANGED = [
-    # Numbered as they come, whatever the passages' own numbers are; one number for each quote.
+    # Marks are renumbered in the order of the answer; each quote has a number of its own.
     ("The garage opens at 7 [2]. They get 30 days [1].", "The garage opens at 7 [1]. They get 30 days [2].", True),
     ("They get 30 days [1]. The policy is generous [1].", "They get 30 days [1]. The policy is generous [2].", True),
     ("Employees park and get vacation [1, 2].", "Employees park and get vacation [1][2].", True),
     ("Employees get 30 days [ 1 ].", "Employees get 30 days [1].", True),
-    # No such passage: the mark goes.
+    # The passage doesn't exist: the mark is removed.
     ("Employees get 30 days [3].", "Employees get 30 days.", False),
     ("Employees get 30 days [0].", "Employees get 30 days.", False),
     ("Employees get 30 days [9] [1] a year.", "Employees get 30 days [1] a year.", True),
     ("Employees get 30 days [1, 9].", "Employees get 30 days [1].", True),
     ("Employees get 30 days [9999] a year.", "Employees get 30 days a year.", False),
-    # Quotations that no cited passage has.
+    # Quotations that are in no cited passage.
     ("It is “employees get 30 weeks of vacation” [1].", "It is “employees get 30 weeks of vacation”.", False),
     ("It is “full-time employees get 30 days” [2].", "It is “full-time employees get 30 days”.", False),
     ("It is ‘employees get 30 weeks of vacation’ [1].", "It is ‘employees get 30 weeks of vacation’.", False),  # noqa: RUF001
-    # A mark that only repeats the one before it.
+    # A mark that repeats the one before it.
     ("Employees get 30 days [1][1] [1].", "Employees get 30 days [1].", True),
     ("Employees get 30 days [1, 1] of vacation [1].", "Employees get 30 days [1] of vacation [1].", True),
-    # Nothing that a passage could support.
+    # Sentences that no passage can support.
     ("I found nothing about this in the sources. [1]", "I found nothing about this in the sources.", False),
     ("I found nothing about this in the sources [1].", "I found nothing about this in the sources.", False),
     ("\n \nEmployees get 30 days [1].", "Employees get 30 days [1].", True),
@@ -75,7 +75,7 @@ def write(pieces: list[str]) -> tuple[WrittenAnswer, list[str | Citation]]:
     return answer, [*fed, *answer.finish()]
 
 
-def test_marks_are_held_to_the_passages_and_lead_to_their_words() -> None:
+def test_marks_are_checked_against_the_passages_and_become_citations() -> None:
     for written, kept, is_grounded in WRITTEN:
         answer, pieces = write([written])
         assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded), written
@@ -86,7 +86,7 @@ def test_marks_are_held_to_the_passages_and_lead_to_their_words() -> None:
                 assert quote_of(PASSAGES[citation.passage], citation.span) in PASSAGES[citation.passage].text
 
 
-def test_it_makes_no_difference_where_the_pieces_are_cut() -> None:
+def test_the_result_does_not_depend_on_how_the_answer_is_cut_into_pieces() -> None:
     for written, kept, is_grounded in WRITTEN:
         cuts = random.Random(written)
         for _ in range(5):
@@ -97,7 +97,7 @@ def test_it_makes_no_difference_where_the_pieces_are_cut() -> None:
             assert "".join(piece for piece in pieces if isinstance(piece, str)) == kept, sent
 
 
-def test_a_mark_leads_to_its_sentence_and_a_quotation_to_exactly_its_words() -> None:
+def test_a_mark_cites_its_sentence_and_a_quotation_exactly_its_words() -> None:
     for written, quote in [
         ("Requests go to a manager [1].", "Requests go to the manager."),
         ("They “get 30 days of vacation” [1].", "get 30 days of vacation"),
@@ -106,13 +106,13 @@ def test_a_mark_leads_to_its_sentence_and_a_quotation_to_exactly_its_words() -> 
         assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == [quote], written
 
 
-def test_text_is_passed_on_as_soon_as_no_mark_can_come_of_it() -> None:
+def test_text_is_passed_on_as_soon_as_it_can_not_become_a_mark() -> None:
     answer = WrittenAnswer(QUESTION, PASSAGES)
     pieces = [answer.feed(piece) for piece in ("Employees get ", "30 days [", "12 or so] a year")]
     assert pieces == [["Employees get"], [" 30 days"], [" [12 or so] a year"]]
 
 
-def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
+def test_random_answers_cite_only_the_given_passages() -> None:
     marks = ["[1]", "[2]", "[3]", "[", "]", "1", ", ", " ", ". ", "“", "”", '"', "\n"]
     parts = [*marks, "full-time employees get", "30 days"]
     chance = random.Random(1)
@@ -124,12 +124,12 @@ def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
         assert answer.citations or not grounding.is_grounded(answer)
 
 
-def test_no_answer_costs_more_than_its_length() -> None:
+def test_the_processor_time_grows_linearly_with_the_answer() -> None:
     marks = ["Employees get 30 days [1]. ", "get 30 days [1] [2] ", "a [1] ", "“employees get 30 days” [1] "]
     marks.append("Wer “bekommt frei” [2], 30 [1]? ")
     loops = ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"']  # noqa: RUF001
     endless = ["(", "days, ", "15 days vacation, ", "not; ", "the garage opens, but not "]
-    #: Parts that are repeated, for so many characters, in so many seconds; how many marks may stay.
+    #: Parts to repeat, the length of the text, the time limit in seconds, and how many marks may be kept.
     for parts, size, limit_s, most in [(marks, 0, 3, MOST_MARKS), (loops, 49_000, 2, 2), (endless, 49_000, 8, 1)]:
         for part in parts:
             with cpu_limit_s(limit_s):
@@ -139,7 +139,7 @@ def test_no_answer_costs_more_than_its_length() -> None:
             assert parts is not marks or len(answer.citations) == most, part
 
 
-def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
+def test_a_megabyte_is_checked_quickly_whole_or_in_small_pieces() -> None:
     text = "Employees get 30 days of vacation. " * 30_000
     with cpu_limit_s(5):
         for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)]):

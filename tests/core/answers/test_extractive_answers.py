@@ -1,4 +1,4 @@
-"""The answer that is put together from sentences of the sources."""
+"""Tests answers that quote sentences of the sources."""
 
 from svc_daemon.core.answers.extractive_answers import MOST_SENTENCES, quote_best
 from svc_daemon.core.answers.passages import Passage
@@ -14,27 +14,27 @@ def answer_to(question: str, *passages: Passage) -> str:
     return "".join(piece.text for piece in quote_best(question, question, passages))
 
 
-def test_the_best_sentence_comes_word_for_word_with_its_mark() -> None:
+def test_the_best_sentence_is_quoted_word_for_word_with_its_mark() -> None:
     answer = answer_to("How many vacation days do employees get?", VACATION, GARAGE)
     assert answer == "Full-time employees get 30 days of vacation a year. [1]"
     assert len({answer_to("employees", *[VACATION, GARAGE] * 3) for _ in range(20)}) == 1
     assert quote_best("anything", "anything", []) == []
 
 
-def test_a_question_of_two_parts_gets_both() -> None:
+def test_a_question_with_two_parts_gets_a_sentence_for_each() -> None:
     fees, refunds = passage("The annual fee is forty euros.", fee=3.0), passage("Refunds take ten days.", refunds=3.0)
     answer = answer_to("What is the fee, and are there refunds?", fees, refunds)
     assert answer == "The annual fee is forty euros. [1] Refunds take ten days. [2]"
 
 
-def test_sentences_of_one_passage_keep_their_order_and_are_few() -> None:
+def test_sentences_of_one_passage_keep_their_order_and_are_limited() -> None:
     steps = passage("Fill in the form for travel. Then send the travel form to finance.", travel=1.0, form=1.0)
     assert answer_to("travel form", steps).startswith("Fill in the form for travel. [1] Then send")
     many = passage(" ".join(f"The quay number {number} is open." for number in range(20)), quay=1.0)
     assert len(quote_best("quay", "quay", [many])) == MOST_SENTENCES
 
 
-def test_which_sentence_is_quoted() -> None:
+def test_the_best_sentence_is_chosen() -> None:
     under = "Everyone gets thirty of them each year. Ask the office for the form."
     vacation = passage(under, headings=("Vacation days",), title="Handbook", vacation=2.0, days=1.0, year=1.0)
     trip = passage("The trip is nice by boat. The trip takes 3 hours by boat.", trip=1.0)
@@ -45,30 +45,30 @@ def test_which_sentence_is_quoted() -> None:
     garage = passage("The office has a garage of its own.", office=1.0)
     bergen = passage(ROWS.text, bergen=3.0, open=1.0)
     for question, passages, answer in [
-        # Words above a sentence count as well.
+        # Words of the title and headings count too.
         ("vacation days a year", [vacation], "Everyone gets thirty of them each year."),
-        # Where a number is asked for, a sentence with one is preferred.
+        # If the question asks for a number, a sentence with one is preferred.
         ("How long is the trip?", [trip], "The trip takes 3 hours by boat."),
         ("When does it end?", [trip], "The trip takes 3 hours by boat."),
-        # A question in the source is no answer.
+        # A question in the source is not quoted.
         ("How are refunds paid?", [refunds], "Refunds are paid by card."),
-        # What two sources have in the same words comes once.
+        # A sentence that two sources have is quoted once.
         ("quay", twice, "The quay is closed in winter."),
-        # A name with underscores is found by its name.
+        # A name with underscores is matched as a whole.
         ("What is SVC_LIMIT_TAGS?", [limits], "A file has SVC_LIMIT_TAGS tags."),
-        # Prose comes before a row, and a row where nothing else has it.
+        # Prose is preferred to a table row, but a row is quoted if nothing else matches.
         ("When does the Oslo office open?", [ROWS, prose], "The office in Oslo opens at eight."),
         ("When does Bergen open?", [bergen, garage], "Bergen | at nine"),
     ]:
         assert answer_to(question, *passages) == f"{answer} [1]", question
 
 
-def test_what_was_found_by_meaning_alone_is_quoted_from_its_best_passage() -> None:
+def test_without_shared_words_the_best_passage_by_meaning_is_quoted() -> None:
     found = [passage("Staff may rest. They do so at noon."), passage("The sea is green.")]
     assert answer_to("siesta", *found).startswith("Staff may rest. [1]")
 
 
-def test_code_is_quoted_only_where_there_is_nothing_but_code() -> None:
+def test_code_is_quoted_only_if_there_is_nothing_else() -> None:
     code = "```sh\nsvc upload report.pdf --bucket reports\n```"
     prose = passage(f"{code}\n\nAn upload goes into the bucket that you name.", upload=1.0, bucket=1.0, reports=1.0)
     asked = "How do I upload reports to a bucket?"

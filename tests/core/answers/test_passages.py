@@ -1,4 +1,4 @@
-"""Where a quote is in the original."""
+"""Tests where a quote is in the original document."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ TEXT = "First line.\nSecond line.\nThird line."
 CHUNK = Chunk(ordinal=3, text=TEXT, char_start=100, char_end=136, headings=("A", "B"), page=3, line_start=7, line_end=9)
 
 
-def test_a_quote_has_its_own_characters_and_lines() -> None:
+def test_the_place_of_a_quote_has_its_own_characters_and_lines() -> None:
     passage = Passage(chunk=CHUNK)
     span = Span(12, 24)
     place = place_of(passage, span)
@@ -20,12 +20,12 @@ def test_a_quote_has_its_own_characters_and_lines() -> None:
     assert (place.page, place.headings) == (3, ("A", "B"))
 
 
-def test_a_quote_has_the_lines_that_are_known() -> None:
+def test_the_place_of_a_quote_has_the_lines_that_are_known() -> None:
     cases: list[tuple[dict[str, Any], Span, tuple[int | None, int | None]]] = [
         ({}, Span(6, 18), (7, 8)),
-        # Where the lines of the text are not those of the original, those of its chunk.
+        # If the text has other lines than the original, the lines are those of the chunk.
         ({"line_end": 20}, Span(12, 24), (7, 20)),
-        # A format without lines.
+        # A format that has no lines.
         ({"line_start": None, "line_end": None}, Span(12, 24), (None, None)),
     ]
     for changes, span, lines in cases:

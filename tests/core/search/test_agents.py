@@ -1,4 +1,4 @@
-"""An agent's policy: what it covers, and that only a whole one is read."""
+"""Tests agents' policies: comparing, reading and changing them."""
 
 import json
 from dataclasses import replace
@@ -25,7 +25,7 @@ BUILT_1880 = {"type": "eq", "key": "year", "value": 1880}
 FULL = of_sources("a", "b", bucket_ids=("bkt_a",), filters=BUILT_1880, top_k=3, score_threshold=0.5)
 
 
-def test_a_policy_is_read_as_it_was_written() -> None:
+def test_a_policy_survives_writing_and_reading() -> None:
     for policy in [EVERYTHING, NOTHING, FULL, replace(TEAM, score_threshold=1)]:
         assert read_policy(policy_text(policy)) == policy
 
@@ -47,12 +47,12 @@ WITHIN: list[tuple[RetrievalPolicy, RetrievalPolicy, bool]] = [
 ]
 
 
-def test_a_policy_is_within_one_that_retrieves_all_it_does() -> None:
+def test_a_policy_is_within_another_that_retrieves_at_least_as_much() -> None:
     for policy, other, is_within in WITHIN:
         assert policy.is_within(other) is is_within, (policy, other)
 
 
-#: By field: what it can't be.
+#: Invalid values of each field.
 BROKEN: dict[str, list[Any]] = {
     "scope": ["everything", None, ["team"], "Team"],
     "bucket_ids": [None, "*", {"*": 1}, ["docs"], ["bkt_a", 7], ["src_a"]],
@@ -64,7 +64,7 @@ BROKEN: dict[str, list[Any]] = {
 }
 
 
-def test_what_is_no_whole_policy_is_none() -> None:
+def test_an_incomplete_or_invalid_policy_is_refused() -> None:
     texts = ["", "null", "[]", "{}", '{"scope": "team"}', "{" * 9999, "7", '"team"', "{'scope'"]
     whole = json.loads(policy_text(FULL))
     broken = [whole | {name: value} for name, values in BROKEN.items() for value in values]
@@ -102,7 +102,7 @@ CONTRADICTIONS: list[tuple[RetrievalPolicy, dict[str, Any], list[str]]] = [
 ]
 
 
-def test_what_is_not_sent_stays() -> None:
+def test_a_change_keeps_the_fields_that_it_does_not_name() -> None:
     for policy, sent, changed in CHANGES:
         assert agents.change_policy(policy, sent) == changed, (policy, sent)
 

@@ -1,4 +1,4 @@
-"""Filters: the whole grammar, every comparison with every kind of value, and no filter that fails after its check."""
+"""Tests filters: the grammar, each comparison with each type of value, and that checked filters never raise."""
 
 from itertools import product
 from typing import Any
@@ -21,7 +21,7 @@ JSON = st.recursive(
 KEYS = st.sampled_from(["year", "lang", "type"])
 ATTRIBUTES = st.dictionaries(KEYS, JSON)
 ANY_KIND = st.sampled_from([*KINDS, "and", "or", "xor"]) | JSON
-#: Nodes that mean to be filters: most are right, some are wrong somewhere.
+#: Filters that are mostly valid, but wrong in some part.
 COMPARISONS = st.fixed_dictionaries({"type": ANY_KIND, "key": KEYS | JSON, "value": SCALARS | st.lists(SCALARS) | JSON})
 NODES = st.recursive(
     COMPARISONS,
@@ -40,7 +40,7 @@ def _is_refused(node: Any) -> bool:
     return False
 
 
-#: Which comparisons are true of which attributes and values; None is an attribute that is missing.
+#: The comparisons that are true, by attribute and value; None is a missing attribute.
 TABLE: dict[str, list[tuple[Any, Any]]] = {
     "eq gte lte": [(2, 2), (2, 2.0), ("b", "b")],
     "ne lt lte": [(1, 2), ("a", "b"), ("B", "b")],
@@ -51,7 +51,7 @@ TABLE: dict[str, list[tuple[Any, Any]]] = {
 
 
 def true_kinds(have: Any, want: Any) -> set[str]:
-    """The comparisons of `year` with a value that are true where it has this one; None where it is missing."""
+    """Return the comparisons with `want` that are true if `year` is `have`; None means that it is missing."""
     attributes = {} if have is None else {"year": have}
     nodes = {kind: {"type": kind, "key": "year", "value": want} for kind in KINDS[:6]}
     for node in nodes.values():
@@ -59,7 +59,7 @@ def true_kinds(have: Any, want: Any) -> set[str]:
     return {kind for kind, node in nodes.items() if passes(node, attributes)}
 
 
-def test_each_comparison_of_each_pair_of_types() -> None:
+def test_each_comparison_of_each_pair_of_types_has_its_result() -> None:
     for true, have, want in ((true.split(), *pair) for true, pairs in TABLE.items() for pair in pairs):
         assert true_kinds(have, want) == set(true), (have, want)
         attributes = {} if have is None else {"year": have}
@@ -67,14 +67,14 @@ def test_each_comparison_of_each_pair_of_types() -> None:
             assert passes({"type": kind, "key": "year", "value": ["other", want]}, attributes) is is_so, (have, want)
 
 
-def test_an_attribute_that_is_no_scalar_equals_and_orders_with_nothing() -> None:
+def test_an_attribute_that_is_not_a_scalar_only_differs_from_values() -> None:
     for have in ([1, 2], {"a": 1}, []):
         assert true_kinds(have, 1) == {"ne"}, have
     assert not passes({"type": "in", "key": "year", "value": []}, {"year": 1})
     assert passes({"type": "nin", "key": "year", "value": []}, {"year": 1})
 
 
-def test_and_needs_all_and_or_needs_one() -> None:
+def test_and_needs_all_filters_and_or_needs_one() -> None:
     for one, other in product((True, False), repeat=2):
         parts = [{"type": "eq", "key": "year", "value": int(value)} for value in (one, other)]
         hits = [{"type": "or", "filters": [part]} for part in parts]
@@ -82,7 +82,7 @@ def test_and_needs_all_and_or_needs_one() -> None:
         assert passes({"type": "or", "filters": hits}, {"year": 1}) is (one or other)
 
 
-#: By the path of the part that is wrong.
+#: Invalid filters by the path of their wrong part.
 WRONG: dict[str, list[Any]] = {
     "filters": [[], None, "eq"],
     "filters.type": [{}, *(FILTER | {"type": kind} for kind in ("xor", "EQ", ["eq"], {"eq": 1}))],
@@ -96,12 +96,12 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
-def test_a_wrong_filter_is_refused_and_its_wrong_part_named() -> None:
+def test_the_error_about_a_wrong_filter_names_the_wrong_part() -> None:
     for path, node in ((path, node) for path, nodes in WRONG.items() for node in nodes):
         assert field_of(refusal(check_filter, node)) == ("invalid_request", path), node
 
 
-def test_joins_nest_as_deep_as_the_limit_and_no_deeper() -> None:
+def test_filters_may_be_nested_up_to_the_limit() -> None:
     node = FILTER
     for _ in range(MAX_DEPTH):
         node = {"type": "and", "filters": [node]}
@@ -110,6 +110,6 @@ def test_joins_nest_as_deep_as_the_limit_and_no_deeper() -> None:
 
 
 @given(NODES | JSON, ATTRIBUTES)
-def test_no_filter_fails_after_its_check(node: Any, attributes: dict[str, Any]) -> None:
+def test_a_filter_that_passed_the_check_never_raises(node: Any, attributes: dict[str, Any]) -> None:
     if not _is_refused(node):
         assert passes(node, attributes) in (True, False)

@@ -1,4 +1,4 @@
-"""Chunks keep their places, sizes and sections, lose nothing, and take linear time."""
+"""Tests chunking: positions, sizes and sections, that no text is lost, and that it takes linear time."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -16,7 +16,7 @@ SENTENCE = "A plain sentence of some words is here. "
 
 
 def document_of(*parts: tuple[str, str], page: int | None = None) -> Document:
-    """A document of (kind, text) parts on lines of their own, with a blank line between; headings are of one level."""
+    """Return a document of these (kind, text) parts, separated by blank lines. All headings have the same level."""
     text, line = "", 1
     blocks: list[Block] = []
     headings: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ def document_of(*parts: tuple[str, str], page: int | None = None) -> Document:
 
 
 def is_covered(document: Document, chunks: tuple[Chunk, ...]) -> bool:
-    """Every character that is not white space is in a chunk, or in a heading that a chunk's path names."""
+    """Return whether each visible character is in a chunk, or in a heading above one."""
     covered = bytearray(len(document.text))
     for chunk in chunks:
         covered[chunk.char_start : chunk.char_end] = b"\1" * (chunk.char_end - chunk.char_start)
@@ -42,7 +42,7 @@ def is_covered(document: Document, chunks: tuple[Chunk, ...]) -> bool:
     return all(mark or character.isspace() for mark, character in zip(covered, document.text, strict=True))
 
 
-def test_a_short_document_is_one_chunk_with_its_whole_place() -> None:
+def test_a_short_document_is_one_chunk() -> None:
     document = document_of(("paragraph", "One.\nTwo."), ("paragraph", "Three."))
     (chunk,) = chunk_document(document, OPTIONS)
     assert chunk == Chunk(ordinal=0, text="One.\nTwo.\n\nThree.", char_start=0, char_end=17, line_start=1, line_end=4)
@@ -57,18 +57,18 @@ def test_long_prose_is_cut_at_sentences_into_chunks_of_the_wanted_size() -> None
     assert is_covered(document, chunks)
 
 
-def test_the_end_of_a_block_is_a_better_cut_than_a_sentence() -> None:
+def test_a_chunk_ends_at_a_block_rather_than_at_a_sentence() -> None:
     document = document_of(("paragraph", SENTENCE * 20), ("paragraph", SENTENCE * 20))
     first, *_ = chunk_document(document, OPTIONS)
     assert first.text == (SENTENCE * 20).strip()
 
 
-def test_code_and_rows_are_cut_at_line_ends_with_the_right_lines() -> None:
+def test_code_and_rows_are_cut_at_line_ends_and_keep_line_numbers() -> None:
     lines = "\n".join(f"{number:03} = value. Another" for number in range(1, 101))
     for kind in ("code", "row"):
         chunks = chunk_document(document_of(("paragraph", "x"), (kind, lines)), SMALL)
         for chunk in chunks[1:]:
-            # The block starts on line 3, so that line 3 has 001.
+            # The block starts on line 3, so line 3 has 001.
             first = int(chunk.text[:3]) + 2
             assert (chunk.line_start, chunk.line_end) == (first, first + chunk.text.count("\n")), kind
 
@@ -83,7 +83,7 @@ def test_no_chunk_crosses_a_page_or_a_heading() -> None:
     assert under == [(("A",), "Under A."), (("B",), "Under B.")]
 
 
-def test_a_heading_with_nothing_below_it_is_a_chunk_of_its_own() -> None:
+def test_a_heading_without_text_below_it_is_in_a_chunk() -> None:
     same, other, text = ("heading", "Same"), ("heading", "Other"), ("paragraph", "x")
     for parts in [[same], [same, same, text], [same, other, text], [text, same]]:
         document = document_of(*parts)
@@ -106,7 +106,7 @@ WORDS = st.text(alphabet="ab .\n。é", min_size=1, max_size=150).filter(lambda 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(KINDS, WORDS), max_size=12))
-def test_whatever_the_blocks_nothing_is_lost_and_every_text_is_its_span(parts: list[tuple[str, str]]) -> None:
+def test_random_blocks_are_chunked_without_loss_at_exact_positions(parts: list[tuple[str, str]]) -> None:
     document = document_of(*parts)
     chunks = chunk_document(document, SMALL)
     assert is_covered(document, chunks)
@@ -118,14 +118,14 @@ def test_whatever_the_blocks_nothing_is_lost_and_every_text_is_its_span(parts: l
         assert chunk.line_end == 1 + document.text.count("\n", 0, chunk.char_end)
 
 
-def test_one_line_of_25_mb_takes_seconds_and_not_hours() -> None:
+def test_a_line_of_25_mb_is_chunked_in_seconds() -> None:
     document = document_of(("code", "word " * 5_000_000))
     with cpu_limit_s(20):
         # Quadratic time would be a thousand times this.
         assert len(chunk_document(document, OPTIONS)) > 20_000
 
 
-def test_sizes_that_make_no_sense_are_refused() -> None:
+def test_contradictory_sizes_are_refused() -> None:
     for sizes in [{"min": 0}, {"target": 700}, {"max": 900}, {"overlap": 401}, {"overlap": -1}]:
         with pytest.raises(ValueError, match="must be"):
             ChunkingOptions(**sizes)

@@ -1,4 +1,4 @@
-"""What a file is: its signature decides, then a declared type that means something, then its name."""
+"""Tests that the signature of a file decides its media type, then a specific declared type, then its name."""
 
 from itertools import product
 
@@ -10,7 +10,7 @@ DOCX, PPTX, XLSX = (
     for kind in ("wordprocessingml.document", "presentationml.presentation", "spreadsheetml.sheet")
 )
 
-#: An archive with a name that is marked as UTF-8, and is not.
+#: An archive with a file name that is marked as UTF-8 but isn't.
 _BROKEN_NAME = samples.make_zip({"quay-é.txt": b"x"}).replace("é".encode(), b"\xff\xfe")
 
 
@@ -31,30 +31,30 @@ TYPE_DETECTED_CASES = [
     (samples.make_executable(), "readme.md", "text/markdown", "application/vnd.microsoft.portable-executable"),
     (b"\x89PNG\r\n\x1a\n\x00\x00", "a.txt", "", "image/png"),
     (bytes(range(256)), "data.csv", "text/csv", "application/octet-stream"),
-    # HTML shows itself, except where other formats hold it.
+    # HTML is recognized by its content, except inside other formats.
     (b"<!DOCTYPE html><p>x", "notes.txt", "", "text/html"),
     (b"<!-- made by hand -->\n<html><p>x", "", "text/plain", "text/html"),
     (b'<?xml version="1.0"?>\n<html xmlns="x">', "a.xhtml", "", "application/xhtml+xml"),
     (b"<!DOCTYPE html><?php echo 1 ?>", "page.php", "", "text/x-php"),
-    # A declared type that means something, and that the bytes don't contradict, comes before the name.
+    # A specific declared type that the bytes don't contradict has priority over the name.
     *((b"# Title", "a.txt", "text/markdown", "text/markdown"), (b"a,b", "a.md", "text/csv", "text/csv")),
     *((b"x = 1", "a.py", "text/x-ruby", "text/x-ruby"), (b"words", "a.md", "application/x-own", "application/x-own")),
     (b"words", "a.md", "text/x-own; charset=utf-8", "text/x-own"),
     (b"\x00\x01\x02\x03", "data.bin", "application/x-own", "application/x-own"),
     (b"\x00\x01\x02\x03", "a.md", "application/x-own", "application/x-own"),
     (b"\x00\x01\x02\x03", "fake.pdf", "", "application/pdf"),
-    # What means nothing, what the bytes contradict and what is no media type does not.
+    # A generic type, one that the bytes contradict, and an invalid one are ignored.
     (b"# Title", "a.md", "application/octet-stream", "text/markdown"),
     *((b"# Title", "a.md", "text/plain", "text/markdown"), (b"words", "a.txt", "image/png", "text/plain")),
     *((b"words", "a.docx", "text/plain", "text/plain"), (b"words", "notes", "application/octet-stream", "text/plain")),
     (b"\x00\x01\x02\x03", "a.csv", "text/csv", "application/octet-stream"),
     *((b"words", "a.md", "text/x\r\nX-Evil: 1", "text/markdown"), (b"words", "a.md", "nonsense", "text/markdown")),
-    # Text is of the type of its name.
+    # The name decides the type of text.
     *((b"# Title", "a.md", "", "text/markdown"), (b"# Title", "a.MD", "application/pdf", "text/markdown")),
     *((b"a,b", "a.csv", "application/octet-stream", "text/csv"), (b"x = 1", "a.py", "text/plain", "text/x-python")),
     *((b"all: build", "src/Makefile", "", "text/x-makefile"), (b'{"a": 1}', "a.json", "", "application/json")),
     *((b'{"a": 1}', "a.txt", "", "text/plain"), (b"plain words", "fake.pdf", "application/pdf", "text/plain")),
-    # Without a name that means anything, what was declared; then the look of it.
+    # Without a known extension, the declared type decides, then the content.
     (b"# Title", "upload", "text/markdown; charset=utf-8", "text/markdown"),
     *((b"# Title", "upload", "text/x-markdown", "text/markdown"), (b'{"a": 1}', "upload", "", "application/json")),
     (b'[{"a": 1}]', "upload", "text/plain", "text/plain"),
@@ -66,13 +66,13 @@ TYPE_DETECTED_CASES = [
 ]
 
 
-def test_a_type_is_detected() -> None:
+def test_a_media_type_is_detected() -> None:
     for data, filename, declared, expected in TYPE_DETECTED_CASES:
         assert detect(data, filename, declared) == expected, (data[:40], filename, declared)
 
 
-def test_a_type_that_was_detected_is_detected_again() -> None:
-    """It is stored, and declared to the extractor."""
+def test_a_detected_type_is_detected_again_if_declared() -> None:
+    """The detected type is stored, and later declared to the extractor."""
     contents = [b"words", b"<!DOCTYPE html><p>x", b"\x00\x01\x02\x03", samples.make_pdf(["x"])]
     names = ["a", "a.md", "a.pdf", "a.html", "a.csv"]
     types = ["", "text/plain", "text/csv", "application/pdf", "x/y", "application/octet-stream"]
@@ -81,24 +81,24 @@ def test_a_type_that_was_detected_is_detected_again() -> None:
         assert detect(data, filename, found) == found, (data[:40], filename, declared)
 
 
-def test_the_beginning_of_an_office_file_is_enough() -> None:
+def test_an_office_file_is_detected_by_its_beginning() -> None:
     long = samples.make_docx({f"Heading {number}": samples.PROSE for number in range(50)})
     assert detect(long[:8192], "upload", "") == DOCX
     assert detect(samples.make_epub({"a": samples.PROSE})[:200], "", "") == "application/epub+zip"
 
 
-def test_no_bytes_take_a_detection_forever() -> None:
-    # What nearly is HTML or mail, with parts that a pattern could divide in 2**500 ways.
+def test_detection_takes_no_exponential_time() -> None:
+    # Almost HTML or mail, with parts that a bad pattern would match in 2**500 ways.
     for data in (b"<!---->" * 500 + b"x", b"<!-- --> " * 400 + b"<htm", b"From: a\r\n" + b" x\r\n" * 500 + b"x"):
         assert detect(data, "note") == "text/plain", data[:20]
 
 
-def test_an_encoding_is_found_or_the_bytes_are_binary() -> None:
+def test_an_encoding_is_detected_unless_the_bytes_are_binary() -> None:
     for text, encodings in {
         "ünïcode": ["utf-8", "utf-8-sig"],
         "plain text": ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-8"],
         "café": ["cp1252"],
-        # Cut off by the end of the head.
+        # The examined beginning of the file ends within a character.
         "x" * (64 * 1024 - 1) + "éx": ["utf-8"],
     }.items():
         for encoding in encodings:
@@ -107,7 +107,7 @@ def test_an_encoding_is_found_or_the_bytes_are_binary() -> None:
     assert text_encoding(b"a\x00b") is text_encoding(bytes(range(1, 256))) is None
 
 
-def test_a_name_promises_a_type() -> None:
+def test_a_file_name_implies_a_media_type() -> None:
     for filename, expected in [
         *(("a.pdf", "application/pdf"), ("notes.txt.gz", "application/gzip"), ("Notes.MD.GZ", "application/gzip")),
         *((".md", "text/markdown"), ("Dockerfile", "text/x-dockerfile")),

@@ -1,4 +1,4 @@
-"""The stemmer: the same stems as FTS5's, of real words and of chance ones."""
+"""Tests that the stems of real and random words equal those of FTS5."""
 
 import random
 import sqlite3
@@ -29,7 +29,7 @@ SPECIAL = [
 ]
 
 
-def test_every_stem_is_the_one_of_fts5() -> None:
+def test_every_stem_equals_that_of_fts5() -> None:
     chance = random.Random(7)
     beginnings = ["".join(chance.choices("aeiouybcdflstwxz", k=chance.randint(0, 6))) for _ in range(20_000)]
     words = {

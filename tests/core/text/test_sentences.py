@@ -1,4 +1,4 @@
-"""Where sentences begin and end in what extraction leaves."""
+"""Tests where sentences begin and end in extracted text, and what is code."""
 
 from svc_daemon.core.text.sentences import CODE, FRAGMENT, LONGEST, ROW, Span, cost_of, fences_of, sentences_of
 from tests.core.limits import cpu_limit_s
@@ -30,21 +30,21 @@ CASES = [
 ]
 
 
-def test_sentences_of_a_text() -> None:
+def test_a_text_is_split_into_sentences() -> None:
     for text, sentences in CASES:
         assert [text[span.start : span.end] for span in sentences_of(text)] == sentences, text
 
 
-def test_text_without_an_end_comes_in_pieces_cut_at_spaces() -> None:
+def test_a_very_long_sentence_is_cut_at_spaces() -> None:
     text = "word " * 300
     pieces = [text[span.start : span.end] for span in sentences_of(text)]
     assert (max(map(len, pieces)) <= LONGEST, " ".join(pieces)) == (True, text.strip())
     assert [span.end - span.start for span in sentences_of("x" * 1000)] == [400, 400, 200]
-    # It is whole where it may be long.
+    # It is not cut if the limit is longer.
     assert [tuple(span) for span in sentences_of(text, len(text))] == [(0, len(text) - 1)]
 
 
-def test_the_time_grows_with_the_text_and_not_faster() -> None:
+def test_the_processor_time_grows_linearly_with_the_text() -> None:
     for piece in ["a", ".", "\n", " ", "- ", "[", "1. ", ". [1]", '."".', "a\n", "# "]:
         with cpu_limit_s(5):
             sentences_of(piece * 30_000)
@@ -64,12 +64,12 @@ COSTS: dict[float, list[str]] = {
 }
 
 
-def test_what_a_sentence_loses_by_what_it_is() -> None:
+def test_rows_fragments_and_code_get_their_costs() -> None:
     for text, cost in ((text, cost) for cost, texts in COSTS.items() for text in texts):
         assert cost_of(text, Span(0, len(text)), []) == cost, text
 
 
-def test_all_between_fences_is_code() -> None:
+def test_text_between_fences_is_code() -> None:
     text = "Do this.\n\n```sh\nThe garage opens at seven.\n```\n\nThen go home."
     fences = fences_of(text)
     inside = text.index("The garage")

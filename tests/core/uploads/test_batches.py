@@ -1,4 +1,4 @@
-"""The batch's status from its items."""
+"""Tests how the status of a batch follows from its items."""
 
 import itertools
 
@@ -14,7 +14,7 @@ ON_THEIR_WAY = [WAITING, INDEXED_NOW, SYNCING]
 EVERY_THREE = list(itertools.combinations_with_replacement([*ENDED, *ON_THEIR_WAY, UNSENT], 3))
 
 
-def test_the_status_is_rolled_up() -> None:
+def test_the_status_of_a_batch_follows_from_its_items() -> None:
     for status, items in {
         "open": [[UNSENT], [UNSENT, LEFT_OUT]],
         "partial": [[UNSENT, WAITING], [UNSENT, READY], [UNSENT, BROKEN]],
@@ -30,7 +30,7 @@ def test_the_status_is_rolled_up() -> None:
         assert roll_up(some, is_expired=True).status == status, some
 
 
-def test_no_status_is_terminal_while_an_item_is_outstanding() -> None:
+def test_a_batch_is_not_terminal_while_an_item_is_outstanding() -> None:
     for items in EVERY_THREE:
         outstanding = any(item in ON_THEIR_WAY or item == UNSENT for item in items)
         rolled = roll_up(items, is_expired=False)

@@ -1,4 +1,4 @@
-"""Which objects together are the received bytes of a session."""
+"""Tests which objects make up the received bytes of an upload session."""
 
 from itertools import permutations
 
@@ -6,15 +6,15 @@ from svc_daemon.core.uploads.chains import Chain, PartObject, chain_of, object_n
 
 NONCE, HASH = "0123456789abcdef" * 2, "f" * 64
 
-#: Objects as first byte and size: the objects of the chain, as first byte, size and skipped bytes.
+#: Objects as (offset, size), with their chain as (offset, size, skipped bytes).
 CHAINS: dict[tuple[tuple[int, int], ...], list[tuple[int, int, int]]] = {
     (): [],
     ((0, 5),): [(0, 5, 0)],
     ((0, 5), (5, 5)): [(0, 5, 0), (5, 5, 0)],
-    # A gap ends the chain, and what has no beginning is none.
+    # A gap ends the chain; without the first byte it is empty.
     ((0, 5), (6, 5)): [(0, 5, 0)],
     ((1, 5),): [],
-    # Sent twice, by requests on two nodes.
+    # Ranges that requests on two nodes sent again.
     ((0, 5), (0, 5)): [(0, 5, 0)],
     ((0, 5), (0, 9)): [(0, 9, 0)],
     ((0, 5), (3, 5)): [(0, 5, 0), (3, 5, 2)],
@@ -23,7 +23,7 @@ CHAINS: dict[tuple[tuple[int, int], ...], list[tuple[int, int, int]]] = {
 }
 
 
-def test_a_chain_has_no_gap_and_each_byte_once_whatever_the_order() -> None:
+def test_a_chain_has_no_gap_and_each_byte_once_in_any_order() -> None:
     for given, expected in CHAINS.items():
         parts = [PartObject(f"{number}", *each) for number, each in enumerate(given)]
         for order in permutations(parts):
@@ -33,7 +33,7 @@ def test_a_chain_has_no_gap_and_each_byte_once_whatever_the_order() -> None:
         assert len({chain_of(order) for order in permutations(parts)}) == 1, "every node takes the same objects"
 
 
-def test_a_name_says_what_is_in_the_object_and_nothing_else_is_one() -> None:
+def test_an_object_name_has_offset_and_size_and_other_names_are_refused() -> None:
     for sha256 in (None, HASH):
         name = object_name(7, 10**12, NONCE, sha256)
         assert parse_object(name) == PartObject(name, 7, 10**12, sha256)
@@ -43,7 +43,7 @@ def test_a_name_says_what_is_in_the_object_and_nothing_else_is_one() -> None:
     assert sorted(names) == names
 
 
-def test_only_a_single_object_knows_the_hash_of_all() -> None:
+def test_the_hash_is_known_only_of_a_chain_of_one_object() -> None:
     first, second = PartObject("a", 0, 5, HASH), PartObject("b", 5, 5)
     alone = chain_of([first])
     both = alone.followed_by(second)

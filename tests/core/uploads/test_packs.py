@@ -1,4 +1,4 @@
-"""Where an item's bytes are in its pack, and what is left to send; tests/api/test_packs.py has every PUT."""
+"""Tests where each item's bytes are in a pack, and what is missing; tests/api/test_packs.py tests the requests."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from svc_daemon.core.uploads import packs, sessions
 
-#: Sizes of items, and what is held of each: at most its size.
+#: For each item, its size, and the received bytes, which are limited to the size.
 ITEMS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=12)
 
 
@@ -16,7 +16,9 @@ def place(items: list[tuple[int, int]]) -> list[packs.PackItem]:
 
 
 @given(ITEMS, st.data())
-def test_however_a_pack_is_cut_each_item_gets_what_it_lacks(items: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_each_item_gets_its_missing_bytes_from_any_pieces(
+    items: list[tuple[int, int]], data: st.DataObject
+) -> None:
     placed = place(items)
     whole = bytes(number for number, (size, _) in enumerate(items) for _ in range(size))
     first = packs.received_bytes(placed)
@@ -31,7 +33,7 @@ def test_however_a_pack_is_cut_each_item_gets_what_it_lacks(items: list[tuple[in
     assert [got[item.session_id] for item in placed] == [item.size_bytes for item in placed]
 
 
-def test_what_is_received_ends_at_the_first_gap() -> None:
+def test_the_received_bytes_end_at_the_first_gap() -> None:
     for items, received in [
         *(([(3, 0), (2, 2)], 0), ([(3, 2), (2, 2)], 2), ([(3, 3), (2, 0)], 3), ([(3, 3), (2, 2)], 5)),
         ([(3, 3), (2, 2), (4, 1), (2, 2)], 6),
@@ -39,7 +41,7 @@ def test_what_is_received_ends_at_the_first_gap() -> None:
         assert packs.received_bytes(place(items)) == received, items
 
 
-def test_a_pack_is_open_while_one_of_its_sessions_is() -> None:
+def test_a_pack_is_open_while_one_of_its_sessions_is_open() -> None:
     for statuses, state, when_expired in [
         *(({"open"}, "uploading", "expired"), ({"open", "finalized", "canceled"}, "uploading", "expired")),
         *(({"finalized", "canceled", "expired"}, "finalized", "finalized"), ({"expired"}, "expired", "expired")),

@@ -1,4 +1,4 @@
-"""What a range means, and which state a session is in; tests/api/test_storage.py has every PUT in every state."""
+"""Tests Content-Range and the state of a session; tests/api/test_storage.py tests each PUT in each state."""
 
 from svc_daemon.core.uploads import sessions
 from svc_daemon.core.uploads.sessions import ContentRange
@@ -8,7 +8,7 @@ SIZE = 1000
 ASKING = ContentRange(None, None, SIZE)
 
 
-def test_a_range_is_read() -> None:
+def test_a_content_range_is_parsed() -> None:
     for text, expected in [
         *((None, None), ("bytes */1000", ASKING), ("bytes */*", ContentRange(None, None, None))),
         *(("bytes 0-99/1000", ContentRange(0, 99, 1000)), ("bytes 0-99/*", ContentRange(0, 99, None))),
@@ -21,7 +21,7 @@ def test_a_range_is_read() -> None:
         assert refusal(sessions.parse_range, text).code == "invalid_request", text
 
 
-def test_the_state_follows_from_what_is_stored() -> None:
+def test_the_state_follows_from_stored_status_and_received_bytes() -> None:
     for stored, received, state, state_when_expired in [
         *(("open", 0, "pending", "expired"), ("open", 1, "uploading", "expired")),
         *(("open", 999, "uploading", "expired"), ("open", 1000, "uploaded", "expired")),

@@ -1,4 +1,4 @@
-"""The fields that people describe a source with: what is kept, and what is refused with which code."""
+"""Tests the fields of a source as clients send them: what is stored, and what is refused."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from tests.core.refusals import field_of, refusal
 LIMITS = Limits()
 
 
-def test_tags_of_a_form_are_split_at_commas_and_trimmed() -> None:
+def test_tags_in_a_form_are_split_at_commas_and_trimmed() -> None:
     for text, tags in [
         *(("", []), (" , ,", []), ("a", ["a"]), ("a,b", ["a", "b"]), (" a , b c ,", ["a", "b c"])),
         *(("a,a", ["a", "a"]), ("Ü,ß", ["Ü", "ß"])),
@@ -20,15 +20,15 @@ def test_tags_of_a_form_are_split_at_commas_and_trimmed() -> None:
 
 
 @given(st.text())
-def test_whatever_a_form_sends_no_tag_is_blank(text: str) -> None:
+def test_tags_in_a_form_are_never_blank(text: str) -> None:
     assert all(tag and tag == tag.strip() for tag in split_tags(text))
 
 
-def test_tags_are_kept_once_in_their_order_and_case() -> None:
+def test_tags_keep_order_and_case_without_duplicates() -> None:
     assert check_tags(["b", "a", "b", "A", "語" * 64], LIMITS) == ("b", "a", "A", "語" * 64)
 
 
-def test_twenty_different_tags_pass_and_one_more_does_not() -> None:
+def test_twenty_different_tags_are_allowed_and_one_more_is_refused() -> None:
     twenty = [f"tag {number}" for number in range(20)]
     assert check_tags([*twenty, *twenty], LIMITS) == tuple(twenty)
     refused = refusal(check_tags, [*twenty, "more"], LIMITS)
@@ -50,26 +50,26 @@ def test_metadata_is_measured_in_bytes_of_utf_8() -> None:
         assert refused.details["size_bytes"] > 8192
 
 
-def test_metadata_that_is_no_object_is_refused() -> None:
+def test_metadata_that_is_not_an_object_is_refused() -> None:
     wrong: list[object] = [None, [], "text", 1, True, [{}]]
     for metadata in wrong:
         assert field_of(refusal(check_metadata, metadata, LIMITS)) == ("invalid_request", "metadata"), metadata
 
 
-def test_a_title_stays_as_it_is_or_is_refused() -> None:
+def test_a_title_is_kept_unchanged_or_refused() -> None:
     for title in ["a", "docs/a b.md", "語", "x" * 1024, " padded "]:
         assert fields.check_title(title, LIMITS) == title
     for title in ["", " ", "\u3000", "x" * 1025, "a\nb", "a\x00b", "\x7f"]:
         assert field_of(refusal(fields.check_title, title, LIMITS)) == ("invalid_request", "title"), ascii(title)
 
 
-def test_a_checksum_is_64_hex_digits_of_any_case_and_kept_in_lower_case() -> None:
+def test_a_checksum_is_64_hex_digits_kept_in_lower_case() -> None:
     assert fields.check_sha256(" " + "AB" * 32 + "\n") == "ab" * 32
     for text in ["", "ab" * 31, "ab" * 33, "g" * 64, "0x" + "a" * 62, "ab " * 21, "\u0661" * 64]:
         assert refusal(fields.check_sha256, text).code == "invalid_request", text
 
 
-#: What is sent as the name of a file, and what is kept of it.
+#: File names as sent, and as stored.
 KEPT = [
     *(("a/b.txt", "b.txt"), ("/etc/hosts", "hosts"), ("C:\\notes\\plan.md", "plan.md"), (" padded.txt ", "padded.txt")),
     *(("dir/sub\\leaf.csv", "leaf.csv"), ("Cafe\u0301.md", "Caf\u00e9.md")),
@@ -79,31 +79,31 @@ UNCHANGED = [
     *("❤\ufe0f\u200d🔥.md", "\u0645\u06cc\u200c\u062e.txt", "क\u094d\u200d .md"),
 ]
 REFUSED = [
-    # Nothing, folders and ways out of one.
+    # Empty names, folders, and paths that leave a folder.
     *("", "   ", "notes/", ".", "a/.", "..", "../../etc/passwd", "a/../b.txt", "..\\..\\boot.ini", "a/ .. /b"),
     # Control characters, also in the folder part: NUL, line feed, escape, delete, tab.
     *("a\0.txt", "a\nb.txt", "a\x1b[31m.txt", "a\x7f", "a\tb/c.txt"),
-    # What is not seen: overrides, isolates, zero-width characters, tags, marks, separators.
+    # Invisible characters: overrides, isolates, zero-width characters, tags, marks, separators.
     *("a\u202egpj.exe", "a\u2066b", "a\u200bb", "\u200da.md", "a.md\u200d ", "a\u200c/b.md"),
     *("🏴\U000e0067\U000e007f.md", "\ufeffa", "a\u00adb", "a\u2028b", "a\ud800"),
-    # 256 bytes and more, of one byte each, once composed, and of two bytes.
+    # 256 bytes or more: of one-byte characters, after composition, and of two-byte characters.
     *("x" * 256, "\u0958" * 85, "ü" * 128),
 ]
 
 
-def test_a_name_keeps_its_last_component_in_one_spelling() -> None:
+def test_a_file_name_keeps_its_last_component_in_normal_form() -> None:
     for sent, kept in KEPT + [(name, name) for name in UNCHANGED]:
         assert clean_file_name(sent) == kept, ascii(sent)
 
 
-def test_a_name_that_misleads_is_refused_in_one_printable_line() -> None:
+def test_a_misleading_file_name_is_refused_in_one_printable_line() -> None:
     for sent in REFUSED:
         refused = refusal(clean_file_name, sent, "items.3.filename")
         assert field_of(refused) == ("invalid_request", "items.3.filename"), ascii(sent)
         assert refused.message.isprintable(), ascii(sent)
 
 
-def test_a_question_is_one_line() -> None:
+def test_a_question_becomes_one_line_or_is_refused() -> None:
     asked = [("Why?", "Why?"), ("  Why\n\tnot? ", "Why not?"), ("Wh\u200by?", "Wh y?"), ("¿Por qué?", "¿Por qué?")]
     for text, question in asked:
         assert fields.check_question(text, LIMITS) == question, text
@@ -117,6 +117,6 @@ def test_an_answer_without_a_word_is_refused() -> None:
         assert "answer" in str(refusal(fields.check_answer, text)), text
 
 
-def test_the_question_heads_its_answer() -> None:
+def test_the_text_of_a_question_has_its_answer_below() -> None:
     text = fields.question_text("Why?", "Because.", ["How so?", "What for?"])
     assert text == "# Why?\n\n- How so?\n- What for?\n\nBecause.\n"

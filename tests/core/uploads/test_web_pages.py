@@ -1,4 +1,4 @@
-"""Web page or file: every kind of content under every kind of declared type."""
+"""Tests which content is a web page, with each kind of declared type, and the names of pages."""
 
 from svc_daemon.core.uploads.web_pages import is_web_page, page_file_name, page_title
 
@@ -26,12 +26,12 @@ FILES = [
 ]
 
 
-def test_content_and_declared_type_make_a_page() -> None:
+def test_content_declared_type_and_name_decide_what_is_a_page() -> None:
     for case in PAGES + FILES:
         assert is_web_page(*case) is (case in PAGES), case
 
 
-def test_a_page_is_called_by_its_title() -> None:
+def test_a_pages_title_is_extracted() -> None:
     for head, title in [
         *((b"<title>Quays</title>", "Quays"), (b"<TITLE lang='en'>\n Quays &amp;\n stones </TITLE>", "Quays & stones")),
         *((b"<html><head><title></title><body>", None), (b"<title>never ends", None), (b"<p>none</p>", None)),
@@ -42,7 +42,7 @@ def test_a_page_is_called_by_its_title() -> None:
         assert page_title(head, max_characters=20) == title, head
 
 
-def test_a_page_is_kept_under_the_name_of_a_page() -> None:
+def test_the_file_name_of_a_page_ends_in_html() -> None:
     for name in ["a.html", "A.HTM", "a.xhtml"]:
         assert page_file_name(name) == name
     for name, kept in [("index.php", "index.php"), ("example.com", "example.com"), ("x" * 255, "x" * 240)]:
