@@ -16,9 +16,7 @@ def place(items: list[tuple[int, int]]) -> list[packs.PackItem]:
 
 
 @given(ITEMS, st.data())
-def test_each_item_gets_its_missing_bytes_from_any_pieces(
-    items: list[tuple[int, int]], data: st.DataObject
-) -> None:
+def test_each_item_gets_its_missing_bytes_from_any_pieces(items: list[tuple[int, int]], data: st.DataObject) -> None:
     placed = place(items)
     whole = bytes(number for number, (size, _) in enumerate(items) for _ in range(size))
     first = packs.received_bytes(placed)
