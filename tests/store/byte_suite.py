@@ -1,7 +1,7 @@
-"""What every byte store must do.
+"""The tests that every implementation of the byte stores must pass.
 
-A subclass gives the fixture `open_node`, which opens the same bytes as the next process does. Each test uses only the
-node that was opened last, because a data directory has one process at a time.
+A subclass defines the fixture `open_node`, which opens the same stored bytes as a new process does. Each test uses only
+the node that was opened last, because a data directory has one process at a time.
 """
 
 import os
@@ -24,13 +24,13 @@ _IDS = ids.Ids(now=partial(datetime.now, UTC), random=os.urandom)
 
 @dataclass(frozen=True)
 class Node:
-    """The byte stores as one process has them."""
+    """The byte stores of one process."""
 
     blobs: BlobStore
     parts: PartStore
 
     async def keep(self, content: bytes) -> str:
-        """Store the bytes as a blob; its name."""
+        """Store the bytes as a blob, and return its name."""
         name, staged = new_blob(), self.blobs.stage()
         for start in range(0, len(content), 300_000):
             await staged.append(content[start : start + 300_000])
@@ -41,7 +41,7 @@ class Node:
         return name
 
     async def send(self, sizes: dict[str, int], data: bytes, *, ends: bool = True) -> None:
-        """Append to sessions of these sizes, as one pack, behind what they hold; without an end it is dropped."""
+        """Append one pack to sessions of these sizes, after their received bytes. If `ends` is false, drop the pack."""
         held = await self.parts.settle(*sizes)
         items = place_items((name, size, has) for (name, size), has in zip(sizes.items(), held, strict=True))
         first = next((item.offset_bytes + item.held_bytes for item in items if item.held_bytes < item.size_bytes), 0)
@@ -53,7 +53,7 @@ class Node:
             await writer.sync()
 
     async def hash(self, session_id: str) -> str:
-        """The hash of what the session has."""
+        """Return the hash of the session's received bytes."""
         (size_bytes,) = await self.parts.measure(session_id)
         return await self.parts.hash(session_id, size_bytes)
 
@@ -86,7 +86,7 @@ class ByteStoreContract:
     def node(self, open_node: OpenNode) -> Node:
         return open_node()
 
-    async def test_a_kept_blob_is_read_whole_in_ranges_and_as_a_file(self, node: Node) -> None:
+    async def test_a_stored_blob_is_read_whole_in_ranges_and_as_a_file(self, node: Node) -> None:
         for size in (1, HEAD_BYTES + 1, SPILL_BYTES - 1, SPILL_BYTES + 1, 6 * SPILL_BYTES + 7):
             data = content(size)
             name = await node.keep(data)
@@ -99,7 +99,7 @@ class ByteStoreContract:
                 with os.fdopen(descriptor, "rb", closefd=False) as file:
                     assert file.read() == data
 
-    async def test_a_lost_blob_is_no_other_error(self, node: Node) -> None:
+    async def test_reading_a_missing_blob_raises_file_not_found(self, node: Node) -> None:
         blob = node.blobs.blob(new_blob())
         assert await blob.find() is None
         with pytest.raises(FileNotFoundError):
@@ -112,7 +112,7 @@ class ByteStoreContract:
             async with blob.open_file():
                 pass
 
-    async def test_a_damaged_blob_is_moved_where_nothing_reads_it(self, node: Node) -> None:
+    async def test_a_damaged_blob_is_moved_away_and_no_longer_found(self, node: Node) -> None:
         name, kept = await node.keep(b"damaged"), await node.keep(b"whole")
         for _ in range(2):
             await node.blobs.move_damaged(name)
@@ -124,7 +124,7 @@ class ByteStoreContract:
             await node.send({session_id: len(data)}, data[start : start + 400_000])
         assert b"".join([chunk async for chunk in node.parts.stream(session_id)]) == data
 
-    async def test_staged_bytes_are_read_back_and_discarding_leaves_nothing(self, node: Node) -> None:
+    async def test_staged_bytes_can_be_read_and_discarded(self, node: Node) -> None:
         for size in (0, 10, SPILL_BYTES + 10):
             data, staged = content(size), node.blobs.stage()
             await staged.append(data)
@@ -133,7 +133,7 @@ class ByteStoreContract:
                 await staged.discard()
         assert list(node.blobs.list_ids()) == []
 
-    async def test_deleting_and_dropping_are_idempotent_and_seen_by_others(self, open_node: OpenNode) -> None:
+    async def test_deletions_are_idempotent_and_visible_to_other_nodes(self, open_node: OpenNode) -> None:
         node = open_node()
         names = [await node.keep(b"%d" % number) for number in range(5)]
         assert sorted(node.blobs.list_ids()) == sorted(names)
@@ -145,7 +145,7 @@ class ByteStoreContract:
         assert sorted(node.blobs.list_ids()) == sorted(names[3:])
         assert (await node.read(names[3]), await node.blobs.blob(names[0]).find()) == (b"3", None)
 
-    async def test_bytes_without_a_row_are_found_by_their_source(self, node: Node) -> None:
+    async def test_stored_bytes_are_found_by_source_id(self, node: Node) -> None:
         name = await node.keep(b"first")
         refreshed = name + new_blob().removeprefix(ids.SOURCE)
         staged = node.blobs.stage()
@@ -157,7 +157,7 @@ class ByteStoreContract:
         await node.blobs.drop([refreshed])
         assert await node.blobs.find_stored([name]) == set()
 
-    async def test_bytes_of_a_session_gather_whichever_process_takes_them(self, open_node: OpenNode) -> None:
+    async def test_any_process_can_continue_an_upload_session(self, open_node: OpenNode) -> None:
         name, data = new_session(), content(5 * SPILL_BYTES + 11)
         node, ends = open_node(), (7, 8, SPILL_BYTES, 2 * SPILL_BYTES + 5, len(data))
         assert await node.parts.measure(name) == await node.parts.settle(name) == [0]
@@ -170,7 +170,7 @@ class ByteStoreContract:
             assert await node.hash(name) == await open_node().hash(name) == hash_of(data[:end])
         assert await open_node().parts.head(name) == data[:HEAD_BYTES]
 
-    async def test_a_pack_is_split_among_its_sessions_and_goes_on_where_it_ended(self, open_node: OpenNode) -> None:
+    async def test_a_pack_is_split_among_its_sessions_and_continues_where_it_ended(self, open_node: OpenNode) -> None:
         pieces = {new_session(): content(3 * SPILL_BYTES + 3 if number == 4 else 90 + number) for number in range(20)}
         sizes, whole = {name: len(data) for name, data in pieces.items()}, b"".join(pieces.values())
         await open_node().send(sizes, whole[:150])
@@ -182,7 +182,7 @@ class ByteStoreContract:
             assert [await node.hash(name) for name in pieces] == [hash_of(data) for data in pieces.values()]
             node = open_node()
 
-    async def test_what_is_dropped_was_never_there(self, node: Node) -> None:
+    async def test_a_dropped_pack_leaves_the_session_unchanged(self, node: Node) -> None:
         name, data = new_session(), content(2 * SPILL_BYTES)
         await node.send({name: len(data)}, data[:100])
         await node.send({name: len(data)}, content(len(data) - 100), ends=False)
@@ -190,7 +190,7 @@ class ByteStoreContract:
         await node.send({name: len(data)}, data[100:])
         assert await node.hash(name) == hash_of(data)
 
-    async def test_linked_bytes_are_blobs_and_outlive_their_sessions(self, open_node: OpenNode) -> None:
+    async def test_linked_bytes_become_blobs_that_outlive_their_sessions(self, open_node: OpenNode) -> None:
         sizes = (1, 100, 2 * SPILL_BYTES + 5)
         pieces = {new_session(): content(size) for size in sizes}
         node = open_node()

@@ -1,4 +1,4 @@
-"""A real state database with two teams, as each test of the store begins with; durability is tested elsewhere."""
+"""Opens a real state database with two teams for the tests of the store. Durability is tested elsewhere."""
 
 from collections.abc import Iterator
 from pathlib import Path

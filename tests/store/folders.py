@@ -1,4 +1,4 @@
-"""A data folder with parts and blobs, for tests of the bytes of open sessions."""
+"""Makes a data folder with parts and blobs, for tests of the bytes of open sessions."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.packs import PackWriter
 from svc_daemon.store.parts import Parts
 
-#: The declared size of the part, more than is appended.
+#: The declared size of the part. Tests append less than this.
 MOST_BYTES = 10**9
 
 
@@ -31,12 +31,12 @@ class Folder:
         self.parts = Parts(self.files.parts, self.blobs, self.broken.append)
 
     async def open(self) -> PackWriter:
-        """A writer that appends to one part."""
+        """Open a writer that appends to one part."""
         (held_bytes,) = await self.parts.settle("upl_a")
         return PackWriter(self.parts, [PackItem("upl_a", 0, MOST_BYTES, held_bytes)], held_bytes, MOST_BYTES)
 
     def append(self, *chunks: bytes) -> int:
-        """Append and sync; the bytes stored then."""
+        """Append the bytes, sync, and return the number of bytes stored."""
 
         async def work() -> int:
             with closing(await self.open()) as writer:
@@ -55,7 +55,7 @@ class Folder:
 
 
 def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of what is synced from now on, one file system as `*`."""
+    """Record the names of the files and folders that are synced from now on. `*` means a whole file system."""
     names: list[str] = []
     whole, one = file_systems.sync, os.fsync
 

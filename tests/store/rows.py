@@ -1,4 +1,4 @@
-"""Rows to test with: a team's key, buckets, sources, tasks and memberships, each with what matters given."""
+"""Makes rows for tests: keys, buckets, sources, tasks and memberships. Tests give only the fields that matter."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ OURS, THEIRS = "team_ours", "team_theirs"
 
 
 def add_teams(db: Connection) -> None:
-    """Two teams, each with a key named after it."""
+    """Create two teams, each with a key that has the team's name."""
     for team_id in (OURS, THEIRS):
         create_team(db, team_id, team_id, NOW)
         create_key(db, make_key(team_id))
@@ -50,7 +50,7 @@ def make_source(name: str, team_id: str = OURS, **given: Any) -> SourceRow:
 
 
 def add_source(db: Connection, name: str, *buckets: BucketRow, sync: str = "queued", **given: Any) -> SourceRow:
-    """A source that is a member of the buckets, each membership with the sync status."""
+    """Create a source in these buckets. Each membership has the sync status `sync`."""
     source = make_source(name, **given)
     create_sources(db, [source])
     for bucket in buckets:
@@ -76,7 +76,7 @@ def table(db: Connection, name: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def undone(db: Connection) -> Iterator[None]:
-    """What happens inside is undone, for the next entry of a table."""
+    """Undo all changes made in the block, so that the next case starts from the same rows."""
     db.execute("SAVEPOINT entry")
     try:
         yield
@@ -86,7 +86,7 @@ def undone(db: Connection) -> Iterator[None]:
 
 
 def plan(db: Connection, query: Callable[[], object]) -> str:
-    """How SQLite runs the statements of the query, as it sends them; one line a step."""
+    """Return SQLite's plan of the statements that `query` sends, one line for each step."""
     assert isinstance(db, sqlite3.Connection)
     statements: list[str] = []
     db.set_trace_callback(statements.append)

@@ -1,4 +1,4 @@
-"""Blobs: durable in the right order, whole or not there at all, and nothing left behind by what failed."""
+"""Tests blobs: the order of syncs, and that a failure leaves neither a partial blob nor a staging file."""
 
 import asyncio
 import errno
@@ -63,7 +63,7 @@ def _names(*folders: Path) -> list[str]:
 
 
 def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]) -> None:
-    """In place of the kernel's sync of a folder; files are synced as ever."""
+    """Call `act` instead of syncing a folder. Files are synced as usual."""
     fsync = os.fsync
 
     def sync(descriptor: int) -> None:
@@ -75,7 +75,7 @@ def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]
     monkeypatch.setattr(os, "fsync", sync)
 
 
-async def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files: DataFiles) -> None:
+async def test_a_kept_blob_has_the_received_bytes_with_size_and_hash(blobs: Blobs, files: DataFiles) -> None:
     for number, size_bytes in enumerate(SIZES):
         content = _content(size_bytes)
         staged = await _keep(blobs, content, f"src_{number}")
@@ -86,7 +86,7 @@ async def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files:
     assert _names(files.staging) == []
 
 
-async def test_small_files_touch_the_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
+async def test_small_files_are_written_to_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
     staged = await _fill(blobs.stage(), _content(SPILL_BYTES - 1))
     assert _names(files.staging) == []
     await staged.append(b"x")
@@ -94,7 +94,7 @@ async def test_small_files_touch_the_disk_only_when_they_are_kept(blobs: Blobs, 
     await staged.discard()
 
 
-async def test_what_is_discarded_leaves_nothing_however_often(blobs: Blobs, files: DataFiles) -> None:
+async def test_discarding_is_idempotent_and_leaves_no_file(blobs: Blobs, files: DataFiles) -> None:
     for size_bytes in (0, *SIZES):
         staged = await _fill(blobs.stage(), _content(size_bytes))
         await staged.discard()
@@ -102,10 +102,10 @@ async def test_what_is_discarded_leaves_nothing_however_often(blobs: Blobs, file
         assert _names(files.blobs, files.staging) == [], size_bytes
 
 
-async def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
+async def test_a_file_is_synced_after_its_rename_and_then_its_folder(
     blobs: Blobs, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the kernel is asked, in order: the last word must be the folder's, the name already in it."""
+    """Record the order of fsyncs: the folder must be synced last, when it already has the file's name."""
     synced: list[str] = []
     fsync = os.fsync
 
@@ -119,7 +119,7 @@ async def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
     assert synced == [str(blobs.path("src_1")), str(files.blobs)]
 
 
-async def test_many_files_kept_at_once_are_all_whole(blobs: Blobs, files: DataFiles) -> None:
+async def test_files_that_are_kept_at_the_same_time_are_all_complete(blobs: Blobs, files: DataFiles) -> None:
     contents = {f"src_{number:02}": _content(1000 + number * 70_000) for number in range(24)}
 
     await asyncio.gather(*(_keep(blobs, content, source_id) for source_id, content in contents.items()))
@@ -128,7 +128,7 @@ async def test_many_files_kept_at_once_are_all_whole(blobs: Blobs, files: DataFi
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 @pytest.mark.parametrize("failing", ["staging", "blobs"])
-async def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
+async def test_a_missing_folder_is_a_storage_error_and_leaves_no_file(
     blobs: Blobs, files: DataFiles, size_bytes: int, failing: str
 ) -> None:
     staged = blobs.stage()
@@ -146,13 +146,13 @@ async def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 @pytest.mark.parametrize("failing", ["staging", "blobs"])
-async def test_a_clean_up_that_fails_too_hides_no_cause(
+async def test_a_failed_cleanup_does_not_hide_the_first_error(
     blobs: Blobs, files: DataFiles, size_bytes: int, failing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     staged = await _fill(blobs.stage(), _content(size_bytes))
     for folder in (files.staging, files.blobs) if failing == "staging" else (files.blobs,):
         folder.rename(files.root / f"away-{folder.name}")
-        # With a file in its place, removing from the folder fails as well.
+        # With a file in place of the folder, removing from it fails too.
         folder.write_text("in the way")
     with pytest.raises(StorageError) as refused:
         await staged.keep("src_1")
@@ -161,7 +161,7 @@ async def test_a_clean_up_that_fails_too_hides_no_cause(
     assert "src_1 could not be removed: Not a directory" in caplog.text
 
 
-def test_a_lack_of_descriptors_is_no_failed_sync(blobs: Blobs, files: DataFiles) -> None:
+def test_too_many_open_files_do_not_count_as_a_failed_sync(blobs: Blobs, files: DataFiles) -> None:
     broken: list[OSError] = []
     folder_sync = FolderSync(files.blobs, broken.append)
     with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(OSError, match="Too many open files"):
@@ -170,9 +170,9 @@ def test_a_lack_of_descriptors_is_no_failed_sync(blobs: Blobs, files: DataFiles)
     folder_sync.sync()
 
 
-async def test_a_disk_that_is_full_in_the_middle_of_a_file_leaves_nothing(blobs: Blobs, files: DataFiles) -> None:
+async def test_a_disk_that_becomes_full_during_a_write_leaves_no_file(blobs: Blobs, files: DataFiles) -> None:
     staged = blobs.stage()
-    # The kernel cuts a write at this size, and refuses the next: what a full disk does too.
+    # Like a full disk, the kernel shortens the write that reaches this size, and refuses the next one.
     with limited(resource.RLIMIT_FSIZE, SPILL_BYTES * 3 // 2), pytest.raises(StorageError) as refused:
         await _fill(staged, _content(3 * SPILL_BYTES))
     assert refused.value.details["errno"] == errno.EFBIG
@@ -181,7 +181,7 @@ async def test_a_disk_that_is_full_in_the_middle_of_a_file_leaves_nothing(blobs:
 
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
-async def test_a_sync_that_fails_leaves_nothing_and_is_never_tried_again(
+async def test_a_failed_sync_leaves_no_file_and_is_not_retried(
     blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Path) -> None:
@@ -197,7 +197,7 @@ async def test_a_sync_that_fails_leaves_nothing_and_is_never_tried_again(
 
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
-async def test_a_keep_that_is_cancelled_leaves_nothing(
+async def test_a_cancelled_keep_leaves_no_file(
     blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     syncing, let_go = threading.Event(), threading.Event()
@@ -211,7 +211,7 @@ async def test_a_keep_that_is_cancelled_leaves_nothing(
     keeping = asyncio.create_task(_keep(blobs, _content(size_bytes)))
     await asyncio.to_thread(syncing.wait, PATIENCE_S)
     keeping.cancel()
-    # The thread is still at work: the caller must not go on before it has ended.
+    # The thread is still working: the caller must wait for its end.
     await asyncio.wait([keeping], timeout=0.05)
     assert not keeping.done()
     let_go.set()
@@ -220,7 +220,7 @@ async def test_a_keep_that_is_cancelled_leaves_nothing(
     assert _names(files.blobs, files.staging) == []
 
 
-async def test_a_blob_that_cannot_be_deleted_holds_up_no_other(blobs: Blobs, files: DataFiles) -> None:
+async def test_a_blob_that_can_not_be_deleted_does_not_block_others(blobs: Blobs, files: DataFiles) -> None:
     for name in ("src_1", "src_3"):
         blobs.path(name).write_bytes(b"x")
     blobs.path("src_2").mkdir()
@@ -228,7 +228,7 @@ async def test_a_blob_that_cannot_be_deleted_holds_up_no_other(blobs: Blobs, fil
     assert _names(files.blobs) == ["src_2"]
 
 
-async def test_a_link_or_a_folder_is_no_blob(blobs: Blobs, files: DataFiles) -> None:
+async def test_a_link_or_a_folder_is_not_a_blob(blobs: Blobs, files: DataFiles) -> None:
     (files.root / "theirs").write_bytes(b"somebody's")
     blobs.path("src_1").symlink_to(files.root / "theirs")
     blobs.path("src_2").mkdir()
@@ -238,7 +238,7 @@ async def test_a_link_or_a_folder_is_no_blob(blobs: Blobs, files: DataFiles) -> 
             await blobs.blob(name).read(0, 10)
 
 
-def test_clearing_removes_files_and_leaves_folders_alone(blobs: Blobs, files: DataFiles) -> None:
+def test_clearing_the_staging_folder_removes_only_staging_files_and_links(blobs: Blobs, files: DataFiles) -> None:
     (files.staging / "extract" / "child").mkdir(parents=True)
     (files.staging / "extract" / "child" / "page.tmp").write_bytes(b"in use")
     for name in (f"{0:032}", f"{1:032}", f"{2:032}", "notes.txt"):
@@ -257,22 +257,22 @@ def test_no_staging_file_is_removed_through_a_link(blobs: Blobs, files: DataFile
     assert _names(files.root / "theirs") == ["0" * 32]
 
 
-#: Disk, free and reserve in megabytes: whether creates are taken.
+#: Whether uploads are accepted, by the disk's size, free space and reserve in megabytes.
 BYTE = 1 / 1024**2
 ROOM: dict[tuple[float, ...], bool] = {(10_240, 257, 256): True, (10_240, 256, 256): False, (10_240, 100, BYTE): False}
 ROOM |= {(40_960, 800, 256): False, (40_960, 900, 256): True, (1024, BYTE, 0): True}
 ROOM |= {(1_024_000, 1024, 256): False, (1_024_000, 1024 + BYTE, 256): True, (1_024_000, 2048, 3072): False}
 
 
-def test_room_is_what_is_free_beyond_the_reserve(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uploads_are_accepted_if_free_space_exceeds_the_reserve(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
     for sizes, has_room in ROOM.items():
         total, free, reserve = (int(size * 1024**2) for size in sizes)
         monkeypatch.setattr(shutil, "disk_usage", lambda _, t=total, f=free: SimpleNamespace(total=t, free=f))
         assert blobs.has_room(reserve) is has_room, sizes
 
 
-def test_racers_share_the_folders_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one runs everybody else queues up, and one more serves them all."""
+def test_concurrent_callers_share_one_sync_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a sync runs, all other callers wait, and then share one more sync."""
     begun, let_go = threading.Event(), threading.Event()
     syncs: list[Path] = []
 
@@ -294,7 +294,7 @@ def test_racers_share_the_folders_syncs(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(syncs) == 2
 
 
-def test_a_sync_that_began_before_the_rename_does_not_serve_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sync_begun_before_a_rename_does_not_count_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     _on_folder_sync(monkeypatch, lambda folder: seen.append(_names(folder)))
     shared = FolderSync(tmp_path)

@@ -1,4 +1,4 @@
-"""Buckets: found by id or slug within their team, and counted right whatever happened to their members."""
+"""Tests buckets: finding them by id or slug, updates, and the counts of their members."""
 
 import random
 from collections import Counter
@@ -12,7 +12,7 @@ from svc_daemon.store.memberships import delete_membership
 from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source, set_sync
 
 SEED = 20_260_101
-#: Status and sync of one file: whether it is indexed, on its way, and whether its sync is failing.
+#: By status and sync status of a source: whether it counts as indexed, as pending, and as failing.
 CELLS = {
     (status, sync): (
         status == "active" and sync == "active",
@@ -24,7 +24,7 @@ CELLS = {
 }
 
 
-def test_an_update_writes_what_patch_may_change_and_nothing_else(db: Connection) -> None:
+def test_an_update_writes_only_the_fields_that_patch_may_change(db: Connection) -> None:
     bucket, other = add_bucket(db), add_bucket(db, "other")
     buckets.update_bucket(db, replace(bucket, team_id=THEIRS, name="stolen"))
     assert find_bucket(db, OURS, bucket.id) == bucket
@@ -34,21 +34,21 @@ def test_an_update_writes_what_patch_may_change_and_nothing_else(db: Connection)
 
 
 class History:
-    """Things that happen to buckets, by chance, and what is true then, kept beside the database."""
+    """Makes random changes to buckets, and tracks the expected counts outside of the database."""
 
     def __init__(self, db: Connection) -> None:
         self.db = db
         self.chance = random.Random(SEED)
         self.buckets = [add_bucket(db, slug) for slug in "abc"]
-        #: Source to its type and status.
+        #: Type and status of each source.
         self.sources: dict[str, tuple[str, str]] = {}
-        #: (source, bucket) to its sync.
+        #: Sync status by (source, bucket).
         self.syncs: dict[tuple[str, str], str] = {}
-        #: How often a source has joined or left each bucket.
+        #: How often sources have joined or left each bucket.
         self.changes: Counter[str] = Counter()
 
     def step(self, number: int) -> None:
-        """One thing that can happen: a new source, a move of a status or a sync, a detach."""
+        """Make a random change: a new source, another status or sync status, or a removal from a bucket."""
         kind = self.chance.choice(["file", "page", "qa"])
         status, sync = self.chance.choice(list(CELLS))
         deed = self.chance.choice(["add", "add", "status", "sync", "detach"]) if self.syncs else "add"
@@ -90,7 +90,7 @@ class History:
         return Census(revision=revision, active_ids=tuple(indexed_ids), types=Counter(kinds), **totals)
 
 
-def test_the_census_equals_a_count_by_hand_in_each_state_and_through_a_long_history(db: Connection) -> None:
+def test_the_census_equals_counted_rows_in_each_state_and_after_random_changes(db: Connection) -> None:
     history = History(db)
     for kind in ("file", "page", "qa"):
         for status, sync in CELLS:

@@ -1,4 +1,4 @@
-"""The byte stores of a data directory keep the contract."""
+"""Runs the tests of byte stores on a data directory."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from tests.store.byte_suite import ByteStoreContract, Node, OpenNode
 class TestFolders(ByteStoreContract):
     @pytest.fixture
     def open_node(self, tmp_path: Path) -> Iterator[OpenNode]:
-        """What the next process finds; only one at a time may be used."""
+        """Open the stores as the next process does. Only the node opened last may be used."""
         files = DataFiles(tmp_path / "data")
         for folder in (files.blobs, files.staging, files.parts):
             folder.mkdir(parents=True)

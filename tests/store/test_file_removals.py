@@ -1,4 +1,4 @@
-"""Removed files stay while a backup runs, however it ends."""
+"""Tests that removed files are kept while a backup runs, however it ends."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ def names(path: Path) -> list[str]:
     return sorted(each.name for each in path.iterdir()) if path.exists() else []
 
 
-def test_what_is_removed_during_a_backup_is_held_until_its_end(folder: Folder) -> None:
+def test_files_removed_during_a_backup_are_kept_until_it_ends(folder: Folder) -> None:
     files, gate = folder.files, Removals(folder.files.held)
     for name in ("src_a", "src_b"):
         (files.blobs / name).write_bytes(name.encode())
@@ -33,7 +33,7 @@ def test_what_is_removed_during_a_backup_is_held_until_its_end(folder: Folder) -
     with gate.pausing():
         assert asyncio.run(folder.blobs.delete(["src_a", "src_link", "src_gone"])) == {}
         asyncio.run(folder.parts.delete("upl_a"))
-        # The session is used again, and ends again: what the backup needs is what was there first.
+        # The session is used again, and ends again: the backup needs the first bytes.
         (files.parts / "upl_a").write_bytes(b"later")
         asyncio.run(folder.parts.delete("upl_a"))
         assert (names(files.blobs), names(files.parts)) == (["src_b"], [])
@@ -44,7 +44,7 @@ def test_what_is_removed_during_a_backup_is_held_until_its_end(folder: Folder) -
     assert (names(files.held), names(files.blobs)) == ([], [])
 
 
-def test_a_killed_backup_holds_nothing_up(folder: Folder) -> None:
+def test_files_kept_for_a_killed_backup_are_removed(folder: Folder) -> None:
     files = folder.files
     (files.blobs / "src_a").write_bytes(b"a")
     ready, done = os.pipe()
@@ -60,9 +60,7 @@ def test_a_killed_backup_holds_nothing_up(folder: Folder) -> None:
     assert (folder.blobs.removals.clear_held(), names(files.held)) == (1, [])
 
 
-def test_a_second_backup_is_refused_and_removals_are_waited_for(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_backup_at_the_same_time_is_refused(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_removals, "PATIENCE_S", 0.0)
     gate = Removals(folder.files.held)
     with gate.pausing(), pytest.raises(BackupRunning), gate.pausing():

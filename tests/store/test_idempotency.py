@@ -1,4 +1,4 @@
-"""Stored answers: one a key, read back whole, replaced when old, forgotten in time."""
+"""Tests stored responses: one for each key, replaced or deleted when they are old."""
 
 import sqlite3
 
@@ -15,11 +15,11 @@ OTHER = StoredAnswer(claim=Claim(route="POST /b", fingerprint=None), body={})
 
 
 def create(db: Connection, key_id: str, key: str, answer: StoredAnswer, created_at: str) -> bool:
-    """Rows from before 2 are replaced."""
+    """Store a response; a response of the same key from before "2" is replaced."""
     return create_answer(db, key_id, key, answer, created_at=created_at, oldest="2")
 
 
-def test_an_answer_reads_back_whole_under_its_api_key_and_its_letters(db: Connection) -> None:
+def test_a_stored_response_is_found_only_by_its_api_key_and_exact_key(db: Connection) -> None:
     create(db, OUR_KEY, "Key!~", ANSWER, "2")
     for key_id, key in ((THEIR_KEY, "Key!~"), (OUR_KEY, "key!~"), (OUR_KEY, "Key!~ "), (OUR_KEY, "%")):
         assert find_answer(db, key_id, key, "1") is None, (key_id, key)
@@ -31,7 +31,7 @@ def test_an_answer_reads_back_whole_under_its_api_key_and_its_letters(db: Connec
             create(db, "key_none", "k", ANSWER, "1")
 
 
-def test_an_old_answer_is_replaced_and_a_live_one_never(db: Connection) -> None:
+def test_only_an_expired_response_is_replaced(db: Connection) -> None:
     tries = ((ANSWER, "1"), (OTHER, "3"), (ANSWER, "5"))
     assert [create(db, OUR_KEY, "k", answer, at) for answer, at in tries] == [True, True, False]
     assert [find_answer(db, OUR_KEY, "k", oldest) for oldest in "34"] == [OTHER, None]

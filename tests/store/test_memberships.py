@@ -1,4 +1,4 @@
-"""Memberships: each sync is claimed once, and a claim that was lost changes nothing."""
+"""Tests memberships: each sync is claimed once, and a claim that was lost changes nothing."""
 
 from collections.abc import Callable
 from math import inf
@@ -68,7 +68,7 @@ def test_a_membership_waits_until_its_source_is_indexed(db: Connection) -> None:
     assert len(claim_syncs(db, LATER, 10.0, 10)) == 1
 
 
-def test_claims_are_those_due_the_longest_up_to_the_limit_each_once(db: Connection) -> None:
+def test_the_longest_due_syncs_are_claimed_first_and_only_once(db: Connection) -> None:
     bucket = add_bucket(db)
     for name, due_at in (("1", "3"), ("2", "1"), ("3", "2"), ("4", "9")):
         schedule_syncs(db, add_source(db, name, bucket).id, due_at)
@@ -90,7 +90,7 @@ def test_a_stale_claim_changes_nothing(db: Connection) -> None:
                 assert not activate_membership(db, stale), loss
 
 
-def test_a_lease_runs_out_at_its_time_and_not_before(db: Connection) -> None:
+def test_a_lease_expires_exactly_at_its_time(db: Connection) -> None:
     claim = _claimed(db)
     assert (memberships.has_expired_syncs(db, 9.9), memberships.release_expired_syncs(db, LATER, 9.9)) == (False, 0)
     with undone(db):
@@ -101,7 +101,7 @@ def test_a_lease_runs_out_at_its_time_and_not_before(db: Connection) -> None:
     assert _states(db) == {"src_1": ("active", 1, None)}
 
 
-def test_other_sources_memberships_are_left_alone(db: Connection) -> None:
+def test_changes_leave_memberships_of_other_sources_unchanged(db: Connection) -> None:
     claim = _claimed(db)
     other = add_source(db, "2", get_bucket(db, OURS, "docs"), sync="active", status="active")
     for change in WRITES.values():

@@ -1,4 +1,4 @@
-"""Migrations: each once, each whole, never downwards, and a copy before one that is pending."""
+"""Tests migrations: each runs once or not at all, never backwards, and the database is copied before it."""
 
 import sqlite3
 import subprocess
@@ -25,7 +25,7 @@ from svc_daemon.store.teams import create_team, find_team
 
 pytestmark = pytest.mark.sqlite
 
-#: The state of a data directory that the seven former migrations made: three sources in a bucket, two teams.
+#: The state database that the seven former migrations made, with three sources in a bucket, and two teams.
 SEVEN = (Path(__file__).parent / "seven_migrations.sql").read_text(encoding="utf-8")
 INSERT = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('{}', 'm999', 'x')"
 
@@ -47,12 +47,12 @@ def former(tmp_path: Path) -> Iterator[Connection]:
 
 
 def _dump(db: Connection) -> tuple[list[str], int]:
-    """Everything that is in the file, and how much was written through this connection."""
+    """Return the whole content of the database, and the number of changes made through this connection."""
     return list(db.iterdump()), db.total_changes
 
 
 def _schema(db: Connection) -> dict[str, object]:
-    """Each table with its columns, in order, and its foreign keys; each index and view with its statement."""
+    """Return each table's columns and foreign keys, and each index's and view's statement."""
     shape: dict[str, object] = {}
     for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
         pragmas = ("table_xinfo", "foreign_key_list", "index_list")
@@ -71,7 +71,7 @@ def _copies(db: Connection) -> list[str]:
     return [copy.name for copy in path.parent.iterdir() if ".before-" in copy.name]
 
 
-def test_a_fresh_file_gets_the_schema_of_all_migrations_and_is_not_copied(
+def test_a_new_database_gets_the_schema_of_all_migrations_and_is_not_copied(
     fresh: Connection, former: Connection
 ) -> None:
     migrate(fresh)
@@ -80,7 +80,7 @@ def test_a_fresh_file_gets_the_schema_of_all_migrations_and_is_not_copied(
     assert (_schema(fresh), _copies(fresh)) == (_schema(former), [])
 
 
-def test_a_data_directory_of_the_seven_migrations_keeps_all_it_has(former: Connection) -> None:
+def test_a_database_of_the_seven_former_migrations_keeps_all_rows(former: Connection) -> None:
     def rows() -> dict[str, list[dict[str, object]]]:
         names = [row["name"] for row in former.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         kept = [name for name in names if name != "_sqlite_migrations"]
@@ -106,7 +106,7 @@ def test_a_data_directory_of_the_seven_migrations_keeps_all_it_has(former: Conne
     create_team(former, "team_new", "new", "then")
 
 
-def test_a_database_of_another_release_is_refused_and_stays_as_it_is(former: Connection) -> None:
+def test_a_database_of_another_release_is_refused_and_unchanged(former: Connection) -> None:
     gone = "DELETE FROM _sqlite_migrations WHERE name IN ('m999', 'm007_rechunking')"
     for change, named in ((INSERT.format("state"), "m999"), (gone, "m006_agents")):
         former.execute(change)
@@ -117,7 +117,7 @@ def test_a_database_of_another_release_is_refused_and_stays_as_it_is(former: Con
             assert (_dump(former), _copies(former)) == (before, []), (named, open_state)
 
 
-def test_a_second_run_changes_nothing_whatever_other_sets_have(fresh: Connection) -> None:
+def test_a_second_migration_run_changes_nothing(fresh: Connection) -> None:
     migrate(fresh)
     fresh.execute(INSERT.format("other"))
     before = _dump(fresh)
@@ -125,7 +125,7 @@ def test_a_second_run_changes_nothing_whatever_other_sets_have(fresh: Connection
     assert (_dump(fresh), _copies(fresh)) == (before, [])
 
 
-def test_a_file_is_copied_before_a_migration(former: Connection, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+def test_a_database_is_copied_before_a_migration(former: Connection, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     def add_colours(db: Connection) -> None:
         db.execute("ALTER TABLE facts ADD COLUMN colour TEXT")
         db.execute("DELETE FROM facts")
@@ -145,7 +145,7 @@ def test_a_file_is_copied_before_a_migration(former: Connection, tmp_path: Path,
 
 
 @pytest.mark.parametrize("had_schema", [True, False])
-def test_a_migration_that_fails_leaves_no_trace_and_stays_pending(
+def test_a_failed_migration_changes_nothing_and_stays_pending(
     fresh: Connection, monkeypatch: MonkeyPatch, *, had_schema: bool
 ) -> None:
     if had_schema:
@@ -172,7 +172,7 @@ def test_a_migration_that_fails_leaves_no_trace_and_stays_pending(
     assert _copies(fresh) == (["state.db.before-m999_colours"] if had_schema else [])
 
 
-def test_a_start_that_finds_its_schema_or_nothing_loads_no_library_for_one(tmp_path: Path) -> None:
+def test_a_start_that_needs_no_migration_imports_no_heavy_library(tmp_path: Path) -> None:
     script = (
         "import sys, svc_daemon.server, svc_daemon.databases.sqlite as d, svc_daemon.store.migrations as m\n"
         "for _ in range(2):\n"

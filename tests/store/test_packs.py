@@ -1,4 +1,4 @@
-"""One stream into many parts: what is on the disk, and when it is durable."""
+"""Tests packs, one stream for many parts: what is on disk, and when it is durable."""
 
 import asyncio
 import errno
@@ -18,7 +18,7 @@ from svc_daemon.store.packs import FEW_FILES, WRITE_BYTES, PackWriter
 from tests.store.folders import Folder, watch_syncs
 
 NAMES = [f"upl_{number:02}" for number in range(FEW_FILES + 2)]
-#: One of them takes several writes.
+#: Part 5 is larger than one write.
 PIECES = {name: os.urandom(2 * WRITE_BYTES + 7 if number == 5 else 100 + number) for number, name in enumerate(NAMES)}
 WHOLE = b"".join(PIECES.values())
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 
 def send(folder: Folder, data: bytes, *, ends: bool = True) -> None:
-    """Append the data, in two chunks, behind what is stored of the first part, and sync it or drop it."""
+    """Append the data in two chunks after the stored bytes of the first part, then sync or drop it."""
 
     async def work() -> None:
         held = await folder.parts.settle(*NAMES)
@@ -67,7 +67,7 @@ def test_one_sync_makes_a_pack_durable(folder: Folder, monkeypatch: pytest.Monke
 
 
 def test_the_file_system_is_opened_before_the_first_write(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise `syncfs` would not report the errors of the writes before."""
+    """Otherwise `syncfs` would not report errors of earlier writes."""
     opened: list[str] = []
     real = os.open
 
@@ -81,7 +81,7 @@ def test_the_file_system_is_opened_before_the_first_write(folder: Folder, monkey
     assert opened == ["parts", *NAMES]
 
 
-def test_files_are_synced_one_by_one_where_they_are_few_or_it_must_be(
+def test_few_files_are_synced_one_by_one_and_so_are_all_without_syncfs(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = watch_syncs(monkeypatch)
@@ -93,7 +93,7 @@ def test_files_are_synced_one_by_one_where_they_are_few_or_it_must_be(
     assert stored(folder) == PIECES
 
 
-def test_each_part_is_hashed_as_it_passes(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_part_is_hashed_while_it_is_received(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     send(folder, WHOLE[:5000])
     for path in folder.files.parts.iterdir():
         path.chmod(0)
@@ -103,7 +103,7 @@ def test_each_part_is_hashed_as_it_passes(folder: Folder, monkeypatch: pytest.Mo
     }
 
 
-def test_a_failed_sync_discards_what_was_not_acknowledged(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_discards_unacknowledged_bytes(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     send(folder, WHOLE[:150])
     acknowledged = stored(folder)
 
@@ -120,7 +120,7 @@ def test_a_failed_sync_discards_what_was_not_acknowledged(folder: Folder, monkey
         assert {error.errno for error in folder.broken} == {errno.EIO}
 
 
-def test_a_full_disk_keeps_the_beginning(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_bytes_that_were_written(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     real, left = os.write, [350]
 
     def write(descriptor: int, data: memoryview) -> int:
@@ -139,7 +139,7 @@ def test_a_full_disk_keeps_the_beginning(folder: Folder, monkeypatch: pytest.Mon
     assert hashes == {name: sha256(data).hexdigest() for name, data in stored(folder).items()}
 
 
-def test_what_is_dropped_was_never_there(folder: Folder) -> None:
+def test_a_dropped_pack_leaves_its_parts_unchanged(folder: Folder) -> None:
     send(folder, WHOLE[:150])
     before = stored(folder)
     send(folder, WHOLE[100:], ends=False)

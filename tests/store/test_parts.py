@@ -1,4 +1,4 @@
-"""The bytes of open sessions: appended, synced, linked, removed."""
+"""Tests the bytes of open upload sessions: appending, syncing, linking and removing them."""
 
 import asyncio
 import errno
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of what is synced, in order."""
+    """Record the names of synced files and folders, in order."""
     names: list[str] = []
     real = os.fsync
 
@@ -42,7 +42,7 @@ def refuse(*_: object) -> None:
     raise OSError(errno.EIO, "broken")
 
 
-def test_chunks_gather_to_the_file_and_only_a_new_one_syncs_its_name(folder: Folder, synced: list[str]) -> None:
+def test_chunks_are_appended_and_only_a_new_file_syncs_its_folder(folder: Folder, synced: list[str]) -> None:
     assert (folder.parts.size_bytes("upl_a"), folder.append(DATA[:10], DATA[10:500])) == (0, 500)
     assert synced == ["upl_a", "parts"]
     assert (folder.append(DATA[500:]), folder.stored()) == (len(DATA), DATA)
@@ -50,7 +50,7 @@ def test_chunks_gather_to_the_file_and_only_a_new_one_syncs_its_name(folder: Fol
     assert (folder.files.parts / "upl_a").stat().st_mode & 0o777 == 0o600
 
 
-def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: list[str]) -> None:
+def test_linking_makes_a_durable_blob_and_keeps_the_part(folder: Folder, synced: list[str]) -> None:
     (folder.files.parts / "upl_a").write_bytes(DATA)
     assert asyncio.run(folder.parts.link({"upl_a": "src_a"}, {})) == {"upl_a": DATA[:8192]}, "what sniffing looks at"
     assert synced == ["upl_a", "parts", "blobs"]
@@ -59,7 +59,7 @@ def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: li
     assert (list(folder.parts.list_ids()), folder.blobs.path("src_a").read_bytes()) == ([], DATA)
 
 
-def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_removes_unacknowledged_bytes(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.append(b"acknowledged")
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(StorageError):
@@ -67,7 +67,7 @@ def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monke
     assert (folder.stored(), [error.errno for error in folder.broken]) == (b"acknowledged", [errno.EIO])
 
 
-def test_a_link_that_fails_is_reported_where_its_clean_up_fails_too(folder: Folder) -> None:
+def test_a_failed_link_is_reported_even_if_its_cleanup_fails(folder: Folder) -> None:
     folder.append(DATA)
     folder.files.blobs.rename(folder.files.root / "away")
     folder.files.blobs.write_text("in the way")
@@ -76,7 +76,7 @@ def test_a_link_that_fails_is_reported_where_its_clean_up_fails_too(folder: Fold
     assert refused.value.details["errno"] == errno.ENOTDIR
 
 
-def test_a_writer_closed_twice_closes_nobody_elses_file(folder: Folder) -> None:
+def test_a_writer_that_is_closed_twice_closes_no_other_file(folder: Folder) -> None:
     async def work() -> None:
         writer = await folder.open()
         await writer.append(DATA)
@@ -90,7 +90,7 @@ def test_a_writer_closed_twice_closes_nobody_elses_file(folder: Folder) -> None:
     assert (folder.files.root / "stranger").read_bytes() == b"mine"
 
 
-def test_what_is_dropped_was_never_there_and_is_not_hashed(folder: Folder) -> None:
+def test_dropped_bytes_are_neither_stored_nor_hashed(folder: Folder) -> None:
     folder.append(b"kept")
 
     async def work() -> None:
@@ -106,7 +106,7 @@ def test_what_is_dropped_was_never_there_and_is_not_hashed(folder: Folder) -> No
         assert folder.hash() == sha256(content).hexdigest()
 
 
-def test_a_part_that_cannot_go_is_left_for_the_next_start(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_part_that_can_not_be_deleted_is_logged(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
     (folder.files.parts / "upl_a").mkdir()
     asyncio.run(folder.parts.delete("upl_a"))
     assert "upl_a could not be removed" in caplog.text
@@ -120,7 +120,7 @@ def test_nothing_is_written_through_a_link(folder: Folder, tmp_path: Path) -> No
     assert (tmp_path / "theirs").read_bytes() == b"somebody's"
 
 
-def test_a_part_is_hashed_as_it_comes_and_read_only_where_it_is_another_processs(folder: Folder) -> None:
+def test_a_part_is_read_for_its_hash_only_if_another_process_wrote_it(folder: Folder) -> None:
     for data in (DATA[:10], DATA[10:]):
         folder.append(data)
     (folder.files.parts / "upl_a").write_bytes(bytes(len(DATA)))

@@ -1,4 +1,4 @@
-"""Only statements about all of a table read all of it: what is asked often stays quick, however much is stored."""
+"""Tests the plans of SQL statements: frequent ones use an index, so that they stay fast with much data."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ from tests.store.rows import NOW, OURS, plan
 
 pytestmark = pytest.mark.sqlite
 
-#: Functions that look at everything, or at tables that stay small: open tasks and sessions, keys, teams.
+#: Functions that need all rows, or read tables that stay small: open tasks and sessions, keys, teams.
 WHOLE = {"keys.list_keys", "memberships.list_searched_places", "memberships.renew_syncs", "memberships.withdraw_syncs"}
 WHOLE |= {"copies.list_stored", "installation_facts.list_facts", "buckets.raise_revisions"}
 WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open", "tasks.count_open_by_type"}
@@ -27,12 +27,12 @@ WHOLE |= {"tasks.recall_attempts", "teams.find_team", "teams.list_team_ids", "te
 WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.list_open_uploads"}
 # A team is removed once, and its rows in many tables can only be found by reading all of them.
 WHOLE |= {f"team_removals.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}
-#: Rows that a statement has made itself, or was given.
+#: Scans of rows that the statement makes itself or gets as parameters.
 _GIVEN = re.compile(r"SCAN (json_each|line|waiting|\(subquery|CONSTANT)")
 
 
 def _statements(module: Module) -> Iterator[tuple[str, str]]:
-    """Each function that runs a statement, and the statement."""
+    """Yield each function that runs a statement, with the statement."""
     noun = module.name.rpartition(".")[2]
     for function in (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)):
         for call in ast.walk(function):
@@ -53,18 +53,18 @@ def _scans(db: Connection, statement: str) -> bool:
 
 def _asked() -> list[tuple[str, str]]:
     store = [module for module in modules("svc_daemon") if module.name.startswith("svc_daemon.store.")]
-    # The table `rates` is PostgreSQL's alone.
+    # Only PostgreSQL has the table `rates`.
     asking = [module for module in store if not module.name.endswith((".checks", ".migrations", ".rate_limits"))]
     return [each for module in asking for each in _statements(module)]
 
 
-def test_only_what_is_for_all_of_a_table_reads_all_of_it(db: Connection) -> None:
+def test_only_functions_that_need_all_rows_scan_a_table(db: Connection) -> None:
     asked = _asked()
     assert len(asked) > 80
     assert {name for name, statement in asked if _scans(db, statement)} - WHOLE == set()
 
 
-def test_open_sessions_are_found_among_the_open_ones_alone(db: Connection) -> None:
+def test_open_sessions_are_found_by_the_index_of_open_sessions(db: Connection) -> None:
     of_open = [(name, text) for name, text in _asked() if name.startswith("uploads.list_") and "'open'" in text]
     assert len(of_open) == 3
     for name, statement in of_open:
@@ -74,7 +74,7 @@ def test_open_sessions_are_found_among_the_open_ones_alone(db: Connection) -> No
 MEMBERS = "memberships_of_bucket"
 INDEXED = TaskQueue(type=INDEXING, lane="wave", team_id=OURS)
 QUEUE = "tasks_open (type=? AND status=? AND lane=? AND team_id=?)"
-#: What is asked, and what its plan must have in it.
+#: Queries, and the text that their plans must contain.
 INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: keys.find_key(db, "key_1"), "SEARCH keys USING PRIMARY KEY (id=?)"),
     (lambda db: buckets.take_census(db, "bkt_1"), MEMBERS),
@@ -101,23 +101,23 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: sources.find_page(db, OURS, "http://a.example/"), "sources_of_url"),
     (lambda db: sources.list_replacing(db, OURS, "src_1"), "sources_replacing"),
     (lambda db: list_active_sources(db, OURS, ["src_1"]), "SEARCH"),
-    # The bucket's own members in their order, however many sources the team has elsewhere.
+    # Reads the bucket's members in order, however many sources other buckets have.
     (lambda db: sources.list_sources(db, OURS, "bkt_1", SourceFilter()), f"{MEMBERS} (bucket_id=? AND source_id>?)"),
     (lambda db: tombstones.list_to_clean(db, after="src_1", limit=100), "tombstones_to_clean"),
     (lambda db: tombstones.find_successor(db, OURS, "src_1"), "SEARCH t USING PRIMARY KEY"),
 ]
 
 
-#: Of these a few rows are sorted or grouped once they are found; all others come in their index's order.
+#: These sort or group the few rows that they find; all others return rows in the order of the index.
 SORTED = {"SEARCH d USING INDEX deliveries_due", MEMBERS, "SEARCH t USING PRIMARY KEY"}
 
 
-def test_what_is_asked_often_goes_through_its_index(db: Connection) -> None:
+def test_frequent_queries_use_their_index(db: Connection) -> None:
     for ask, index in INDEXES:
         steps = plan(db, lambda ask=ask: ask(db))  # type: ignore[misc]
         scans = [step for step in steps.splitlines() if step.startswith("SCAN") and not _GIVEN.match(step)]
         assert (index in steps, scans, "TEMP B-TREE" in steps) == (True, [], index in SORTED), (index, steps)
 
 
-def test_a_view_that_is_made_of_every_source_is_noticed(db: Connection) -> None:
+def test_a_view_that_reads_every_source_is_detected(db: Connection) -> None:
     assert _scans(db, "SELECT s.places FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id WHERE u.id = :id")

@@ -1,4 +1,4 @@
-"""Rebuilds in the state: one at a time for a team, what they withhold, and how their tasks go on."""
+"""Tests the rows of rebuilds: which tasks and syncs wait meanwhile, and which are withdrawn."""
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store import tasks
@@ -28,7 +28,7 @@ def test_syncs_and_detachments_of_a_team_in_maintenance_wait(db: Connection) -> 
     assert len(list_detachments(db, now_s=0, limit=10)) == 2
 
 
-def test_claimed_syncs_of_the_team_are_withdrawn_and_no_others(db: Connection) -> None:
+def test_only_claimed_syncs_of_the_team_are_withdrawn(db: Connection) -> None:
     for team_id in (OURS, THEIRS):
         bucket = add_bucket(db, team_id=team_id)
         schedule_syncs(db, add_source(db, team_id, bucket, team_id=team_id).id, NOW)

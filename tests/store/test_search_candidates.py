@@ -1,4 +1,4 @@
-"""Candidates of a search: SQL judges tags and filters as Python does, whatever is stored and asked for."""
+"""Tests the candidates of a search: SQL evaluates tags and filters as Python does."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from svc_daemon.store.search_candidates import Wanted, list_candidates
 from svc_daemon.store.sources import update_description
 from tests.store.rows import OURS, THEIRS, add_bucket, add_source, make_source
 
-#: Values that are easily taken for each other, and such as only Python tells apart.
+#: Values that are easily confused, and values that only Python distinguishes.
 TEXTS = ["", "a", "b", "ü", "1", "true", "a\u0000b"]
 NUMBERS = [True, False, 0, 1, -1, 2, 1.0, 1.5, -0.0, 1e300, 2**53, 2**53 + 1, 2**70]
 SCALARS = st.sampled_from([*TEXTS, *NUMBERS])
-#: No door takes metadata with NUL, at which SQLite ends a text.
+#: The API accepts no metadata with NUL, which ends a text in SQLite.
 STORED = SCALARS.filter(lambda value: value != "a\u0000b") | st.none() | st.just([1]) | st.just({"a": 1})
 KEYS = st.sampled_from(["year", "a.b", "with space", 'with "quotes"', "ü", "type", "filename", "source_url"])
 METADATA = st.dictionaries(KEYS, STORED, max_size=4)
@@ -37,7 +37,7 @@ def candidates(db: Connection, *buckets: str, **wanted: Any) -> list[str]:
 
 @given(st.lists(METADATA, min_size=1, max_size=3), FILTERS)
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-def test_sql_and_python_judge_filters_alike(db: Connection, stored: list[dict[str, Any]], node: dict[str, Any]) -> None:
+def test_sql_and_python_filter_alike(db: Connection, stored: list[dict[str, Any]], node: dict[str, Any]) -> None:
     expected = []
     for number in range(3):
         metadata = stored[number % len(stored)]
@@ -51,7 +51,7 @@ def test_sql_and_python_judge_filters_alike(db: Connection, stored: list[dict[st
     assert candidates(db, filters=node) == expected
 
 
-def test_a_filter_of_thousands_of_values_is_judged(db: Connection) -> None:
+def test_a_filter_may_have_thousands_of_values(db: Connection) -> None:
     for name, value in (("1", 1), ("2", -1)):
         add_source(db, name, status="active", metadata={"n": value})
     equals = [{"type": "eq", "key": "n", "value": number} for number in range(5000)]
@@ -59,7 +59,7 @@ def test_a_filter_of_thousands_of_values_is_judged(db: Connection) -> None:
         assert candidates(db, filters=node) == ["src_1"]
 
 
-def test_a_candidate_has_every_tag_and_is_one_of_those_that_are_named(db: Connection) -> None:
+def test_a_candidate_has_every_tag_and_is_one_of_the_given_sources(db: Connection) -> None:
     for name, tags in (("1", ("a", "b")), ("2", ("a",)), ("3", ("b", 'q"')), ("4", ())):
         add_source(db, name, status="active", tags=tags)
     assert candidates(db) == ["src_1", "src_2", "src_3", "src_4"]

@@ -1,4 +1,4 @@
-"""Sources: written and read whole, kept apart by team, listed by every filter."""
+"""Tests sources: writing, reading and listing them, and that teams are separate."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -44,7 +44,7 @@ def test_another_teams_source_does_not_exist(db: Connection) -> None:
     assert (_listed(db, bucket.id), sources.list_all_ids(db)) == ([], {"src_1", "src_2"})
 
 
-def test_describing_and_moving_write_their_own_fields_only(db: Connection) -> None:
+def test_updates_of_description_and_state_write_only_their_fields(db: Connection) -> None:
     source = add_source(db, "1", **FULL)
     description: dict[str, Any] = {"title": "new", "filename": "new.txt", "tags": ("x",), "metadata": {}}
     description["updated_at"] = LATER
@@ -58,7 +58,7 @@ def test_describing_and_moving_write_their_own_fields_only(db: Connection) -> No
     assert find_source(db, OURS, source.id) == changed
 
 
-def test_sources_that_were_read_before_are_found_as_they_are_now(db: Connection) -> None:
+def test_found_sources_have_all_later_changes(db: Connection) -> None:
     bucket = add_bucket(db)
     changes: list[Callable[[SourceRow], object]] = [
         lambda source: sources.update_description(db, replace(source, title="new")),
@@ -92,7 +92,7 @@ WORDS = ["%", "_", "100%", "r_s", "r s", '"hi"', "'", "\\", "k\\s", "--", "';", 
 WORDS += ["ÜBER", "über", "GRÖSS", "größe", "δέλτα", "ЖИЗНЬ", "TXT", "e.txt", ".md"]
 
 
-def test_a_listing_takes_a_tag_exactly_and_words_at_their_letter_in_any_case(db: Connection) -> None:
+def test_a_list_is_filtered_by_exact_tag_and_by_text_in_any_case(db: Connection) -> None:
     bucket = add_bucket(db)
     for name, (title, filename) in TITLES.items():
         add_source(db, name, bucket, tags=TAGS[name], title=title, filename=filename)
@@ -103,7 +103,7 @@ def test_a_listing_takes_a_tag_exactly_and_words_at_their_letter_in_any_case(db:
         assert _listed(db, bucket.id, q=word) == expected, word
 
 
-def test_active_sources_are_found_by_id_with_what_the_whole_ones_have(db: Connection) -> None:
+def test_active_sources_are_found_by_id_with_the_same_fields(db: Connection) -> None:
     add_source(db, "1", add_bucket(db), status="active", **FULL | {"valid_from": 2})
     for name, status in (("2", "queued"), ("3", "active"), ("4", "failed")):
         add_source(db, name, status=status)
@@ -114,7 +114,7 @@ def test_active_sources_are_found_by_id_with_what_the_whole_ones_have(db: Connec
     assert list_active_sources(db, OURS, []) == {}
 
 
-def test_new_content_is_written_and_nothing_else(db: Connection) -> None:
+def test_an_update_of_content_writes_only_its_fields(db: Connection) -> None:
     old = add_source(db, "1", title="Old", fetched={"etag": "v1"}, webhook={"url": "u", "metadata": {}})
     new = replace(old, blob="blob_1", size_bytes=9, sha256="1" * 64, content_type="text/html", fetched={"etag": "v2"})
     sources.update_content(db, replace(new, title="New", status="active"))

@@ -1,4 +1,4 @@
-"""Tasks: claims, leases and fencing; a worker that lost its claim changes nothing."""
+"""Tests tasks: claims, leases and fencing, and that a worker that lost its claim changes nothing."""
 
 from collections.abc import Callable
 from math import inf
@@ -11,7 +11,7 @@ from tests.store.rows import LATER, NOW, add_task, table, undone
 
 ERROR = {"code": "extraction_crashed", "message": "It died.", "retryable": True}
 Change = Callable[[Connection, TaskRow], None]
-#: Every way in which a worker writes about the task that it holds.
+#: All ways in which a worker writes a task that it holds.
 WRITES: dict[str, Change] = {
     "extend": lambda db, task: tasks.extend_lease(db, task, 99.0),
     "progress": lambda db, task: tasks.update_progress(db, task, "index", 7, 9),
@@ -31,7 +31,7 @@ def _claim_again(db: Connection, _: TaskRow) -> None:
     assert claim_task(db, "task_1", NOW, 20.0) is not None
 
 
-#: Every way in which a claim is lost.
+#: All ways in which a claim is lost.
 LOSSES: dict[str, list[Change]] = {
     "succeeded": [WRITES["succeed"]],
     "failed": [WRITES["fail"]],
@@ -55,7 +55,7 @@ def _claimed(db: Connection) -> TaskRow:
     return _claim(db)
 
 
-def test_a_claim_is_the_only_one(db: Connection) -> None:
+def test_a_claimed_task_can_not_be_claimed_again(db: Connection) -> None:
     task = _claimed(db)
     for task_id in ("task_1", "task_none"):
         assert claim_task(db, task_id, LATER, 50.0) is None
@@ -74,7 +74,7 @@ def test_a_stale_claim_changes_nothing(db: Connection) -> None:
                 assert (table(db, "tasks"), tasks.is_held(db, stale)) == (before, False), (loss, write)
 
 
-def test_a_held_claim_writes_and_leaves_other_tasks_alone(db: Connection) -> None:
+def test_a_held_claim_changes_only_its_own_task(db: Connection) -> None:
     add_task(db, "2", source_id="src_2")
     _claim(db, "2")
     held = _claimed(db)
@@ -86,7 +86,7 @@ def test_a_held_claim_writes_and_leaves_other_tasks_alone(db: Connection) -> Non
             assert (after[0] != first, after[1]) == (True, second), write
 
 
-def test_no_two_claims_of_a_task_ever_have_one_token(db: Connection) -> None:
+def test_each_claim_of_a_task_has_another_token(db: Connection) -> None:
     add_task(db, "1", source_id="src_1")
     tokens = []
     for lose in (park_task, _release, park_task, park_task, WRITES["retry"]):
@@ -106,7 +106,7 @@ def test_the_earliest_pause_is_found(db: Connection) -> None:
     assert tasks.next_attempt_due(db, INDEXING) == LATER
 
 
-def test_canceling_ends_the_open_tasks_of_that_source_only(db: Connection) -> None:
+def test_canceling_ends_only_the_open_tasks_of_the_source(db: Connection) -> None:
     add_task(db, "2", source_id="src_2")
     add_task(db, "3", source_id="src_1")
     finish_task(db, _claimed(db), "succeeded", NOW)
