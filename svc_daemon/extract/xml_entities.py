@@ -3,13 +3,24 @@
 import codecs
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import chain
 from xml.parsers import expat
 
 from svc_daemon.extract import failures
 
-#: UTF-32 encodings by a file's first bytes.
-_WIDE = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"<\0\0\0": "utf-32-le", b"\0\0\0<": "utf-32-be"}
+#: Encodings by a file's first bytes. The first that matches is used.
+_WIDE = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"<\0\0\0": "utf-32-le",
+    b"\0\0\0<": "utf-32-be",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b"<\0": "utf-16-le",
+    b"\0<": "utf-16-be",
+}
+_START = b"<?xml"
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 
 
@@ -25,27 +36,31 @@ def check_entities(pieces: Iterable[bytes]) -> None:
     pieces = iter(pieces)
     head = next(pieces, b"")
     pieces = chain([head], pieces)
-    declared = _DECLARED.match(head)
-    encoding = _WIDE.get(head[:4]) or (declared and declared[1].decode())
-    try:
-        # Expat supports fewer encodings than our parsers, so text in other encodings is decoded for it.
-        is_foreign = encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-16")
-    except LookupError:
-        is_foreign = False
-    if encoding and is_foreign:
-        texts = codecs.iterdecode(pieces, encoding, errors="replace")
-        pieces = (text.encode(errors="replace") for text in texts)
-    parser = expat.ParserCreate("utf-8" if is_foreign else None)
+    parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = _pass
     parser.StartDoctypeDeclHandler = lambda name, *_: _look_further(parser, name)
     parser.EntityDeclHandler = parser.SkippedEntityHandler = _refuse
     try:
-        for piece in pieces:
-            parser.Parse(piece)
+        # Expat supports fewer encodings than our parsers.
+        for text in codecs.iterdecode(pieces, _find_encoding(head), errors="replace"):
+            parser.Parse(text.encode(errors="replace"))
         # Since version 2.6, Expat may wait for more bytes before it calls the handlers.
         parser.Parse(b"", True)
-    except (_Passed, expat.ExpatError, LookupError):
+    except (_Passed, expat.ExpatError):
         return
+
+
+def _find_encoding(head: bytes) -> str:
+    for mark, encoding in _WIDE.items():
+        if head.startswith(mark):
+            return encoding
+    declared = _DECLARED.match(head)
+    if declared:
+        # The declaration is ASCII text, so an encoding that reads it otherwise is wrong, or isn't one of text.
+        with suppress(LookupError, UnicodeError):
+            if _START.decode(declared[1].decode(), "replace").encode() == _START:
+                return declared[1].decode()
+    return "utf-8"
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:
