@@ -1,4 +1,4 @@
-"""Every promise of a data directory, broken by hand."""
+"""Breaks each invariant of a data directory: the statements or file changes, and how `verify` reports them."""
 
 import os
 import re
@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from tests.operations.directories import Whole, change
+from tests.operations.directories import SampleDirectory, change
 
-#: Names such as the service gives, which nothing in the state has.
+#: Valid names of a source, a session and a staging file that the state does not know.
 STRAY, PART, HALF = f"src_{'0' * 26}", f"upl_{'0' * 26}", "0" * 32
 
-Break = Callable[[Whole], object]
+Break = Callable[[SampleDirectory], object]
 
 
 def overwrite(path: Path) -> None:
-    """Other bytes of the same number."""
+    """Replace the file's content by random bytes of the same size."""
     path.write_bytes(os.urandom(path.stat().st_size))
 
 
 def _empty_index(path: Path) -> None:
-    """What a kill leaves between the making of the file and that of its tables, where documents should be."""
+    """Replace the index by a database without tables, as a kill leaves it right after the file is created."""
     path.unlink()
     change(path, "PRAGMA journal_mode = WAL")
 
@@ -30,51 +30,53 @@ def _grow_log(path: Path) -> None:
         log.truncate(64 * 1024 * 1024)
 
 
-def _remove_document(whole: Whole) -> None:
-    provider = EmbeddedProvider(whole.files.index)
-    provider.delete_document(whole.team, whole.source)
+def _remove_document(directory: SampleDirectory) -> None:
+    provider = EmbeddedProvider(directory.files.index)
+    provider.delete_document(directory.team, directory.source)
     provider.close()
 
 
 def _link(path: Path) -> None:
-    """The same bytes, somewhere else."""
+    """Move the file to another folder, and leave a symbolic link to it."""
     path.symlink_to(path.rename(path.parent.parent / "elsewhere"))
 
 
-def _delete(whole: Whole, source_id: str) -> None:
-    """Delete the source in the state, and forget about the index."""
-    whole.sql(*(f"DELETE FROM {rows} = '{source_id}'" for rows in ("memberships WHERE source_id", "sources WHERE id")))
-    (whole.files.blobs / source_id).unlink()
+def _delete(directory: SampleDirectory, source_id: str) -> None:
+    """Delete the source from the state and its blob, but not from the index."""
+    directory.sql(
+        *(f"DELETE FROM {rows} = '{source_id}'" for rows in ("memberships WHERE source_id", "sources WHERE id"))
+    )
+    (directory.files.blobs / source_id).unlink()
 
 
-def _change_session(whole: Whole, *statements: str) -> None:
-    """Change the session, which has no bytes any more."""
-    whole.sql(*statements)
-    (whole.files.parts / whole.session).unlink()
+def _change_session(directory: SampleDirectory, *statements: str) -> None:
+    """Run the statements and delete the session's part file."""
+    directory.sql(*statements)
+    (directory.files.parts / directory.session).unlink()
 
 
-#: Make another session just like the one that is there.
+#: Duplicate the upload session.
 DOUBLE = ["CREATE TABLE copies AS SELECT * FROM uploads", "UPDATE copies SET id = 'upl_copy'"]
 DOUBLE += ["INSERT INTO uploads SELECT * FROM copies", "DROP TABLE copies"]
 BATCHED = "UPDATE uploads SET batch_id = 'bat_1', client_file_id = 'a', status = 'canceled'"
 FINALIZED = "UPDATE uploads SET status = 'finalized'"
 
 
-def _finalize_twice(whole: Whole) -> None:
-    _change_session(whole, f"{FINALIZED}, source_id = '{whole.source}'", *DOUBLE)
+def _finalize_twice(directory: SampleDirectory) -> None:
+    _change_session(directory, f"{FINALIZED}, source_id = '{directory.source}'", *DOUBLE)
 
 
-def _batch_twice(whole: Whole) -> None:
+def _batch_twice(directory: SampleDirectory) -> None:
     _change_session(
-        whole,
-        f"INSERT INTO batches VALUES ('bat_1', '{whole.team}', '[]', '', '', NULL)",
+        directory,
+        f"INSERT INTO batches VALUES ('bat_1', '{directory.team}', '[]', '', '', NULL)",
         BATCHED,
         *DOUBLE,
     )
 
 
-#: How each problem is reported, and below it the statements that make it, each for the state or for the index.
-MENDED_BY_REPAIR = """
+#: How each problem is reported, followed by the statements that cause it, each for the state or for the index.
+REPAIRED = """
 I4: blob {source} has no source, and the index of {team} has it as 'notes.md' in {bucket}
     state: DELETE FROM memberships WHERE source_id = '{source}'
     state: DELETE FROM tasks WHERE source_id = '{source}'
@@ -127,7 +129,7 @@ I13: task task_x deletes a bucket that is not being deleted
     state: INSERT INTO tasks (id, team_id, type, status, attempt, token, max_attempts, chunks_done, created_at)\
  VALUES ('task_x', '{team}', 'bucket_delete_cascade', 'queued', 0, 0, 3, 0, '')
 """
-LEFT_TO_PEOPLE = """
+NOT_REPAIRED = """
 I5: source {source} answers two idempotency keys, first and other
     state: INSERT INTO idempotency SELECT key_id, 'other', route, fingerprint, answer, created_at FROM idempotency
 I5: answers with source {source} of another team
@@ -151,7 +153,7 @@ I15: the agents of {team} can't be read
 I15: agent default of {team} retrieves nothing: it is missing
     state: DELETE FROM agents
 """
-#: The same, of what takes more than a statement; whether `--repair` repairs it.
+#: Problems that SQL alone can't cause: the report, whether `--repair` repairs it, and the function that causes it.
 BY_HAND: list[tuple[str, bool, Break]] = [
     ("I3: source {source} has no blob", True, lambda w: (w.files.blobs / w.source).unlink()),
     ("I3: source {source} has no blob", True, lambda w: _link(w.files.blobs / w.source)),
@@ -172,10 +174,10 @@ BY_HAND: list[tuple[str, bool, Break]] = [
 
 
 def _run(statements: list[str]) -> Break:
-    def break_it(whole: Whole) -> None:
+    def break_it(directory: SampleDirectory) -> None:
         for statement in statements:
-            place, _, sql = statement.strip().partition(": ")
-            change(whole.index if place == "index" else whole.files.state, sql.format(**vars(whole)))
+            database, _, sql = statement.strip().partition(": ")
+            change(directory.index if database == "index" else directory.files.state, sql.format(**vars(directory)))
 
     return break_it
 
@@ -186,5 +188,5 @@ def _read(text: str, is_repaired: bool) -> Iterator[tuple[str, bool, Break]]:
         yield report, is_repaired, _run(statements)
 
 
-#: How each broken promise is reported, whether `--repair` repairs it, and how it is broken.
-BROKEN = [*_read(MENDED_BY_REPAIR, True), *_read(LEFT_TO_PEOPLE, False), *BY_HAND]
+#: Each problem: how it is reported, whether `--repair` repairs it, and the function that causes it.
+BROKEN = [*_read(REPAIRED, True), *_read(NOT_REPAIRED, False), *BY_HAND]

@@ -1,4 +1,4 @@
-"""Daemons inside the test's process, and a whole data directory."""
+"""Fixtures: daemons in the test's own process, and a sample data directory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,19 +9,19 @@ from svc_daemon.extract.extractors import Extractor
 from tests.api.daemons import Daemon
 from tests.api.fixtures import daemon, extractor, loop, make_daemon, shared, working
 from tests.api.loops import Loop
-from tests.operations.directories import Whole, filled
+from tests.operations.directories import SampleDirectory, make_sample_directory
 
 __all__ = ["daemon", "extractor", "loop", "make_daemon", "shared", "working"]
 
 
 @pytest.fixture(scope="module")
-def original(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    with filled(Daemon(loop, tmp_path_factory.mktemp("original") / "data", extractor)) as whole:
-        yield whole
+def original(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleDirectory]:
+    with make_sample_directory(Daemon(loop, tmp_path_factory.mktemp("original") / "data", extractor)) as directory:
+        yield directory
 
 
 @pytest.fixture
-def whole(original: Whole, tmp_path: Path) -> Whole:
+def directory(original: SampleDirectory, tmp_path: Path) -> SampleDirectory:
     return original.copy(tmp_path / "data")
 
 

@@ -1,4 +1,4 @@
-"""A whole data directory with something of everything, closed, to be broken by hand."""
+"""Makes a sample data directory with data of every kind, which tests may damage; no daemon uses it."""
 
 import shutil
 import sqlite3
@@ -18,24 +18,24 @@ LONG = "\n\n".join(f"Paragraph {number} of the umber quay, which was built of gr
 
 
 @dataclass(frozen=True)
-class Whole:
-    """The directory and the ids of what is in it."""
+class SampleDirectory:
+    """A data directory without problems, and the ids of what it contains."""
 
     files: DataFiles
-    #: Ready, in the bucket alone.
+    #: Ready, only in `bucket`.
     source: str
-    #: Ready, in both buckets.
+    #: Ready, in both `bucket` and `other`.
     shared: str
-    #: Could not be read.
+    #: Failed: it contains no readable text.
     failed: str
-    #: Imported with a webhook, ready, called.
+    #: Imported with a webhook; ready, and the webhook was called.
     imported: str
-    #: Imported with a webhook, failed, called.
+    #: Imported with a webhook; failed, and the webhook was called.
     unreadable: str
     question: str
-    #: Waits to be indexed.
+    #: Queued for indexing.
     queued: str
-    #: An upload session with some bytes.
+    #: An open upload session that has received some bytes.
     session: str
     bucket: str
     other: str
@@ -45,12 +45,12 @@ class Whole:
     def index(self) -> Path:
         return self.files.index / f"{self.team}.db"
 
-    def copy(self, root: Path) -> "Whole":
+    def copy(self, root: Path) -> "SampleDirectory":
         shutil.copytree(self.files.root, root)
-        return Whole(**{**vars(self), "files": DataFiles(root)})
+        return SampleDirectory(**{**vars(self), "files": DataFiles(root)})
 
     def sql(self, *statements: str) -> None:
-        """Change rows of the state by hand, whatever they refer to."""
+        """Run the statements on the state database, without checking foreign keys."""
         change(self.files.state, *statements)
 
     def change_index(self, *statements: str) -> None:
@@ -60,7 +60,7 @@ class Whole:
         return verify_directory(self.files.root, read_data=read_data, repair=repair)
 
     def problems(self, *, read_data: bool = False) -> list[str]:
-        """The problems, as they are printed."""
+        """Return the problems as they are printed."""
         return list(self.verify(read_data=read_data).lines())[:-1]
 
 
@@ -71,8 +71,8 @@ def change(path: Path, *statements: str) -> None:
 
 
 @contextmanager
-def filled(daemon: Daemon) -> Iterator[Whole]:
-    """The directory of this daemon with something of everything; the daemon is closed."""
+def make_sample_directory(daemon: Daemon) -> Iterator[SampleDirectory]:
+    """Fill this daemon's directory with data of every kind, and close the daemon."""
     bucket, other = daemon.make_bucket(), daemon.make_bucket("other")
     daemon.start()
     source = daemon.add_ready(LONG.encode(), repeat_key="first")
@@ -85,7 +85,7 @@ def filled(daemon: Daemon) -> Iterator[Whole]:
         daemon.wait_ready(shared, question["id"], imported)
         for source_id in (failed, unreadable):
             daemon.wait_status(source_id, "failed")
-        daemon.wait(lambda: daemon.count("delivery_attempts") == 2, "both calls are written down")
+        daemon.wait(lambda: daemon.count("delivery_attempts") == 2, "both calls are recorded")
     daemon.delete(f"/v1/sources/{daemon.add_ready(b'Soon gone.')}")
     daemon.wait(lambda: daemon.count("tombstones") == 0, "the deleted source is cleared")
     daemon.stop()
@@ -96,7 +96,7 @@ def filled(daemon: Daemon) -> Iterator[Whole]:
     daemon.close()
     ids = {"source": source, "shared": shared, "failed": failed, "imported": imported, "unreadable": unreadable}
     ids |= {"question": question["id"], "queued": queued, "session": session["session_id"]}
-    yield Whole(files=daemon.files, bucket=bucket, other=other, team=team, **ids)
+    yield SampleDirectory(files=daemon.files, bucket=bucket, other=other, team=team, **ids)
 
 
 def _import(daemon: Daemon, url: str, webhook: str) -> str:

@@ -1,4 +1,4 @@
-"""What holds for locks of every kind, for two requests of one node and for those of two nodes."""
+"""The tests that every implementation of locks must pass, for two requests of one node and of two nodes."""
 
 import asyncio
 import time
@@ -11,33 +11,33 @@ from svc_daemon.process import locks as rules
 from svc_daemon.process.locks import TAKEOVER_S, Locks
 from tests.acceptance.installations import PATIENCE_S
 
-#: The locks as two requests see them.
+#: The locks that two requests use.
 Pair = tuple[Locks, Locks]
 
 
 class Holder:
-    """A request that holds a session: it works, then receives what its client has sent, then waits for the rest."""
+    """A request that locks a session: it works, then receives what its client has sent, then waits for the rest."""
 
     def __init__(self, locks: Locks, *, works: bool = False) -> None:
         self.entered, self.worked, self.ends = asyncio.Event(), asyncio.Event(), asyncio.Event()
         if not works:
             self.worked.set()
-        #: How much came, once it is kept.
+        #: How many bytes were received, set once they are stored.
         self.kept = 0
         self.running = asyncio.create_task(self._run(locks))
 
     async def _run(self, locks: Locks) -> None:
-        came = 0
+        received = 0
         async with locks.take_over("upl_a") as hold:
             self.entered.set()
             await self.worked.wait()
             try:
                 async for size in hold.arriving(self._body()):
-                    came += size
+                    received += size
             finally:
-                # What came is kept before the next one may begin.
+                # Received bytes are stored before the next request may begin.
                 await asyncio.sleep(0)
-                self.kept = came
+                self.kept = received
 
     async def _body(self) -> AsyncIterator[int]:
         for _ in range(3):
@@ -51,7 +51,7 @@ class Holder:
         await self.running
 
     async def code(self) -> str:
-        """That of the error which it ended with."""
+        """Wait until the request has failed, and return its error code."""
         await asyncio.wait([self.running], timeout=PATIENCE_S)
         error = self.running.exception()
         assert isinstance(error, ServiceError)
@@ -65,16 +65,16 @@ async def started(locks: Locks, *, works: bool = False) -> Holder:
 
 
 async def free(locks: Locks, *names: str) -> list[str]:
-    """Those of the locks that are free."""
+    """Return those of the locks that are free."""
     async with locks.hold_free(*names) as held:
         return list(held)
 
 
 @pytest.mark.anyio
 class LocksContract:
-    """Subclasses have a fixture `pair`."""
+    """The tests; a subclass defines the fixture `pair`."""
 
-    async def test_what_another_has_is_not_free_and_the_rest_is_held(self, pair: Pair) -> None:
+    async def test_hold_free_takes_only_the_locks_that_no_other_request_holds(self, pair: Pair) -> None:
         one, other = pair
         async with one.hold_free("key_a", "key_b") as held:
             assert (held, await free(other, "key_b", "key_c")) == (["key_a", "key_b"], ["key_c"])
@@ -82,13 +82,13 @@ class LocksContract:
                 assert await free(one, "key_c") == []
         assert await free(other, "key_a", "key_b", "key_c") == ["key_a", "key_b", "key_c"]
 
-    async def test_a_newcomer_takes_over_after_the_holder_kept_what_came(self, pair: Pair) -> None:
+    async def test_a_takeover_waits_until_the_holder_has_stored_the_received_bytes(self, pair: Pair) -> None:
         one, other = pair
         for works in (False, True):
             dead = await started(one, works=works)
             waiting = Holder(other)
             if works:
-                # It is asked to end while it works, and receives what came all the same.
+                # It is told to stop while it works, and still receives what the client has sent.
                 await asyncio.sleep(0.1)
                 dead.worked.set()
             await waiting.entered.wait()
@@ -96,7 +96,9 @@ class LocksContract:
             await waiting.end()
         assert await free(one, "upl_a") == ["upl_a"]
 
-    async def test_of_many_newcomers_one_holds(self, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_of_many_concurrent_takeovers_exactly_one_gets_the_lock(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(rules, "TAKEOVER_S", PATIENCE_S)
         holders = [Holder(pair[number % 2]) for number in range(8)]
         waiting = {holder.running for holder in holders}
@@ -108,7 +110,7 @@ class LocksContract:
         await last.end()
         assert await free(pair[0], "upl_a") == ["upl_a"]
 
-    async def test_one_that_only_works_is_waited_for(self, pair: Pair) -> None:
+    async def test_a_takeover_waits_for_a_holder_that_is_not_receiving(self, pair: Pair) -> None:
         one, other = pair
         finalizing = await started(one, works=True)
         waiting = Holder(other)
@@ -117,7 +119,7 @@ class LocksContract:
         await waiting.entered.wait()
         await waiting.end()
 
-    async def test_a_newcomer_waits_only_so_long(self, pair: Pair) -> None:
+    async def test_a_takeover_times_out_with_request_in_progress(self, pair: Pair) -> None:
         one, other = pair
         async with one.hold_free("upl_a"):
             began = time.monotonic()
@@ -127,7 +129,7 @@ class LocksContract:
             assert time.monotonic() - began >= TAKEOVER_S
             assert (refused.value.code, refused.value.details) == ("request_in_progress", {"retry_after_seconds": 1})
 
-    async def test_several_are_taken_together_or_not_at_all(self, pair: Pair) -> None:
+    async def test_several_locks_are_taken_over_together_or_not_at_all(self, pair: Pair) -> None:
         one, other = pair
         async with one.take_over("upl_a", "upl_b"), other.take_over("upl_c"):
             assert await free(other, "upl_a", "upl_b", "upl_c", "upl_d") == ["upl_d"]
@@ -137,7 +139,7 @@ class LocksContract:
                     pass
             assert await free(one, "upl_a") == ["upl_a"]
 
-    async def test_a_cancelled_newcomer_leaves_the_lock_to_its_holder_and_a_cancelled_holder_to_nobody(
+    async def test_cancelling_a_waiting_takeover_keeps_the_lock_held_and_cancelling_the_holder_frees_it(
         self, pair: Pair
     ) -> None:
         one, other = pair
@@ -153,7 +155,7 @@ class LocksContract:
             await asyncio.wait([holder.running])
             assert (holder.running.cancelled(), await free(other, "upl_a")) == (True, ["upl_a"]), works
 
-    async def test_a_time_out_of_the_work_itself_stays_one(self, pair: Pair) -> None:
+    async def test_a_timeout_error_raised_while_holding_the_lock_is_not_converted(self, pair: Pair) -> None:
         one, other = pair
         with pytest.raises(TimeoutError):
             async with one.take_over("upl_a"):

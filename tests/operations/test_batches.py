@@ -1,4 +1,4 @@
-"""The time budget of a finalize, and giving up what is being sent."""
+"""Tests the time budget of finalizing a batch, and abandoning a file while it is being sent."""
 
 import asyncio
 from collections import Counter
@@ -17,12 +17,14 @@ from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.sessions import finalize_batch, open_batch, outcomes, put
 
-#: Of 10 bytes each.
+#: The files have 10 bytes each.
 FILES = [(f"f{number:02}", b"Crane %02d.\n" % number) for number in range(60)]
 STEP = 25
 
 
-def test_what_the_time_budget_leaves_over_is_pending(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_beyond_the_time_budget_of_a_finalize_are_pending(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(batches, "STEP_BYTES", STEP * 10)
     lot = open_batch(daemon, FILES)
     for name, data in FILES[1:]:
@@ -43,7 +45,7 @@ def test_what_the_time_budget_leaves_over_is_pending(daemon: Daemon, monkeypatch
     assert daemon.count("sources") == len(FILES) - 1
 
 
-def test_giving_up_stops_what_is_being_sent(daemon: Daemon) -> None:
+def test_abandoning_a_batch_stops_a_running_put(daemon: Daemon) -> None:
     batch = open_batch(daemon, FILES[:2])
     session_id, data = batch["by_id"]["f00"]["session_id"], FILES[0][1]
 

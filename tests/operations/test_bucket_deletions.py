@@ -1,4 +1,4 @@
-"""The steps of deleting a bucket: out of reach at once, emptied in steps, gone or back."""
+"""Tests the steps of deleting a bucket: claims, removing its members, ending its uploads, retries and failure."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from tests.workers.rebuilds import show as task
 
 
 def delete(daemon: Daemon, bucket: str = "inbox") -> str:
-    """The id of the task that empties the bucket."""
+    """Delete the bucket, and return the id of the task that empties it."""
     return str(daemon.delete(f"/v1/buckets/{bucket}", force="true")["deletion"]["task_id"])
 
 
@@ -35,7 +35,7 @@ def remove(daemon: Daemon, held: CascadeClaim, *source_ids: str) -> None:
     daemon.loop.run(bucket_deletions.remove_members(daemon.context, held, source_ids))
 
 
-def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_it(daemon: Daemon) -> None:
+def test_a_released_claim_changes_nothing_and_the_next_one_continues_its_work(daemon: Daemon) -> None:
     first, second = daemon.add_source(), daemon.add_source()
     task_id = delete(daemon)
     stale = claim(daemon)
@@ -50,7 +50,7 @@ def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_i
     assert [bucket_deletions.next_members(daemon.context, held) for held in (stale, fresh)] == [[], [second]]
 
 
-def test_kills_without_number_cost_a_cascade_no_attempt(daemon: Daemon) -> None:
+def test_expired_leases_do_not_count_as_attempts_of_a_bucket_deletion(daemon: Daemon) -> None:
     daemon.add_source()
     delete(daemon)
     for _ in range(10):
@@ -59,7 +59,7 @@ def test_kills_without_number_cost_a_cascade_no_attempt(daemon: Daemon) -> None:
     assert daemon.ask("GET", "/v1/buckets/inbox").json()["status"] == "deleting"
 
 
-def test_an_attempt_that_goes_wrong_is_repeated_and_the_last_one_brings_the_bucket_back(daemon: Daemon) -> None:
+def test_a_failed_deletion_is_retried_and_the_last_failure_restores_the_bucket(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     task_id = delete(daemon)
     for _ in range(3):
@@ -73,7 +73,7 @@ def test_an_attempt_that_goes_wrong_is_repeated_and_the_last_one_brings_the_buck
     assert (bucket["status"], bucket["lastDeleteError"]) == ("active", reason)
 
 
-def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon) -> None:
+def test_a_source_in_two_buckets_that_are_both_being_deleted_is_deleted(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     daemon.make_bucket("second")
     join(daemon, source_id)
@@ -88,7 +88,7 @@ def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon
 
 
 @pytest.mark.parametrize("slug", ["inbox", "second"])
-def test_sessions_end_with_their_only_bucket_and_go_on_into_another(daemon: Daemon, slug: str) -> None:
+def test_deleting_a_bucket_cancels_the_sessions_that_have_no_other_bucket(daemon: Daemon, slug: str) -> None:
     ids = {name: daemon.make_bucket(name) for name in ("inbox", "second")}
     fields = {"filename": "a.txt", "size_bytes": 3}
     lone, both = (daemon.post(f"/v1/buckets/{slug}/uploads", 201, json=fields) for _ in range(2))

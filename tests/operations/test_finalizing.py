@@ -1,4 +1,4 @@
-"""Finalizing: what a kill, a race or a disk that refuses leaves behind."""
+"""Tests finalizing upload sessions after kills, in races, on disk errors, and in a bucket that was archived."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ FILES = [(f"f{number}", b"Crane %d.\n" % number) for number in range(5)]
 
 
 def filled(daemon: Daemon) -> dict[str, Any]:
-    """A batch with all its bytes."""
+    """Open a batch and send all of its bytes."""
     batch = open_batch(daemon, FILES)
     for name, data in FILES:
         body_of(put(daemon, batch["by_id"][name], data))
@@ -38,7 +38,9 @@ def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[UploadRow]:
 
 @pytest.mark.sqlite
 @pytest.mark.folders
-def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_between_linking_the_blob_and_the_commit_loses_no_bytes(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
     row = daemon.read(lambda connection: get_upload(connection, daemon.team_id, session["session_id"]))
@@ -52,17 +54,17 @@ def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatc
 
 
 @pytest.mark.folders
-def test_a_kill_after_the_commit_replays(daemon: Daemon) -> None:
+def test_a_finalize_after_a_kill_that_followed_the_commit_is_replayed(daemon: Daemon) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
     source = body_of(finalize(daemon, session), 201)
-    (daemon.files.parts / session["session_id"]).write_bytes(NOTES)  # the kill came before it was removed
+    (daemon.files.parts / session["session_id"]).write_bytes(NOTES)  # as if the kill came before the part was removed
     assert body_of(finalize(daemon, session))["id"] == source["id"]
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert stored_bytes(daemon, source["id"]) == NOTES
 
 
-def test_a_stale_look_at_a_session_makes_no_second_source(daemon: Daemon) -> None:
+def test_finalizing_with_stale_rows_replays_and_creates_no_second_source(daemon: Daemon) -> None:
     batch = filled(daemon)
     stale = uploads_of(daemon, batch)
     made = finalize_batch(daemon, batch)["finalized"]
@@ -72,8 +74,8 @@ def test_a_stale_look_at_a_session_makes_no_second_source(daemon: Daemon) -> Non
     assert daemon.count("sources") == len(daemon.blob_names()) == len(FILES)
 
 
-def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "TAKEOVER_S", PATIENCE_S)  # how long each waits for the others is another rule's
+def test_concurrent_finalizes_create_each_source_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "TAKEOVER_S", PATIENCE_S)  # none of them may time out
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
 
@@ -91,7 +93,9 @@ def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", ["link", "fsync"])
 @pytest.mark.folders
-def test_a_disk_that_refuses_a_file_leaves_no_blob(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_disk_error_while_finalizing_a_batch_leaves_no_blob(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     batch = filled(daemon)
     real, calls = getattr(os, name), count(1)
 
@@ -110,8 +114,8 @@ def test_a_disk_that_refuses_a_file_leaves_no_blob(daemon: Daemon, monkeypatch: 
 
 
 @pytest.mark.folders
-def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> None:
-    """A kill came after the last byte and before the hash was looked at."""
+def test_bytes_that_do_not_match_the_declared_hash_create_no_source(daemon: Daemon) -> None:
+    """The daemon was killed after it received the last byte and before it checked the hash."""
     batch = open_batch(daemon, FILES)
     wrong = open_session(daemon, sha256="0" * 64)
     (daemon.files.parts / wrong["session_id"]).write_bytes(NOTES)
@@ -124,7 +128,7 @@ def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> Non
     assert (set(outcomes(finalize_batch(daemon, batch)).values()), set(daemon.blob_names())) == ({"pending"}, set())
 
 
-def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> None:
+def test_finalizing_fails_if_the_bucket_was_archived_meanwhile(daemon: Daemon) -> None:
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
     daemon.patch("/v1/buckets/inbox", status="archived")

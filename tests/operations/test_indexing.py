@@ -1,4 +1,4 @@
-"""The steps of an indexing: leases, fencing tokens, and what a stale claim may not do."""
+"""Tests the steps of indexing a source: claims, leases, stale claims, and changes made while it is indexed."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ CRASHED = Failure(SourceErrorCode.EXTRACTION_CRASHED, "The parser died.", retrya
 
 
 def claim(daemon: Daemon) -> IndexingClaim:
-    """Of the oldest document of the next lane."""
+    """Claim the oldest document of the next lane."""
     claims = daemon.loop.run(indexing.claim_indexing(daemon.context, Turns(2), 1))
     assert claims is not None
     return claims[0]
@@ -37,26 +37,26 @@ def put(daemon: Daemon, held: IndexingClaim, extraction: Extraction = EXTRACTION
 
 
 def complete(daemon: Daemon, held: IndexingClaim, entry: IndexEntry | None = None) -> bool:
-    """Whether the claim was good; what the index has is as it was claimed unless an entry is given."""
+    """Complete the claim and return whether it was valid. By default, the index has what the claimed row says."""
     known = entry or IndexEntry(held.source.title, held.source.searched_places)
     done = IndexedDocument(held, EXTRACTION, known)
     return not daemon.loop.run(indexing.complete_indexing(daemon.context, [done]))
 
 
 def release(daemon: Daemon, now_s: float | None = None) -> int:
-    """Put back what is expired now, or at another time."""
+    """Release the claims whose leases have expired by now, or by the given time."""
     return daemon.loop.run(indexing.release_expired(daemon.context, now_s or daemon.context.clock.lease_s()))
 
 
 def shown(daemon: Daemon, source_id: str) -> dict[str, Any]:
-    """Source and task as the API shows them, without request ids."""
-    both = {**daemon.source(source_id), "whole_task": daemon.task(source_id)}
-    for part in (both, both["whole_task"]):
+    """Return the source and its task as the API shows them, without request ids."""
+    both = {**daemon.source(source_id), "task_details": daemon.task(source_id)}
+    for part in (both, both["task_details"]):
         part.pop("request_id")
     return both
 
 
-def test_a_claim_counts_an_attempt_and_nobody_else_gets_it(daemon: Daemon) -> None:
+def test_of_many_concurrent_claims_one_gets_the_task_and_counts_one_attempt(daemon: Daemon) -> None:
     source_id = daemon.add_source()
 
     async def race() -> list[IndexingClaim]:
@@ -64,10 +64,10 @@ def test_a_claim_counts_an_attempt_and_nobody_else_gets_it(daemon: Daemon) -> No
         return [claim for claimed in await asyncio.gather(*claims) for claim in claimed or []]
 
     (won,) = daemon.loop.run(race())
-    assert (won.source.id, shown(daemon, source_id)["whole_task"]["attempt"]) == (source_id, 1)
+    assert (won.source.id, shown(daemon, source_id)["task_details"]["attempt"]) == (source_id, 1)
 
 
-def test_a_lease_holds_until_its_time_or_the_next_heartbeats_and_then_the_task_is_queued_again(daemon: Daemon) -> None:
+def test_a_heartbeat_extends_a_lease_and_an_expired_lease_requeues_the_task(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     held = claim(daemon)
     daemon.advance(29)
@@ -77,10 +77,10 @@ def test_a_lease_holds_until_its_time_or_the_next_heartbeats_and_then_the_task_i
         daemon.advance(seconds)
         assert release(daemon) == released, seconds
     after = shown(daemon, source_id)
-    assert (after["status"], after["whole_task"]["status"]) == ("queued", "queued")
+    assert (after["status"], after["task_details"]["status"]) == ("queued", "queued")
 
 
-def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
+def test_the_worker_extends_its_lease_while_it_works(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits(creates_per_second=0, lease_seconds=1))
     daemon.make_bucket()
     daemon.start("indexing")
@@ -95,7 +95,7 @@ def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
         daemon.wait(lambda: lease_until_s() > first, "a heartbeat")
 
 
-def test_the_first_lost_lease_makes_a_suspect_and_three_more_end_as_failed(daemon: Daemon) -> None:
+def test_the_first_lost_lease_makes_a_task_suspect_and_three_more_fail_the_source(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     for attempt in range(4):
         assert (daemon.task(source_id)["attempt"], claim(daemon).task.lane) == (
@@ -107,10 +107,10 @@ def test_the_first_lost_lease_makes_a_suspect_and_three_more_end_as_failed(daemo
         daemon.advance(100)
     after = shown(daemon, source_id)
     assert (after["status"], after["error"]["code"]) == ("failed", "max_attempts_exhausted")
-    assert (after["whole_task"]["status"], after["whole_task"]["attempt"]) == ("failed", 3)
+    assert (after["task_details"]["status"], after["task_details"]["attempt"]) == ("failed", 3)
 
 
-def test_the_next_start_releases_every_lease_at_once(daemon: Daemon, make_daemon: MakeDaemon) -> None:
+def test_the_next_start_releases_leases_that_have_not_expired(daemon: Daemon, make_daemon: MakeDaemon) -> None:
     source_id = daemon.add_source()
     claim(daemon)
     daemon.close()
@@ -138,7 +138,7 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     assert shown(daemon, source_id) == before
 
 
-def test_what_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
+def test_each_change_that_a_listing_shows_increases_the_revision(daemon: Daemon) -> None:
     def listing() -> tuple[int, Any]:
         listed = daemon.show("/v1/buckets/inbox/sources?status=all")
         return listed["revision"], listed["sources"]
@@ -180,7 +180,7 @@ def _leave_and_clean(daemon: Daemon, source_id: str) -> None:
     daemon.loop.run(syncing.clean_detachments(daemon.context))
 
 
-#: What may happen to a source while it is indexed, and whether it is ready as soon as that is complete.
+#: What may happen to a source while it is indexed, and whether it is ready as soon as its indexing is completed.
 MEANWHILE: dict[str, tuple[Callable[[Daemon, str], object], bool]] = {
     "nothing": (lambda _daemon, _source_id: None, True),
     "archived": (_archive, True),
@@ -194,7 +194,9 @@ MEANWHILE: dict[str, tuple[Callable[[Daemon, str], object], bool]] = {
 }
 
 
-def test_a_source_is_ready_at_once_only_if_the_index_has_its_very_buckets_and_title(make_daemon: MakeDaemon) -> None:
+def test_a_source_is_ready_on_completion_only_if_the_index_has_its_current_buckets_and_title(
+    make_daemon: MakeDaemon,
+) -> None:
     for what, (change, is_ready) in MEANWHILE.items():
         for is_put_first in (False, True):
             daemon = make_daemon(f"{what} {is_put_first}")
@@ -212,14 +214,14 @@ def test_a_source_is_ready_at_once_only_if_the_index_has_its_very_buckets_and_ti
             assert bool(marked) == (what == "rechunked"), what
             daemon.start()
             daemon.wait_ready(source_id)
-            daemon.wait(lambda: daemon.count("detachments") == 0, "the index is put right")  # noqa: B023
+            daemon.wait(lambda: daemon.count("detachments") == 0, "the index is corrected")  # noqa: B023
             source = daemon.source(source_id)
             assert list(contents(daemon)[source_id][1]) == sorted(source["bucket_ids"]), (what, is_put_first)
             assert daemon.found("vermilion") == ([source_id] if what == "retitled" else []), what
             daemon.close()
 
 
-def test_a_delete_before_the_completion_wins(daemon: Daemon) -> None:
+def test_a_source_that_is_deleted_before_its_completion_stays_deleted(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     held = claim(daemon)
     entry = put(daemon, held)
@@ -229,7 +231,7 @@ def test_a_delete_before_the_completion_wins(daemon: Daemon) -> None:
     wait_gone(daemon, source_id)
 
 
-def test_what_an_earlier_attempt_left_in_the_index_is_replaced(daemon: Daemon) -> None:
+def test_an_attempt_replaces_the_document_of_an_earlier_attempt(daemon: Daemon) -> None:
     daemon.make_bucket("second")
     source_id = daemon.add_source()
     cut = tuple(Chunk(ordinal=n, text=TEXT[n:], char_start=n, char_end=len(TEXT)) for n in range(3))
@@ -246,8 +248,8 @@ def test_what_an_earlier_attempt_left_in_the_index_is_replaced(daemon: Daemon) -
     assert sorted(indexed.bucket_ids) == sorted(daemon.source(source_id)["bucket_ids"])
 
 
-def test_texts_of_a_later_state_are_replaced(daemon: Daemon) -> None:
-    """The state was restored from an older copy: the index has texts of other bytes, under the same ids or later."""
+def test_documents_of_a_later_state_are_replaced_after_a_restore(daemon: Daemon) -> None:
+    """The state was restored from an older copy, so the index has other texts, in the same or later generations."""
     stored = [daemon.add_source() for _ in range(3)]
     for source_id, generation in zip(stored, (1, 2, 7), strict=True):
         put_later(daemon, source_id, generation)
@@ -256,7 +258,7 @@ def test_texts_of_a_later_state_are_replaced(daemon: Daemon) -> None:
     assert [daemon.task(source_id)["attempt"] for source_id in stored] == [1, 1, 1]
     claims = daemon.read(lambda c: c.execute("SELECT token FROM tasks ORDER BY id").fetchall())
     assert [claim["token"] for claim in claims] == [2, 2, 2], "the second attempt replaced it"
-    hold_to_own_text(daemon, stored)
+    assert_own_texts(daemon, stored)
     daemon.stop()
     for source_id, further in zip(stored, (1, 2, 7), strict=True):
         put_later(daemon, source_id, contents(daemon)[source_id][0] + further)
@@ -264,23 +266,23 @@ def test_texts_of_a_later_state_are_replaced(daemon: Daemon) -> None:
     assert {daemon.ask("GET", f"/v1/sources/{source_id}/text").status_code for source_id in stored} == {409}
     daemon.start()
     daemon.wait_ready(*stored)
-    hold_to_own_text(daemon, stored)
+    assert_own_texts(daemon, stored)
 
 
 def put_later(daemon: Daemon, source_id: str, generation: int) -> None:
-    """Put a text of other bytes into the index, as one of this generation."""
+    """Put a text of other bytes into the index, with this generation."""
     form: dict[str, Any] = {"title": "notes", "buckets": daemon.source(source_id)["bucket_ids"]}
     later = make_document(source_id, "A vermilion state.", "Its end.", generation=generation, **form)
     assert daemon.provider.put_documents(daemon.team_id, [later]) == set()
 
 
-def hold_to_own_text(daemon: Daemon, source_ids: list[str]) -> None:
+def assert_own_texts(daemon: Daemon, source_ids: list[str]) -> None:
     assert (daemon.found("vermilion"), set(daemon.found("quay"))) == ([], set(source_ids))
     for source_id in source_ids:
         assert contents(daemon)[source_id][2] == daemon.source(source_id)["extraction"]["chunks"]
 
 
-def test_a_bucket_that_was_left_and_joined_again_meanwhile_is_in_the_index(daemon: Daemon) -> None:
+def test_a_bucket_that_a_source_left_and_rejoined_during_indexing_is_in_the_index(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     held = claim(daemon)
     entry = put(daemon, held)
@@ -294,8 +296,8 @@ def test_a_bucket_that_was_left_and_joined_again_meanwhile_is_in_the_index(daemo
     assert list(contents(daemon)[source_id][1]) == daemon.source(source_id)["bucket_ids"]
 
 
-def test_an_older_value_on_its_way_to_the_index_is_waited_for(daemon: Daemon) -> None:
-    """The sync worker has read that the source left a bucket, and it joins again before the index is changed."""
+def test_a_source_is_not_ready_while_older_buckets_are_being_written_to_the_index(daemon: Daemon) -> None:
+    """The sync worker has read that the source left a bucket, but it rejoins before the index is changed."""
     daemon.make_bucket("second")
     source_id = daemon.add_source()
     join(daemon, source_id)
@@ -316,7 +318,7 @@ def test_an_older_value_on_its_way_to_the_index_is_waited_for(daemon: Daemon) ->
     assert sorted(contents(daemon)[source_id][1]) == sorted(daemon.source(source_id)["bucket_ids"])
 
 
-def test_a_source_completed_during_a_rebuild_is_ready_after_it(daemon: Daemon) -> None:
+def test_a_source_completed_during_a_rebuild_is_ready_only_after_its_sync(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     held = claim(daemon)
     entry = put(daemon, held)
@@ -330,13 +332,13 @@ def test_a_source_completed_during_a_rebuild_is_ready_after_it(daemon: Daemon) -
     daemon.wait_ready(source_id)
 
 
-def test_an_old_title_that_reached_the_index_late_is_put_right(daemon: Daemon) -> None:
+def test_an_old_title_that_is_written_late_to_the_index_is_corrected(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     held = claim(daemon)
     entry = put(daemon, held)
     _retitle(daemon, source_id)
     daemon.loop.run(syncing.clean_detachments(daemon.context))
-    # What a put does that read the title before the change, and writes it after.
+    # As a put does that has read the title before the change and writes it afterwards.
     daemon.provider.set_title(daemon.team_id, source_id, entry.title)
     assert complete(daemon, held, entry) and not daemon.source(source_id)["ready"]
     daemon.start("syncing")
@@ -344,11 +346,11 @@ def test_an_old_title_that_reached_the_index_late_is_put_right(daemon: Daemon) -
     daemon.wait(lambda: daemon.found("vermilion") == [source_id], "the index has the new title")
 
 
-def test_a_source_that_left_its_only_bucket_meanwhile_is_in_none_in_the_index_either(daemon: Daemon) -> None:
+def test_a_source_that_left_its_only_bucket_during_indexing_ends_in_no_bucket_in_the_index(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     held = claim(daemon)
     leave(daemon, source_id, "inbox")
     daemon.loop.run(syncing.clean_detachments(daemon.context))
     assert complete(daemon, held, put(daemon, held)) and contents(daemon)[source_id][1] != ()
     daemon.start("syncing")
-    daemon.wait(lambda: contents(daemon)[source_id][1] == (), "the index forgets the bucket")
+    daemon.wait(lambda: contents(daemon)[source_id][1] == (), "the index no longer has the bucket")

@@ -1,4 +1,4 @@
-"""Taking a file in: no row without its blob, whatever cuts the request off."""
+"""Tests that an upload that is canceled during its commit leaves no row without a blob."""
 
 import sqlite3
 import threading
@@ -18,13 +18,13 @@ def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("begun", [False, pytest.param(True, marks=pytest.mark.sqlite)])
-def test_an_upload_that_is_cut_off_while_it_commits_keeps_row_and_blob_together(daemon: Daemon, begun: bool) -> None:
-    """A stop that runs out of time cancels requests; their commit may be waiting, or under way."""
-    goes_on, inside = threading.Event(), threading.Event()
+def test_an_upload_that_is_canceled_during_its_commit_leaves_no_row_without_a_blob(daemon: Daemon, begun: bool) -> None:
+    """A shutdown that times out cancels requests, whose commits may be queued or running."""
+    may_commit, inside = threading.Event(), threading.Event()
 
     def slow(*_: object) -> None:
         inside.set()
-        assert goes_on.wait(PATIENCE_S)
+        assert may_commit.wait(PATIENCE_S)
 
     if begun:
 
@@ -38,14 +38,14 @@ def test_an_upload_that_is_cut_off_while_it_commits_keeps_row_and_blob_together(
         daemon.context.database.submit(slow)
     asked = daemon.asking("POST", "/v1/buckets/inbox/files", files={"file": ("a.md", NOTES)})
     uploading = daemon.loop.begin(asked())
-    daemon.wait(lambda: inside.is_set() and bool(rows_and_blobs(daemon)[1]), "the blob is kept")
+    daemon.wait(lambda: inside.is_set() and bool(rows_and_blobs(daemon)[1]), "the blob is stored")
     uploading.cancel()
     with pytest.raises(CancelledError):
         uploading.result(PATIENCE_S)
     for _ in range(5):
-        # The cancel has to travel down to the commit.
+        # Let the cancellation reach the commit.
         daemon.loop.call(lambda: None)
-    goes_on.set()
+    may_commit.set()
     body_of(daemon.ask("PUT", "/v1/buckets/afterwards"), 201)
     rows, blobs = rows_and_blobs(daemon)
     assert rows <= blobs and (not begun or len(rows) == 1)

@@ -1,4 +1,4 @@
-"""Secrets on the disk."""
+"""Tests the files of an installation's secrets: permissions, damage, and leftovers of kills."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from svc_daemon.operations.installations import prepare_operator_token, prepare_
 from svc_daemon.paths import DataFiles
 
 
-def test_a_secret_is_for_this_user_alone_and_what_a_kill_left_of_one_is_removed(tmp_path: Path) -> None:
+def test_a_secret_is_readable_by_its_owner_only_and_partial_files_of_a_kill_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".admin.key.0badcafe").write_text("sk-half")
     write_secret(tmp_path / "admin.key", "sk-one")
     assert (tmp_path / "admin.key").read_text() == "sk-one\n"
@@ -18,7 +18,7 @@ def test_a_secret_is_for_this_user_alone_and_what_a_kill_left_of_one_is_removed(
     assert [path.name for path in tmp_path.iterdir()] == ["admin.key"]
 
 
-def test_the_secret_is_made_once(tmp_path: Path) -> None:
+def test_the_secret_is_created_once(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
     first = prepare_secret(files, os.urandom)
     assert (len(first), prepare_secret(files, os.urandom)) == (32, first)
@@ -26,7 +26,7 @@ def test_the_secret_is_made_once(tmp_path: Path) -> None:
     assert prepare_secret(files, os.urandom) != first
 
 
-def test_a_damaged_secret_is_reported_with_the_way_out_and_left_alone(tmp_path: Path) -> None:
+def test_a_damaged_secret_is_reported_with_a_hint_and_left_unchanged(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
     for data in (b"", b"\n", b"00ff\n", b"no hex at all", b"\xff\xfe\x00", b"0" * 66):
         files.secret.write_bytes(data)
@@ -35,7 +35,7 @@ def test_a_damaged_secret_is_reported_with_the_way_out_and_left_alone(tmp_path: 
         assert files.secret.read_bytes() == data
 
 
-def test_the_operators_token_is_another_at_each_start_whatever_was_there(tmp_path: Path) -> None:
+def test_each_start_creates_a_new_operator_token(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
     files.operator_token.write_bytes(b"\xff")
     first, second = (prepare_operator_token(files, os.urandom) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Locks in the memory of a process."""
+"""Tests the locks of one process, which are held in memory."""
 
 import pytest
 
@@ -17,7 +17,7 @@ class TestLocalLocks(LocksContract):
         return locks, locks
 
 
-async def test_of_many_newcomers_the_last_one_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_many_takeovers_in_one_process_the_last_one_gets_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "TAKEOVER_S", PATIENCE_S)
     locks = LocalLocks()
     *others, last = [Holder(locks) for _ in range(8)]

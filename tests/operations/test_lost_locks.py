@@ -1,4 +1,4 @@
-"""A node that has lost its locks commits nothing on their strength: the rows decide."""
+"""Tests that a node that has lost its locks commits nothing if another node has changed the rows."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ def row_of(daemon: Daemon, session_id: str) -> UploadRow:
 
 @contextmanager
 def renewed_meanwhile(daemon: Daemon, session_id: str) -> Iterator[None]:
-    """Have the session renewed by another node: after the reads of what the block begins, and before its writes."""
+    """Renew the session as another node would: after the reads of the operation in the block, before its writes."""
     is_read = threading.Event()
 
     def renew(connection: object) -> None:
@@ -45,7 +45,7 @@ def renewed_meanwhile(daemon: Daemon, session_id: str) -> Iterator[None]:
         renewing.result(PATIENCE_S)
 
 
-def test_a_finalize_of_a_session_that_was_renewed_meanwhile_makes_no_source(daemon: Daemon) -> None:
+def test_finalizing_a_session_that_was_renewed_meanwhile_creates_no_source(daemon: Daemon) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
     row = row_of(daemon, session["session_id"])
@@ -58,7 +58,7 @@ def test_a_finalize_of_a_session_that_was_renewed_meanwhile_makes_no_source(daem
 
 
 @pytest.mark.folders
-def test_giving_up_spares_a_session_that_was_renewed_meanwhile(daemon: Daemon) -> None:
+def test_abandoning_a_batch_keeps_a_session_that_was_renewed_meanwhile(daemon: Daemon) -> None:
     lot = open_batch(daemon, [("f00", NOTES)])
     session_id = lot["by_id"]["f00"]["session_id"]
     (daemon.files.parts / session_id).write_bytes(NOTES[:5])
@@ -71,7 +71,7 @@ def test_giving_up_spares_a_session_that_was_renewed_meanwhile(daemon: Daemon) -
     assert (row_of(daemon, session_id).status, (daemon.files.parts / session_id).read_bytes()) == ("open", NOTES[:5])
 
 
-def test_bytes_of_a_session_that_another_node_has_ended_are_not_acknowledged(daemon: Daemon) -> None:
+def test_bytes_sent_to_a_session_that_another_node_has_canceled_are_not_acknowledged(daemon: Daemon) -> None:
     session_id = open_session(daemon)["session_id"]
     node = replace(daemon.context, locks=LocalLocks())
 

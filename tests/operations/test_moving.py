@@ -1,4 +1,4 @@
-"""A move copies everything that an installation has, goes on where it was interrupted, and leaves its source alone."""
+"""Tests that a move copies a complete installation, can be interrupted, and doesn't change what it copies."""
 
 import asyncio
 import os
@@ -25,39 +25,39 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import list_tables
 from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import overwrite
-from tests.operations.directories import Whole
+from tests.operations.directories import SampleDirectory
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders, pytest.mark.index_files]
 CLOCK = Clock(now=partial(datetime.now, UTC), monotonic=time.monotonic)
-#: Tables that a move changes: it marks both sides, and has the indexes rebuilt.
+#: Tables that a move changes: it marks both installations, and queues rebuilds of the indexes.
 CHANGED = {"facts", "tasks", "memberships", "buckets", "bucket_changes", "events"}
 
 
 class Interrupted(Exception):
-    """As if the process had ended here."""
+    """Raised to end a move as if its process had been killed."""
 
 
 @contextmanager
-def places(whole: Whole, folder: Path) -> Iterator[tuple[Place, Place]]:
+def places(directory: SampleDirectory, folder: Path) -> Iterator[tuple[Place, Place]]:
     with ExitStack() as stack:
-        source = stack.enter_context(open_directory(whole.files))
+        source = stack.enter_context(open_directory(directory.files))
         yield source, stack.enter_context(open_directory(DataFiles(folder)))
 
 
-def move(whole: Whole, folder: Path, note: Callable[[str], object] = len) -> MoveReport:
+def move(directory: SampleDirectory, folder: Path, note: Callable[[str], object] = len) -> MoveReport:
     report = MoveReport(note=note)
-    with places(whole, folder) as (source, target):
+    with places(directory, folder) as (source, target):
         asyncio.run(moving.move(source, target, CLOCK, Ids(now=CLOCK.now, random=os.urandom), report))
     return report
 
 
-def cancel(whole: Whole) -> None:
-    with open_directory(whole.files) as source:
+def cancel(directory: SampleDirectory) -> None:
+    with open_directory(directory.files) as source:
         asyncio.run(cancel_move(source))
 
 
 def rows(files: DataFiles) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables that a move doesn't change, but for leases."""
+    """Return all rows of the tables that a move doesn't change."""
     with closing(sqlite3.connect(files.state)) as state:
         return {
             table.name: state.execute(f"SELECT * FROM {table.name} ORDER BY {', '.join(table.key)}").fetchall()
@@ -71,7 +71,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def interrupt(at: int) -> Callable[[str], None]:
-    """Interrupt the move at this line of progress."""
+    """Return a `note` callback that interrupts the move at this line of progress."""
     lines: list[str] = []
 
     def note(line: str) -> None:
@@ -82,17 +82,17 @@ def interrupt(at: int) -> Callable[[str], None]:
     return note
 
 
-def test_a_move_that_is_interrupted_at_every_step_ends_in_the_same_installation(
-    whole: Whole, tmp_path: Path, make_daemon: MakeDaemon, monkeypatch: pytest.MonkeyPatch
+def test_a_move_that_is_interrupted_repeatedly_copies_the_complete_installation(
+    directory: SampleDirectory, tmp_path: Path, make_daemon: MakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(moving, "PAGE_ROWS", 2)
-    expected = rows(whole.files), contents(whole.files.blobs), contents(whole.files.parts)
+    expected = rows(directory.files), contents(directory.files.blobs), contents(directory.files.parts)
     target = DataFiles(tmp_path / "target")
     interrupted = 0
     while True:
         try:
-            # One more step each time, so that each of them is the last of some run.
-            move(whole, target.root, interrupt(5 + interrupted % 3))
+            # Each run makes some more steps, so that runs end at many different steps.
+            move(directory, target.root, interrupt(5 + interrupted % 3))
             break
         except Interrupted:
             interrupted += 1
@@ -102,52 +102,54 @@ def test_a_move_that_is_interrupted_at_every_step_ends_in_the_same_installation(
             make_daemon("data")
     assert interrupted > 5
     assert (rows(target), contents(target.blobs), contents(target.parts)) == expected
-    assert contents(whole.files.blobs) == expected[1]
-    assert target.secret.read_bytes() == whole.files.secret.read_bytes()
-    assert move(whole, target.root).was_done
+    assert contents(directory.files.blobs) == expected[1]
+    assert target.secret.read_bytes() == directory.files.secret.read_bytes()
+    assert move(directory, target.root).was_done
     with pytest.raises(StorageError, match="was moved to"):
         make_daemon("data")
-    shutil.copy(whole.files.admin_key, target.admin_key)
+    shutil.copy(directory.files.admin_key, target.admin_key)
     daemon = make_daemon("target")
     daemon.start()
-    daemon.wait_ready(whole.source, whole.shared, whole.imported)
-    assert whole.source in daemon.found("umber quay paragraph", bucket_ids=[whole.bucket])
+    daemon.wait_ready(directory.source, directory.shared, directory.imported)
+    assert directory.source in daemon.found("umber quay paragraph", bucket_ids=[directory.bucket])
     daemon.close()
     assert verify_directory(target.root, read_data=True, repair=False).is_whole
 
 
-def test_a_source_that_was_served_in_between_is_copied_again(
-    whole: Whole, tmp_path: Path, make_daemon: MakeDaemon
+def test_a_move_after_a_cancel_also_copies_what_changed_in_between(
+    directory: SampleDirectory, tmp_path: Path, make_daemon: MakeDaemon
 ) -> None:
     target = DataFiles(tmp_path / "target")
     with pytest.raises(Interrupted):
-        move(whole, target.root, interrupt(12))
-    cancel(whole)
+        move(directory, target.root, interrupt(12))
+    cancel(directory)
     daemon = make_daemon("data")
     added = daemon.add_source(b"Added in between.\n", filename="added.txt")
     daemon.close()
-    (whole.files.parts / whole.session).write_bytes(b"01234")
-    report = move(whole, target.root)
+    (directory.files.parts / directory.session).write_bytes(b"01234")
+    report = move(directory, target.root)
     assert (report.kept, report.copied, report.sources) == (7, 1, 8)
-    assert contents(target.parts) == {whole.session: b"01234"}
-    assert rows(target) == rows(whole.files)
+    assert contents(target.parts) == {directory.session: b"01234"}
+    assert rows(target) == rows(directory.files)
     assert added in contents(target.blobs)
 
 
-def test_wrong_bytes_and_a_place_that_is_taken_leave_the_source_as_it_was(whole: Whole, tmp_path: Path) -> None:
-    other = whole.copy(tmp_path / "other")
+def test_a_move_is_refused_for_damaged_bytes_and_for_a_target_in_use(
+    directory: SampleDirectory, tmp_path: Path
+) -> None:
+    other = directory.copy(tmp_path / "other")
     with pytest.raises(MoveRefused, match="is not empty"):
-        move(whole, other.files.root)
-    assert whole.verify().is_whole
-    overwrite(whole.files.blobs / whole.source)
-    (whole.files.blobs / whole.shared).unlink()
+        move(directory, other.files.root)
+    assert directory.verify().is_whole
+    overwrite(directory.files.blobs / directory.source)
+    (directory.files.blobs / directory.shared).unlink()
     with pytest.raises(BytesDamaged) as refused:
-        move(whole, tmp_path / "target")
-    assert {whole.source in each or whole.shared in each for each in refused.value.problems} == {True}
-    assert whole.verify(read_data=True, repair=True).is_whole
-    report = move(whole, tmp_path / "target")
+        move(directory, tmp_path / "target")
+    assert {directory.source in each or directory.shared in each for each in refused.value.problems} == {True}
+    assert directory.verify(read_data=True, repair=True).is_whole
+    report = move(directory, tmp_path / "target")
     assert (report.sources, report.copied, report.kept) == (7, 0, 7)
-    # A half target of one installation is not continued by another.
+    # A partial copy of one installation is not continued by another.
     with pytest.raises(Interrupted):
         move(other, tmp_path / "second", interrupt(3))
     with places(other, tmp_path / "third"):

@@ -1,4 +1,4 @@
-"""What else happens to the items of a pack while it is being sent: a pack gives way, and keeps what has arrived."""
+"""Tests that other requests interrupt a pack that is being sent, and that its received bytes are kept."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,7 @@ CUT = sum(len(data) for _, data in FILES[:3]) + 70
 
 
 def begin(daemon: Daemon, batch: dict[str, Any]) -> "asyncio.Task[object]":
-    """A client that sends the pack's first bytes, and no more."""
+    """Start a PUT whose client sends the first bytes of the pack and then hangs."""
 
     async def dead(sent: asyncio.Event) -> AsyncIterator[bytes]:
         yield WHOLE[:CUT]
@@ -36,7 +36,7 @@ def begin(daemon: Daemon, batch: dict[str, Any]) -> "asyncio.Task[object]":
     return daemon.loop.run(work())
 
 
-def test_a_pack_gives_way_to_whoever_works_on_its_items(daemon: Daemon) -> None:
+def test_a_request_for_an_item_of_a_pack_interrupts_the_pack_which_can_be_resumed(daemon: Daemon) -> None:
     newcomers: dict[str, Callable[[dict[str, Any]], object]] = {
         "the pack again": lambda batch: put(daemon, batch, b"", "bytes */*"),
         "an item that it has begun": lambda batch: put(daemon, batch["by_id"]["f3"], FILES[3][1]),
@@ -61,7 +61,7 @@ def test_a_pack_gives_way_to_whoever_works_on_its_items(daemon: Daemon) -> None:
             assert stored_bytes(daemon, item["knowledge_id"]) == dict(FILES)[item["client_file_id"]], name
 
 
-def test_a_finalize_while_a_pack_is_sent_takes_what_has_arrived(daemon: Daemon) -> None:
+def test_a_finalize_while_a_pack_is_sent_finalizes_the_items_that_have_arrived(daemon: Daemon) -> None:
     batch = open_pack(daemon, FILES)
     body_of(put(daemon, batch["by_id"]["f5"], FILES[5][1]))
     task = begin(daemon, batch)
@@ -74,11 +74,11 @@ def test_a_finalize_while_a_pack_is_sent_takes_what_has_arrived(daemon: Daemon) 
     assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized", "replayed"}
 
 
-def test_what_is_abandoned_while_it_is_sent_is_gone(daemon: Daemon) -> None:
+def test_abandoning_a_batch_while_its_pack_is_sent_keeps_only_the_items_that_have_arrived(daemon: Daemon) -> None:
     batch = open_pack(daemon, FILES)
     task = begin(daemon, batch)
     ended = outcomes(finalize_batch(daemon, batch, mode="abandon_pending"))
-    # The pack gives way first, so the items that it has brought count.
+    # The pack is interrupted first, so the items that it has completed count.
     assert isinstance(task.exception(), ServiceError)
     assert ended == dict.fromkeys(dict(FILES), "failed") | dict.fromkeys(["f0", "f1", "f2"], "finalized")
     assert daemon.part_ids() == []

@@ -1,4 +1,4 @@
-"""Replacing in place: one source takes another's place, and no search ever finds both or neither."""
+"""Tests replacing a source: no search finds both the old and the new one, or neither."""
 
 import threading
 from typing import Any
@@ -18,7 +18,7 @@ OLD, NEW, NEWER = b"The umber quay, first edition.\n", b"The umber quay, second 
 
 @pytest.fixture
 def old(working: Daemon) -> str:
-    """A source in `inbox` that is ready."""
+    """A ready source in `inbox`."""
     return working.add_ready(OLD)
 
 
@@ -27,12 +27,12 @@ def replaced_by(daemon: Daemon, source_id: str) -> Any:
 
 
 def go_on(daemon: Daemon, *source_ids: str) -> None:
-    """Start the workers again, and wait until these are ready."""
+    """Start the workers again, and wait until these sources are ready."""
     daemon.start()
     daemon.wait_ready(*source_ids)
 
 
-def test_the_new_one_takes_the_place_when_it_is_ready(working: Daemon, old: str) -> None:
+def test_a_replacement_replaces_the_old_source_when_it_is_ready(working: Daemon, old: str) -> None:
     with adding(working, NEW, replaces=old) as new:
         waiting = working.source(new)
         assert (waiting["replaces"], waiting["status"]) == (old, "indexing")
@@ -41,10 +41,10 @@ def test_the_new_one_takes_the_place_when_it_is_ready(working: Daemon, old: str)
     assert (working.source(new)["replaces"], replaced_by(working, old)) == (None, new)
     assert working.members() == working.members(status="all") == working.found("quay") == [new]
     details_of(working.ask("PATCH", f"/v1/sources/{old}", json={"title": "x"}), "source_not_found")
-    working.wait(lambda: old not in working.blob_names(), "the old bytes are gone")
+    working.wait(lambda: old not in working.blob_names(), "the old bytes are deleted")
 
 
-def test_a_chain_of_replacements_leads_to_the_last(working: Daemon, old: str) -> None:
+def test_replaced_by_names_the_last_source_of_a_chain_of_replacements(working: Daemon, old: str) -> None:
     line = [old]
     for data in (NEW, NEWER):
         line.append(working.add_ready(data, replaces=line[-1]))
@@ -53,7 +53,7 @@ def test_a_chain_of_replacements_leads_to_the_last(working: Daemon, old: str) ->
     assert [replaced_by(working, source_id) for source_id in line] == [None] * 3
 
 
-def test_at_no_moment_a_search_finds_both_or_neither(working: Daemon, old: str) -> None:
+def test_no_search_finds_both_sources_of_a_replacement_or_neither(working: Daemon, old: str) -> None:
     counts: list[int] = []
     stop = threading.Event()
 
@@ -72,7 +72,9 @@ def test_at_no_moment_a_search_finds_both_or_neither(working: Daemon, old: str) 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("narrowed", [{}, {"tags": ["t"]}, {"buckets": ["inbox"]}])
-def test_a_search_that_a_swap_overtakes_asks_again(working: Daemon, elsewhere: bool, narrowed: dict[str, Any]) -> None:
+def test_a_search_that_runs_during_a_replacement_finds_the_new_source(
+    working: Daemon, elsewhere: bool, narrowed: dict[str, Any]
+) -> None:
     old = working.add_ready(OLD, tags="t")
     working.make_bucket("second")
     if elsewhere:
@@ -89,7 +91,7 @@ def test_a_search_that_a_swap_overtakes_asks_again(working: Daemon, elsewhere: b
     assert [result["source_id"] for result in body_of(found[0])["data"]] == [new]
 
 
-def test_in_several_buckets_the_old_one_leaves_only_this_one(working: Daemon, old: str) -> None:
+def test_a_source_in_two_buckets_is_replaced_only_in_the_bucket_of_the_replacement(working: Daemon, old: str) -> None:
     second = working.make_bucket("second")
     join(working, old)
     working.wait_ready(old)
@@ -100,8 +102,8 @@ def test_in_several_buckets_the_old_one_leaves_only_this_one(working: Daemon, ol
         assert working.members(bucket) == working.found("quay", buckets=[bucket]) == [source_id]
 
 
-def test_a_replacement_attached_to_another_bucket_still_takes_its_place(daemon: Daemon) -> None:
-    # Made before `inbox` or after it, so that the sync of either bucket may come first.
+def test_a_replacement_that_is_attached_to_another_bucket_still_replaces_the_old_source(daemon: Daemon) -> None:
+    # Each order of the two buckets, so that the sync of either bucket may come first.
     for place, other in (("inbox", "second"), ("second", "inbox")):
         daemon.make_bucket("second")
         old = daemon.add_source(OLD, bucket=place)
@@ -124,7 +126,7 @@ def test_a_newer_replacement_supersedes_one_that_is_not_ready(working: Daemon, o
     assert working.members(status="all") == working.found("quay") == [replaced_by(working, old)] == [second]
 
 
-def test_replacing_one_that_still_waits_for_its_place_replaces_both(working: Daemon, old: str) -> None:
+def test_replacing_a_replacement_that_is_not_ready_replaces_both_sources(working: Daemon, old: str) -> None:
     with working.provider.held("put_documents") as hold:
         first = working.add_source(NEW, replaces=old)
         hold.wait_entered()
@@ -134,7 +136,7 @@ def test_replacing_one_that_still_waits_for_its_place_replaces_both(working: Dae
     assert working.members(status="all") == working.found("quay") == [replaced_by(working, old)] == [second]
 
 
-def test_when_the_new_one_fails_the_old_one_stays_until_another_replaces_both(working: Daemon, old: str) -> None:
+def test_if_a_replacement_fails_the_old_source_stays_until_the_next_replaces_both(working: Daemon, old: str) -> None:
     failed = working.add_source(b" \n", replaces=old)
     working.wait_status(failed, "failed")
     assert (working.members(), working.found("quay"), working.source(old)["ready"]) == ([old], [old], True)
@@ -143,7 +145,7 @@ def test_when_the_new_one_fails_the_old_one_stays_until_another_replaces_both(wo
     assert (replaced_by(working, old), replaced_by(working, failed)) == (new, new)
 
 
-def test_a_replacement_of_another_bucket_is_not_superseded(working: Daemon, old: str) -> None:
+def test_replacements_of_one_source_in_two_buckets_do_not_supersede_each_other(working: Daemon, old: str) -> None:
     working.make_bucket("second")
     join(working, old)
     working.wait_ready(old)
@@ -154,7 +156,7 @@ def test_a_replacement_of_another_bucket_is_not_superseded(working: Daemon, old:
     assert (working.members("inbox"), working.members("second")) == ([first], [second])
 
 
-def test_what_is_superseded_in_one_bucket_stays_in_its_other(working: Daemon, old: str) -> None:
+def test_a_replacement_that_is_superseded_in_one_bucket_stays_in_its_other_bucket(working: Daemon, old: str) -> None:
     second_bucket = working.make_bucket("second")
     working.stop()
     first = working.add_source(NEW, replaces=old)
@@ -166,7 +168,7 @@ def test_what_is_superseded_in_one_bucket_stays_in_its_other(working: Daemon, ol
     assert (working.members("inbox"), working.members("second")) == ([second], [first])
 
 
-def test_a_retried_replacement_takes_the_place_at_last(working: Daemon, old: str) -> None:
+def test_a_failed_replacement_replaces_the_old_source_after_a_retry(working: Daemon, old: str) -> None:
     working.provider.fail("put_documents", ProviderFailed("No.", retryable=False))
     new = working.add_source(NEW, replaces=old)
     assert working.wait_status(new, "failed")["replaces"] == old
@@ -176,7 +178,9 @@ def test_a_retried_replacement_takes_the_place_at_last(working: Daemon, old: str
 
 
 @pytest.mark.parametrize("path", ["/v1/sources/{}", "/v1/buckets/inbox/sources/{}"])
-def test_an_old_one_that_left_by_itself_is_no_hindrance(working: Daemon, old: str, path: str) -> None:
+def test_a_replacement_is_ready_if_the_old_source_was_deleted_or_detached_meanwhile(
+    working: Daemon, old: str, path: str
+) -> None:
     working.stop()
     new = working.add_source(NEW, replaces=old)
     working.delete(path.format(old))
@@ -186,7 +190,7 @@ def test_an_old_one_that_left_by_itself_is_no_hindrance(working: Daemon, old: st
         assert working.source(old)["bucket_ids"] == []
 
 
-def test_only_a_member_of_the_bucket_can_be_replaced_and_with_the_right_to_delete(daemon: Daemon) -> None:
+def test_replacing_requires_a_member_of_the_bucket_and_the_capability_to_delete(daemon: Daemon) -> None:
     old = daemon.add_source(OLD)
     daemon.make_bucket("second")
     elsewhere = daemon.add_source(OLD, bucket="second")

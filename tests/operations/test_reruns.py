@@ -1,4 +1,4 @@
-"""Work that an engine runs again: only its last run counts, on what another writer has stored since the first."""
+"""Tests work that a database runs again: only the last run counts, and it sees what others have written since."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ def rehearsing(loop: Loop, extractor: Extractor, tmp_path: Path) -> Iterator[Reh
     daemon.close()
 
 
-def test_work_runs_twice_and_counts_once(rehearsing: RehearsingDaemon) -> None:
+def test_only_the_last_run_of_rerun_work_is_committed(rehearsing: RehearsingDaemon) -> None:
     runs: list[int] = []
 
     def work(connection: Connection) -> int:
@@ -32,7 +32,7 @@ def test_work_runs_twice_and_counts_once(rehearsing: RehearsingDaemon) -> None:
     assert (rehearsing.write(work), runs, rehearsing.count("buckets")) == (2, [1, 1], 0)
 
 
-def test_sizes_that_another_writer_has_changed_meanwhile_are_kept(rehearsing: RehearsingDaemon) -> None:
+def test_a_rerun_update_of_the_chunking_keeps_the_changes_of_another_writer(rehearsing: RehearsingDaemon) -> None:
     rehearsing.patch("/v1/buckets/inbox", chunking={"target": 900})
 
     def change(connection: Connection) -> None:

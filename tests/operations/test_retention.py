@@ -1,4 +1,4 @@
-"""What ended long ago is forgotten; what a living source rests on, and what has not ended, stays."""
+"""Tests the retention of ended tasks, sessions, batches and webhook deliveries."""
 
 from dataclasses import replace
 
@@ -26,16 +26,16 @@ def forget(daemon: Daemon) -> int:
 
 
 def import_called(daemon: Daemon, site: Site, receiver: Receiver, path: str) -> str:
-    """Import a page into `inbox`, and wait until its webhook has been called and that is written down."""
+    """Import a page into `inbox`, and wait until the call of its webhook is recorded."""
     body = {"url": site.url(path), "webhook": {"url": receiver.url}}
     before = daemon.count("delivery_attempts")
     source_id = str(daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"])
     daemon.wait_ready(source_id)
-    daemon.wait(lambda: daemon.count("delivery_attempts") > before, "the call is written down")
+    daemon.wait(lambda: daemon.count("delivery_attempts") > before, "the call is recorded")
     return source_id
 
 
-def test_calls_and_tasks_last_as_long_as_their_source_and_their_time_after_it(working: Daemon) -> None:
+def test_deliveries_and_tasks_are_kept_until_their_retention_after_the_source_is_deleted(working: Daemon) -> None:
     with hosting() as site, receiving() as receiver:
         kept, gone = (import_called(working, site, receiver, path) for path in ("/notes.md", "/paper.pdf"))
     working.delete(f"/v1/sources/{gone}")
@@ -49,7 +49,7 @@ def test_calls_and_tasks_last_as_long_as_their_source_and_their_time_after_it(wo
     assert (delivery["source_id"], forget(working)) == (kept, 0)
 
 
-def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -> None:
+def test_ended_sessions_and_batches_are_deleted_after_their_retention_but_not_their_sources(working: Daemon) -> None:
     session, canceled = open_session(working), open_session(working)
     put(working, session, NOTES)
     source_id = body_of(finalize(working, session), 201)["id"]
@@ -62,7 +62,7 @@ def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -
     working.wait_ready(*made)
     working.stop()
     working.advance(31 * DAY_S)
-    # A file of the other batch was never sent: until the sweeper has ended its session, the batch has not ended.
+    # A file of `half` was never sent, so that batch has not ended until the sweeper expires the file's session.
     assert forget(working) == 3
     assert batch_status(working, half)["terminal"]
     working.loop.run(expire_uploads(working.context))
@@ -73,12 +73,12 @@ def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -
 @pytest.mark.index_files
 @pytest.mark.sqlite
 @pytest.mark.folders
-def test_a_deleted_bucket_leaves_nothing_and_the_directory_is_whole(working: Daemon) -> None:
+def test_after_the_retention_a_deleted_bucket_leaves_no_rows_and_no_problems(working: Daemon) -> None:
     working.make_bucket("gone")
     working.add_ready(bucket="gone")
     working.add_ready()
     working.delete("/v1/buckets/gone", force="true")
-    working.wait(lambda: working.count("buckets") == 1, "the bucket is gone")
+    working.wait(lambda: working.count("buckets") == 1, "the bucket is deleted")
     working.stop()
     working.advance(31 * DAY_S)
     forget(working)
@@ -87,7 +87,7 @@ def test_a_deleted_bucket_leaves_nothing_and_the_directory_is_whole(working: Dae
     assert list(verify_directory(working.files.root, read_data=True, repair=False).lines())[:-1] == []
 
 
-def test_they_are_kept_as_long_as_a_key_that_repeats_them(make_daemon: MakeDaemon) -> None:
+def test_sessions_are_kept_as_long_as_idempotency_keys(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, history_days=1, idempotency_days=7))
     daemon.make_bucket()
     body_of(daemon.ask("DELETE", session_path(open_session(daemon))))

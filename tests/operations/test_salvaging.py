@@ -1,4 +1,4 @@
-"""Stored bytes that the state has lost are taken in again where a team's index knows them, and never deleted."""
+"""Tests that `verify --repair` recovers stored bytes that the state has lost if an index knows them."""
 
 import sqlite3
 from contextlib import closing
@@ -12,94 +12,98 @@ from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.store.migrations import migrate
 from tests.api.fixtures import MakeDaemon
-from tests.operations.directories import Whole
+from tests.operations.directories import SampleDirectory
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
 
-def _forget_all(whole: Whole) -> None:
-    """As a state that was made before everything but teams and keys."""
+def _forget_all(directory: SampleDirectory) -> None:
+    """Delete all rows but those of teams and keys, as in a state that was restored from a very old copy."""
     tables = ("memberships", "tasks", "deliveries", "delivery_attempts", "uploads", "sources", "buckets", "idempotency")
-    whole.sql("PRAGMA foreign_keys = OFF", *(f"DELETE FROM {table}" for table in tables))
+    directory.sql("PRAGMA foreign_keys = OFF", *(f"DELETE FROM {table}" for table in tables))
 
 
-def _stored(whole: Whole) -> set[bytes]:
-    """The contents of all files of bytes, wherever they lie."""
-    folders = (whole.files.blobs, whole.files.parts, whole.files.aside)
+def _stored(directory: SampleDirectory) -> set[bytes]:
+    """Return the contents of all blobs, parts and files that were set aside."""
+    folders = (directory.files.blobs, directory.files.parts, directory.files.aside)
     return {path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
 
 
-def _repaired(whole: Whole) -> Verdict:
-    verdict = whole.verify(repair=True)
+def _repaired(directory: SampleDirectory) -> Verdict:
+    verdict = directory.verify(repair=True)
     assert verdict.is_whole, list(verdict.lines())
     return verdict
 
 
 @pytest.mark.index_files
 @pytest.mark.parametrize("has_started", [False, True])
-def test_a_repair_takes_in_again_what_an_index_knows_and_moves_the_rest_aside(
-    whole: Whole, make_daemon: MakeDaemon, has_started: bool
+def test_a_repair_recovers_sources_that_an_index_knows_and_sets_the_other_bytes_aside(
+    directory: SampleDirectory, make_daemon: MakeDaemon, has_started: bool
 ) -> None:
-    stored = _stored(whole)
-    _forget_all(whole)
+    stored = _stored(directory)
+    _forget_all(directory)
     if has_started:
         daemon = make_daemon("data")
         daemon.loop.run(sort_leftovers(daemon.context))
         daemon.loop.run(reconcile_index(daemon.context))
         daemon.close()
-        assert list(whole.files.blobs.iterdir()) == []
-    known = {whole.source, whole.shared, whole.imported}
-    problems = whole.verify().findings.problems
+        assert list(directory.files.blobs.iterdir()) == []
+    known = {directory.source, directory.shared, directory.imported}
+    problems = directory.verify().findings.problems
     assert {problem.about["source_id"] for problem in problems if problem.repair == "recover"} == known
-    verdict = _repaired(whole)
-    assert {path.name for path in whole.files.blobs.iterdir()} == known
+    verdict = _repaired(directory)
+    assert {path.name for path in directory.files.blobs.iterdir()} == known
     aside = verdict.findings.aside
-    assert {each.name for each in aside} >= {whole.question, whole.failed, whole.queued, whole.session}
+    assert {each.name for each in aside} >= {directory.question, directory.failed, directory.queued, directory.session}
     assert f"set aside: {aside[0].place} ({aside[0].size_bytes} bytes)" in verdict.lines()
-    assert _stored(whole) == stored
+    assert _stored(directory) == stored
     daemon = make_daemon("data")
     daemon.loop.run(sort_leftovers(daemon.context))
     daemon.start()
     daemon.wait_ready(*known)
-    assert whole.source in daemon.found("umber quay paragraph", bucket_ids=[whole.bucket])
-    shown = (daemon.source(whole.source)["title"], daemon.source(whole.shared)["bucket_ids"])
-    assert shown == ("notes.md", sorted([whole.bucket, whole.other]))
+    assert directory.source in daemon.found("umber quay paragraph", bucket_ids=[directory.bucket])
+    shown = (daemon.source(directory.source)["title"], daemon.source(directory.shared)["bucket_ids"])
+    assert shown == ("notes.md", sorted([directory.bucket, directory.other]))
     daemon.close()
-    assert whole.verify(read_data=True).is_whole
+    assert directory.verify(read_data=True).is_whole
 
 
-def test_bytes_of_a_team_that_the_state_does_not_know_are_taken_in_under_its_id(whole: Whole) -> None:
-    _forget_all(whole)
-    whole.sql(*(f"DELETE FROM {table}" for table in ("keys", "usage", "webhook_secrets", "teams")))
-    whole.sql("INSERT INTO teams VALUES ('team_new', 'default', '')", "UPDATE agents SET team_id = 'team_new'")
-    _repaired(whole)
-    with closing(sqlite3.connect(whole.files.state)) as state:
-        assert {row[0] for row in state.execute("SELECT DISTINCT team_id FROM sources")} == {whole.team}
+def test_a_repair_recovers_sources_of_an_unknown_team_under_the_id_of_that_team(directory: SampleDirectory) -> None:
+    _forget_all(directory)
+    directory.sql(*(f"DELETE FROM {table}" for table in ("keys", "usage", "webhook_secrets", "teams")))
+    directory.sql("INSERT INTO teams VALUES ('team_new', 'default', '')", "UPDATE agents SET team_id = 'team_new'")
+    _repaired(directory)
+    with closing(sqlite3.connect(directory.files.state)) as state:
+        assert {row[0] for row in state.execute("SELECT DISTINCT team_id FROM sources")} == {directory.team}
 
 
-def test_what_is_wrong_in_an_index_is_rebuilt_after_it_has_reported_what_it_knows(whole: Whole) -> None:
-    stored = _stored(whole)
-    _forget_all(whole)
-    whole.change_index("UPDATE totals SET chunks = 99")
-    _repaired(whole)
-    assert {path.name for path in whole.files.blobs.iterdir()} == {whole.source, whole.shared, whole.imported}
-    assert _stored(whole) == stored
+def test_a_repair_recovers_sources_from_an_index_that_has_problems_itself(directory: SampleDirectory) -> None:
+    stored = _stored(directory)
+    _forget_all(directory)
+    directory.change_index("UPDATE totals SET chunks = 99")
+    _repaired(directory)
+    assert {path.name for path in directory.files.blobs.iterdir()} == {
+        directory.source,
+        directory.shared,
+        directory.imported,
+    }
+    assert _stored(directory) == stored
 
 
-def test_of_several_contents_none_is_taken_in(whole: Whole) -> None:
-    _forget_all(whole)
-    second = whole.files.blobs / f"{whole.source}_{'0' * 26}"
+def test_a_source_with_several_stored_contents_is_set_aside_and_not_recovered(directory: SampleDirectory) -> None:
+    _forget_all(directory)
+    second = directory.files.blobs / f"{directory.source}_{'0' * 26}"
     second.write_bytes(b"Fetched later.\n")
-    assert {whole.source, second.name} <= {each.name for each in whole.verify(repair=True).findings.aside}
+    assert {directory.source, second.name} <= {each.name for each in directory.verify(repair=True).findings.aside}
 
 
-def test_many_files_that_lie_aside_are_a_warning_that_names_the_setting(whole: Whole) -> None:
+def test_many_set_aside_files_cause_a_warning_that_names_the_setting(directory: SampleDirectory) -> None:
     def warnings() -> list[str]:
-        verdict = whole.verify()
+        verdict = directory.verify()
         assert verdict.is_whole
         return [line for line in verdict.lines() if line.startswith("warning: ")]
 
-    day = whole.files.aside / "2026-01-01"
+    day = directory.files.aside / "2026-01-01"
     day.mkdir(parents=True)
     for number in range(10):
         assert warnings() == []
@@ -108,27 +112,29 @@ def test_many_files_that_lie_aside_are_a_warning_that_names_the_setting(whole: W
     assert warning.startswith("warning: 10 files are set aside") and "SVC_LIMIT_SET_ASIDE_DAYS" in warning
 
 
-def test_bytes_that_lie_aside_are_no_loss_to_their_source(whole: Whole) -> None:
-    day = whole.files.aside / "2026-01-01"
+def test_a_source_whose_bytes_are_set_aside_is_no_problem(directory: SampleDirectory) -> None:
+    day = directory.files.aside / "2026-01-01"
     day.mkdir(parents=True)
-    (whole.files.blobs / whole.source).rename(day / whole.source)
-    assert whole.verify(read_data=True, repair=True).is_whole
-    assert (day / whole.source).exists()
+    (directory.files.blobs / directory.source).rename(day / directory.source)
+    assert directory.verify(read_data=True, repair=True).is_whole
+    assert (day / directory.source).exists()
 
 
 @pytest.mark.parametrize("state", ["missing", "empty", "new"])
-def test_a_lost_database_is_reported_with_the_way_out_and_nothing_is_removed(whole: Whole, state: str) -> None:
-    before = _stored(whole)
-    whole.files.state.unlink()
+def test_a_lost_state_database_is_reported_and_no_stored_file_is_removed(
+    directory: SampleDirectory, state: str
+) -> None:
+    before = _stored(directory)
+    directory.files.state.unlink()
     if state == "new":
-        # As an earlier release left it, which made the database before it refused.
-        SqliteDatabase(whole.files.state, prepare=migrate).close()
+        # As an earlier release left it, which created the database before it reported the error.
+        SqliteDatabase(directory.files.state, prepare=migrate).close()
         report = "I10: the state database is new, and knows none of the 7 stored files"
-        assert next(whole.verify(repair=True).lines()).startswith(report)
+        assert next(directory.verify(repair=True).lines()).startswith(report)
     else:
         if state == "empty":
-            whole.files.state.touch()
+            directory.files.state.touch()
         refused = r"has 7 stored files; nothing was changed. Restore a copy of state.db"
         with pytest.raises(StorageError, match=refused):
-            whole.verify(repair=True)
-    assert _stored(whole) == before
+            directory.verify(repair=True)
+    assert _stored(directory) == before

@@ -1,17 +1,17 @@
-"""What a search makes of an index that knows more than is true any more."""
+"""Tests searches of an index that still has documents of deleted or detached sources."""
 
 import pytest
 
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
-#: More chunks than a page of ten looks at.
+#: More chunks than a search for ten results reads.
 LONG = "\n\n".join(f"# Part {number}\n\nThe umber quay, quay, quay." for number in range(300)).encode()
 TALE = b"A long tale in which one word is quay, and all the others are about other things.\n"
 
 
 @pytest.mark.parametrize("path", ["/v1/sources/{}", "/v1/buckets/inbox/sources/{}"])
-def test_what_was_deleted_or_detached_does_not_crowd_out_what_is_there(working: Daemon, path: str) -> None:
+def test_a_removed_source_with_better_hits_does_not_displace_a_remaining_one(working: Daemon, path: str) -> None:
     kept, gone = working.add_ready(TALE), working.add_ready(LONG)
     working.stop()
     assert working.found("quay")[0] == gone
@@ -20,7 +20,7 @@ def test_what_was_deleted_or_detached_does_not_crowd_out_what_is_there(working: 
     assert working.provider.get_document(working.team_id, gone) is not None
 
 
-def test_a_page_is_full_as_long_as_there_is_more(working: Daemon) -> None:
+def test_a_page_is_full_as_long_as_enough_chunks_of_remaining_sources_match(working: Daemon) -> None:
     kept, gone = working.add_ready(LONG, title="kept"), working.add_ready(LONG)
     working.stop()
     working.delete(f"/v1/sources/{gone}")

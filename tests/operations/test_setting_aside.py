@@ -1,4 +1,4 @@
-"""What a start makes of stored bytes that no row names: what was deleted goes, all else is kept and found again."""
+"""Tests what a start does with stored files without a row: it removes deleted ones and sets the others aside."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def sort(daemon: Daemon) -> Counter[str]:
 
 
 def forget(daemon: Daemon, source_id: str) -> None:
-    """As an older state knows the source: not at all."""
+    """Delete the rows of the source, as in a state that was restored from an older copy."""
     daemon.write(lambda db: db.execute("DELETE FROM memberships WHERE source_id = :id", {"id": source_id}))
     daemon.write(lambda db: db.execute("DELETE FROM sources WHERE id = :id", {"id": source_id}))
 
@@ -54,7 +54,7 @@ def reconcile(daemon: Daemon) -> int:
     return daemon.loop.run(reconcile_index(daemon.context))
 
 
-def test_bytes_that_no_row_names_are_moved_aside_and_all_else_stays(daemon: Daemon) -> None:
+def test_blobs_and_parts_without_a_row_are_set_aside_and_a_blob_with_a_row_is_kept(daemon: Daemon) -> None:
     kept = daemon.add_source()
     make_stray(daemon)
     (daemon.files.parts / PART).write_bytes(DATA)
@@ -65,7 +65,7 @@ def test_bytes_that_no_row_names_are_moved_aside_and_all_else_stays(daemon: Daem
     assert (names(daemon.files.aside), sort(daemon)) == ({datetime.now(UTC).date().isoformat()}, {"kept aside": 2})
 
 
-def test_somebodys_own_files_stay_where_they_are(daemon: Daemon, tmp_path: Path) -> None:
+def test_files_and_folders_that_the_service_did_not_create_are_left_alone(daemon: Daemon, tmp_path: Path) -> None:
     for folder in (daemon.files.blobs, daemon.files.staging, daemon.files.parts):
         (folder / "notes.txt").write_bytes(DATA)
         (folder / STRAY.replace("src", "upl")).mkdir()
@@ -80,7 +80,7 @@ def test_somebodys_own_files_stay_where_they_are(daemon: Daemon, tmp_path: Path)
     assert (daemon.files.parts / "notes.txt").exists()
 
 
-def test_nothing_goes_aside_through_a_link_and_no_link_is_moved(
+def test_nothing_is_set_aside_through_a_symbolic_link_and_no_link_is_moved(
     daemon: Daemon, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     blob, link = daemon.files.blobs / STRAY, daemon.files.blobs / f"{STRAY[:-1]}1"
@@ -97,7 +97,7 @@ def test_nothing_goes_aside_through_a_link_and_no_link_is_moved(
     assert (link.name in names(day), daemon.context.set_aside_files.tally.files) == (True, 1)
 
 
-def test_a_clock_that_is_behind_makes_nothing_look_old(daemon: Daemon) -> None:
+def test_files_set_aside_while_the_clock_was_behind_are_not_deleted_early(daemon: Daemon) -> None:
     make_stray(daemon)
     daemon.advance(-86_400 * 1000)
     assert sort(daemon) == {"set aside": 1}
@@ -105,14 +105,14 @@ def test_a_clock_that_is_behind_makes_nothing_look_old(daemon: Daemon) -> None:
     assert (forget_aside(daemon), aside(daemon)) == (0, {STRAY: DATA})
 
 
-def test_the_index_of_a_team_that_the_state_does_not_know_is_asked_too(daemon: Daemon) -> None:
+def test_the_index_of_a_team_without_a_row_is_searched_for_set_aside_files(daemon: Daemon) -> None:
     stray = make_document(STRAY, "umber quay", buckets=["bkt_one"])
     daemon.provider.put_documents(f"team_{'0' * 26}", [stray])
     make_stray(daemon)
     assert (sort(daemon), daemon.context.set_aside_files.tally.known) == ({"set aside": 1}, 1)
 
 
-def test_bytes_of_what_was_deleted_and_second_names_of_an_open_sessions_go(daemon: Daemon) -> None:
+def test_blobs_of_deleted_sources_and_second_links_to_open_sessions_are_removed(daemon: Daemon) -> None:
     daemon.delete(f"/v1/sources/{daemon.add_source()}")
     assert sort(daemon) == {"removed": 1}
     make_stray(daemon)
@@ -126,7 +126,9 @@ def test_bytes_of_what_was_deleted_and_second_names_of_an_open_sessions_go(daemo
 
 
 @pytest.mark.sqlite
-def test_what_lies_aside_goes_back_once_it_has_a_row(working: Daemon, make_daemon: MakeDaemon, tmp_path: Path) -> None:
+def test_set_aside_files_are_moved_back_once_they_have_rows(
+    working: Daemon, make_daemon: MakeDaemon, tmp_path: Path
+) -> None:
     source_id = working.add_ready(DATA)
     session = open_session(working, DATA)
     put_part(working, session, DATA, 0, 5)
@@ -146,7 +148,7 @@ def test_what_lies_aside_goes_back_once_it_has_a_row(working: Daemon, make_daemo
     assert (again.files.parts / session["session_id"]).read_bytes() == DATA[:6]
 
 
-def test_bytes_of_another_size_are_not_taken_back(daemon: Daemon) -> None:
+def test_a_set_aside_file_of_another_size_is_not_moved_back(daemon: Daemon) -> None:
     source_id = daemon.add_source(DATA)
     day = daemon.files.aside / "2026-01-01"
     day.mkdir(parents=True)
@@ -155,7 +157,7 @@ def test_bytes_of_another_size_are_not_taken_back(daemon: Daemon) -> None:
     assert sort(daemon) == {"kept aside": 1}
 
 
-def test_a_document_stays_as_long_as_its_bytes_lie_aside(working: Daemon) -> None:
+def test_a_document_stays_in_the_index_as_long_as_its_bytes_are_set_aside(working: Daemon) -> None:
     source_id = working.add_ready(DATA)
     working.stop()
     forget(working, source_id)
@@ -166,7 +168,7 @@ def test_a_document_stays_as_long_as_its_bytes_lie_aside(working: Daemon) -> Non
     assert working.provider.get_document(working.team_id, source_id) is None
 
 
-def test_what_lies_aside_is_kept_for_the_days_set_and_somebodys_files_for_good(make_daemon: MakeDaemon) -> None:
+def test_set_aside_files_expire_after_the_configured_days_but_not_other_files(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits(set_aside_days=3))
     make_stray(daemon)
     assert sort(daemon) == {"set aside": 1}
@@ -181,7 +183,9 @@ def test_what_lies_aside_is_kept_for_the_days_set_and_somebodys_files_for_good(m
     assert (names(day), daemon.context.set_aside_files.tally.files) == ({"notes.txt"}, 0)
 
 
-def test_a_few_are_no_warning_and_many_or_known_ones_are(working: Daemon, caplog: pytest.LogCaptureFixture) -> None:
+def test_many_set_aside_files_cause_a_warning_which_says_how_many_the_index_knows(
+    working: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
     def warning() -> str:
         caplog.clear()
         sort(working)
@@ -200,7 +204,7 @@ def test_a_few_are_no_warning_and_many_or_known_ones_are(working: Daemon, caplog
     assert "search indexes know 1 of them" in warning()
 
 
-def test_a_blob_that_is_a_link_is_not_served_and_not_read(working: Daemon, tmp_path: Path) -> None:
+def test_a_blob_that_is_a_symbolic_link_is_not_served_and_not_read(working: Daemon, tmp_path: Path) -> None:
     source_id = working.add_ready(DATA)
     blob = working.files.blobs / source_id
     blob.rename(tmp_path / "theirs")

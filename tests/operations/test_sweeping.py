@@ -1,4 +1,4 @@
-"""What is cleared after deletes and kills."""
+"""Tests the steps of the sweeper: clearing deleted sources, reconciling the index, and rebuilding a lost index."""
 
 import errno
 import os
@@ -40,7 +40,9 @@ def reconcile(daemon: Daemon) -> int:
 
 
 @pytest.mark.folders
-def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tombstone_is_kept_if_syncing_the_deletion_of_its_blob_fails(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     daemon.delete(f"/v1/sources/{daemon.add_source()}")
     with monkeypatch.context() as patched, pytest.raises(StorageError):
         patched.setattr(os, "fsync", Mock(side_effect=OSError(errno.EIO, "broken")))
@@ -48,7 +50,7 @@ def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, mon
     assert daemon.count("tombstones") == 1
 
 
-def test_the_stone_of_a_replaced_source_stays_as_a_signpost(working: Daemon) -> None:
+def test_the_tombstone_of_a_replaced_source_is_kept_after_its_blob_is_deleted(working: Daemon) -> None:
     old = working.add_ready()
     new = working.add_ready(b"The new quay.\n", replaces=old)
     working.stop()
@@ -56,7 +58,9 @@ def test_the_stone_of_a_replaced_source_stays_as_a_signpost(working: Daemon) -> 
     assert (blobs(working), working.count("tombstones"), clean(working)) == ({new}, 1, 0)
 
 
-def test_a_whole_step_that_cannot_be_cleared_hinders_no_other(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tombstones_that_cannot_be_cleared_do_not_block_the_others(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweeping, "STEP_LIMIT", 3)
     for _ in range(6):
         daemon.delete(f"/v1/sources/{daemon.add_source()}")
@@ -65,7 +69,7 @@ def test_a_whole_step_that_cannot_be_cleared_hinders_no_other(daemon: Daemon, mo
     assert (clean(daemon), daemon.count("tombstones"), blobs(daemon)) == (4, 0, set())
 
 
-def test_an_index_that_is_in_trouble_hinders_no_other_teams(daemon: Daemon) -> None:
+def test_a_failing_index_does_not_block_reconciling_the_index_of_another_team(daemon: Daemon) -> None:
     daemon.add_team()
     last = max(daemon.read(list_team_ids))
     daemon.provider.put_documents(last, [make_document("src_orphan", "quay")])
@@ -73,7 +77,7 @@ def test_an_index_that_is_in_trouble_hinders_no_other_teams(daemon: Daemon) -> N
     assert (reconcile(daemon), daemon.provider.get_document(last, "src_orphan")) == (1, None)
 
 
-def test_documents_of_no_source_leave_the_index_and_sources_without_one_are_read_again(working: Daemon) -> None:
+def test_reconciling_removes_orphaned_documents_and_requeues_sources_without_a_document(working: Daemon) -> None:
     kept, lost = working.add_ready(), working.add_ready()
     working.stop()
     working.provider.delete_document(working.team_id, lost)
@@ -87,8 +91,8 @@ def test_documents_of_no_source_leave_the_index_and_sources_without_one_are_read
     assert set(working.found("quay")) == {kept, lost}
 
 
-def test_documents_get_back_the_buckets_that_their_sources_have(working: Daemon) -> None:
-    """The state was restored from an older copy: since then, one source had left its bucket, and one joined another."""
+def test_reconciling_restores_the_buckets_of_documents(working: Daemon) -> None:
+    """The state was restored from an older copy: after that copy, one source left its bucket and one joined another."""
     left, joined, same = (working.add_ready() for _ in range(3))
     second = working.make_bucket("second")
     # A question is in its bucket, but in none in the index, because searches of a bucket don't find it.
@@ -102,11 +106,14 @@ def test_documents_get_back_the_buckets_that_their_sources_have(working: Daemon)
     assert reconcile(working) == 2
     working.start("syncing")
     expected = dict.fromkeys((left, joined, same), (bucket_id,)) | {question: ()}
-    working.wait(lambda: {name: each[1] for name, each in contents(working).items()} == expected, "all are in it again")
+    working.wait(
+        lambda: {name: each[1] for name, each in contents(working).items()} == expected,
+        "the index has the buckets of the state",
+    )
     assert (set(working.found("quay")), reconcile(working)) == ({left, joined, same}, 0)
 
 
-def test_a_wall_clock_that_is_moved_back_holds_up_no_sync(daemon: Daemon) -> None:
+def test_a_sync_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemon) -> None:
     add_unsynced(daemon)
     assert recall(daemon) == 0
     daemon.advance(-3600)
@@ -115,7 +122,7 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_sync(daemon: Daemon) -> Non
     assert len(daemon.loop.run(claim_syncs(daemon.context))) == 1
 
 
-def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Daemon) -> None:
+def test_an_indexing_retry_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemon) -> None:
     def claim() -> list[IndexingClaim] | None:
         return daemon.loop.run(claim_indexing(daemon.context, Turns(2)))
 
@@ -129,7 +136,7 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Dae
     assert recall(daemon) == 1 and claim() is not None
 
 
-def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> None:
+def test_a_webhook_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemon) -> None:
     with importing(daemon) as (source_id, receiver):
         daemon.start("indexing", "syncing")
         daemon.wait_ready(source_id)
@@ -141,7 +148,7 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> 
         daemon.wait(lambda: bool(receiver.calls), "the webhook is called")
 
 
-def test_an_index_that_is_lost_whole_is_made_again_under_the_same_ids(working: Daemon, make_daemon: MakeDaemon) -> None:
+def test_a_lost_index_is_rebuilt_with_the_same_source_ids(working: Daemon, make_daemon: MakeDaemon) -> None:
     ids = {working.add_ready() for _ in range(3)}
     working.close()
     for path in working.files.index.iterdir():
@@ -149,12 +156,12 @@ def test_an_index_that_is_lost_whole_is_made_again_under_the_same_ids(working: D
     daemon = make_daemon()
     assert daemon.loop.run(sweeping.rebuild_lost(daemon.context)) == 1
     assert daemon.search("quay").json()["error"]["code"] == "team_store_maintenance"
-    # Another start finds the rebuild, and leaves all to it.
+    # Another start finds the rebuild in progress, and changes nothing.
     assert (daemon.loop.run(sweeping.rebuild_lost(daemon.context)), reconcile(daemon)) == (0, 0)
     daemon.start("rebuilding")
-    daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches answer again")
+    daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches work again")
     assert set(daemon.found("quay")) == ids
-    # Another node that had looked before leaves it at that rebuild.
+    # Another node, which had noticed the loss before that rebuild, starts no second one.
     daemon.loop.run(rebuild_after(daemon.context, daemon.team_id, None))
     assert daemon.search("quay").status_code == 200
     assert {document.generation for document in daemon.provider.list_documents(daemon.team_id)} == {1}

@@ -1,4 +1,4 @@
-"""The steps of a bucket sync: claims that go stale, leases, refusals, and buckets that were left."""
+"""Tests the steps of a bucket sync: stale claims, leases, failures, detached buckets and changed titles."""
 
 from math import inf
 
@@ -50,7 +50,7 @@ def clean(daemon: Daemon) -> int:
     return daemon.loop.run(syncing.clean_detachments(daemon.context))
 
 
-def test_each_step_of_a_sync_is_shown_and_moves_the_revision(daemon: Daemon, indexed: str) -> None:
+def test_each_step_of_a_sync_changes_the_shown_status_and_the_revision(daemon: Daemon, indexed: str) -> None:
     seen = [revision(daemon)]
     assert status(daemon, indexed) == ("queued", False)
     (sync,) = claim(daemon)
@@ -68,7 +68,7 @@ def test_each_step_of_a_sync_is_shown_and_moves_the_revision(daemon: Daemon, ind
     assert (status(daemon, indexed), len(set(seen))) == (("active", True), 4)
 
 
-def test_a_stale_sync_activates_nothing(daemon: Daemon, indexed: str) -> None:
+def test_completing_a_stale_sync_changes_nothing(daemon: Daemon, indexed: str) -> None:
     stale = claim(daemon)
     daemon.advance(31)
     assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, daemon.context.clock.lease_s())) == 1
@@ -81,14 +81,14 @@ def test_a_stale_sync_activates_nothing(daemon: Daemon, indexed: str) -> None:
     assert status(daemon, indexed) == ("active", True)
 
 
-def test_the_next_start_releases_syncs_that_were_cut_off(daemon: Daemon, indexed: str) -> None:
+def test_the_next_start_releases_interrupted_syncs(daemon: Daemon, indexed: str) -> None:
     claim(daemon)
     assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, inf)) == 1
     daemon.start("syncing")
     daemon.wait_ready(indexed)
 
 
-def test_a_sync_of_what_was_detached_or_is_indexed_again_meanwhile_is_stale(daemon: Daemon, indexed: str) -> None:
+def test_completing_a_sync_of_a_detached_or_requeued_source_changes_nothing(daemon: Daemon, indexed: str) -> None:
     (sync,) = claim(daemon)
     for _ in range(2):
         daemon.loop.run(syncing.reindex_missing(daemon.context, sync))
@@ -107,7 +107,7 @@ def test_a_sync_of_what_was_detached_or_is_indexed_again_meanwhile_is_stale(daem
     assert (daemon.source(indexed)["bucket_ids"], daemon.members(status="all")) == ([], [])
 
 
-def test_a_bucket_left_while_the_index_learns_of_another_is_not_forgotten(working: Daemon) -> None:
+def test_a_bucket_detached_during_another_detachment_is_also_removed_from_the_index(working: Daemon) -> None:
     def indexed_in() -> tuple[str, ...]:
         document = working.provider.get_document(working.team_id, source_id)
         assert document is not None
@@ -130,31 +130,33 @@ def test_a_bucket_left_while_the_index_learns_of_another_is_not_forgotten(workin
     assert clean(working) == working.count("detachments") == 0
 
 
-def test_a_whole_claim_that_is_refused_hinders_no_other(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detachments_that_the_index_refuses_do_not_block_the_others(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(syncing, "CLAIM_LIMIT", 3)
     for _ in range(5):
         leave(daemon, daemon.add_source(), "inbox")
     daemon.provider.fail("set_title", BUSY, times=4)
-    # A step ends with the first claim of which something was cleaned.
+    # A call ends after the first batch in which anything was cleaned.
     assert [(clean(daemon), daemon.count("detachments")) for _ in range(3)] == [(1, 4), (3, 1), (1, 0)]
 
 
-def test_a_title_overtaken_or_cut_off_on_its_way_is_put_right_in_the_index(working: Daemon, ready: str) -> None:
+def test_a_stale_title_in_the_index_is_corrected(working: Daemon, ready: str) -> None:
     working.patch(f"/v1/sources/{ready}", title="Vermilion")
-    # What another change leaves that changed the index and was killed, or was overtaken, before the state had it.
+    # As after another change that wrote to the index, and then was killed or overtaken before it wrote to the state.
     working.provider.set_title(working.team_id, ready, "Ochre")
     assert (working.found("ochre"), clean(working)) == ([ready], 1)
     assert (working.found("vermilion"), working.found("ochre")) == ([ready], [])
     assert clean(working) == working.count("detachments") == 0
 
 
-def test_a_new_title_is_noted_before_the_index_has_it(working: Daemon, ready: str) -> None:
+def test_a_new_title_is_recorded_as_pending_before_the_index_is_changed(working: Daemon, ready: str) -> None:
     working.provider.fail("set_title", BUSY)
     details_of(working.ask("PATCH", f"/v1/sources/{ready}", json={"title": "Vermilion"}), "search_failed")
     assert working.count("detachments") == 1
 
 
-def test_a_note_of_a_new_title_stays_until_the_state_has_it(working: Daemon, ready: str) -> None:
+def test_a_pending_title_stays_recorded_until_the_state_has_the_title(working: Daemon, ready: str) -> None:
     with working.provider.held("set_title") as hold:
         patch = working.asking("PATCH", f"/v1/sources/{ready}", json={"title": "Vermilion"})
         changing = working.loop.begin(patch())
@@ -165,7 +167,7 @@ def test_a_note_of_a_new_title_stays_until_the_state_has_it(working: Daemon, rea
     assert (clean(working), clean(working), working.count("detachments")) == (1, 0, 0)
 
 
-def test_a_title_changed_while_the_index_is_put_right_is_put_right_too(working: Daemon, ready: str) -> None:
+def test_a_title_that_changes_while_the_index_is_corrected_is_corrected_too(working: Daemon, ready: str) -> None:
     working.patch(f"/v1/sources/{ready}", title="Vermilion")
     with working.provider.held("set_buckets") as hold:
         cleaning = working.loop.begin(syncing.clean_detachments(working.context))
@@ -175,7 +177,7 @@ def test_a_title_changed_while_the_index_is_put_right_is_put_right_too(working: 
     assert (working.found("vermilion"), working.found("ochre")) == ([], [ready])
 
 
-def test_buckets_that_a_node_without_its_lock_wrote_too_late_are_put_right(working: Daemon, ready: str) -> None:
+def test_buckets_that_a_stale_sync_wrote_to_the_index_are_corrected(working: Daemon, ready: str) -> None:
     second = working.make_bucket("second")
     join(working, ready)
     (late,) = claim(working)

@@ -1,4 +1,4 @@
-"""Removing a team: everything of it goes, nothing of another team, and wherever the process dies it goes on."""
+"""Tests that removing a team deletes all of its data, even after kills, and nothing of another team."""
 
 import asyncio
 import os
@@ -34,9 +34,9 @@ from tests.acceptance.backups import run_killed
 from tests.api.answers import details_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.operations.directories import Whole
+from tests.operations.directories import SampleDirectory
 
-#: How many lines a removal is killed at; with --large at all.
+#: At how many lines a removal is killed; with --large, at every line.
 KILLS = 4
 COUNTED = (
     "operations/team_removals.py",
@@ -48,7 +48,7 @@ IDS = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
 
 
 def remove(files: DataFiles, team: str) -> None:
-    """Remove the team as the daemon of this data directory does, to the end."""
+    """Remove the team as the daemon of this data directory does, and return when it is removed."""
     asyncio.run(_remove(files, team))
 
 
@@ -62,7 +62,7 @@ async def _remove(files: DataFiles, team: str) -> None:
 
 
 def traces(files: DataFiles, *ids: str) -> list[str]:
-    """All rows and files in which one of these ids is found."""
+    """Return all rows and files that contain one of these ids."""
     with closing(sqlite3.connect(files.state)) as state:
         lines = list(state.iterdump())
     folders = (files.blobs, files.parts, files.aside, files.index)
@@ -71,68 +71,76 @@ def traces(files: DataFiles, *ids: str) -> list[str]:
 
 
 @pytest.fixture
-def shared_out(whole: Whole, make_daemon: MakeDaemon) -> tuple[Whole, str]:
-    """The directory with a second team, which has a source, and a file of the first team that was set aside."""
-    daemon = make_daemon(whole.files.root.name)
+def two_teams(directory: SampleDirectory, make_daemon: MakeDaemon) -> tuple[SampleDirectory, str]:
+    """The sample directory with a second team and its source, and with a set-aside file of the first team."""
+    daemon = make_daemon(directory.files.root.name)
     daemon.start()
     key = daemon.add_team()
     daemon.make_bucket("inbox", key=key)
     other = daemon.add_source(key=key)
-    daemon.wait(lambda: daemon.source(other, key)["ready"], "the other team's source")
+    daemon.wait(lambda: daemon.source(other, key)["ready"], "the other team's source is ready")
     daemon.stop()
     daemon.close()
-    name = whole.source
+    name = directory.source
     for table in ("memberships", "tasks", "deliveries"):
-        whole.sql(f"DELETE FROM {table} WHERE source_id = '{name}'")
-    whole.sql("DELETE FROM idempotency", f"DELETE FROM sources WHERE id = '{name}'")
-    day = whole.files.aside / datetime.now(UTC).date().isoformat()
+        directory.sql(f"DELETE FROM {table} WHERE source_id = '{name}'")
+    directory.sql("DELETE FROM idempotency", f"DELETE FROM sources WHERE id = '{name}'")
+    day = directory.files.aside / datetime.now(UTC).date().isoformat()
     day.mkdir(parents=True)
-    (whole.files.blobs / name).rename(day / name)
-    return whole, other
+    (directory.files.blobs / name).rename(day / name)
+    return directory, other
 
 
 @pytest.mark.sqlite
 @pytest.mark.folders
 @pytest.mark.index_files
-def test_a_team_goes_with_all_it_has_wherever_its_removal_is_killed(
-    shared_out: tuple[Whole, str], tmp_path: Path, large: bool
+def test_a_removal_that_is_killed_anywhere_ends_without_a_trace_of_the_team(
+    two_teams: tuple[SampleDirectory, str], tmp_path: Path, large: bool
 ) -> None:
-    whole, other = shared_out
-    its = [whole.team, whole.bucket, whole.other, whole.source, whole.shared, whole.failed, whole.imported]
-    its += [whole.unreadable, whole.question, whole.queued, whole.session]
-    assert all(traces(whole.files, each) for each in its)
+    directory, other = two_teams
+    its = [
+        directory.team,
+        directory.bucket,
+        directory.other,
+        directory.source,
+        directory.shared,
+        directory.failed,
+        directory.imported,
+    ]
+    its += [directory.unreadable, directory.question, directory.queued, directory.session]
+    assert all(traces(directory.files, each) for each in its)
     place = DataFiles(tmp_path / "killed")
 
     def fresh() -> None:
         shutil.rmtree(place.root, ignore_errors=True)
-        shutil.copytree(whole.files.root, place.root)
+        shutil.copytree(directory.files.root, place.root)
 
     fresh()
-    lines = run_killed(lambda: remove(place, whole.team), 0, COUNTED)
+    lines = run_killed(lambda: remove(place, directory.team), 0, COUNTED)
     assert lines > 100
     for line in (0, *(range(1, lines) if large else random.Random(3).sample(range(1, lines), KILLS))):
         fresh()
-        run_killed(lambda: remove(place, whole.team), line, COUNTED)
-        # The file that was set aside is known to the index until both are gone; the bytes of a session that has ended
-        # are left to the next start.
+        run_killed(lambda: remove(place, directory.team), line, COUNTED)
+        # The index knows the set-aside file until both are deleted. The bytes of an ended session are left to the next
+        # start.
         problems = verify_directory(place.root, read_data=True, repair=False).findings.problems
-        mine = (whole.source, "has no open session")
+        mine = (directory.source, "has no open session")
         assert [each for each in problems if not any(word in each.message for word in mine)] == [], line
-        remove(place, whole.team)
+        remove(place, directory.team)
         assert traces(place, *its) == [], line
         verdict = verify_directory(place.root, read_data=True, repair=False)
         assert (list(verdict.lines())[:-1], verdict.findings.counts["sources"]) == ([], 1), line
         assert traces(place, other), line
 
 
-def test_from_the_request_on_no_key_of_the_team_works_and_its_index_waits_for_what_is_being_read(
+def test_removing_a_team_disables_its_keys_at_once_and_waits_for_running_tasks(
     daemon: Daemon,
 ) -> None:
     key = daemon.add_team()
     daemon.make_bucket("inbox", key=key)
     source = daemon.add_source(key=key)
     (team,) = [each for each in daemon.read(list_team_ids) if each != daemon.team_id]
-    # Another worker has claimed the document, and will put it into the index.
+    # Another worker has claimed the document, and is about to put it into the index.
     daemon.write(
         lambda c: c.execute(
             "UPDATE tasks SET status = 'running', token = token + 1, lease_until_s = :until WHERE source_id = :id",
@@ -154,11 +162,11 @@ def test_from_the_request_on_no_key_of_the_team_works_and_its_index_waits_for_wh
     daemon.write(lambda c: c.execute(free, {"id": source}))
     daemon.loop.run(park_removal(daemon.context, task))
     daemon.run_worker(lambda: RemovingWorker(daemon.context))
-    daemon.wait(lambda: daemon.count("teams") == 1, "the team is gone")
+    daemon.wait(lambda: daemon.count("teams") == 1, "the team is removed")
     assert (daemon.blob_names(), daemon.count("keys"), daemon.count("tasks")) == ([], 1, 0)
 
 
-def test_the_only_team_stays_and_a_name_that_is_none_is_refused(daemon: Daemon) -> None:
+def test_removing_the_only_team_or_an_unknown_team_is_refused(daemon: Daemon) -> None:
     with pytest.raises(ServiceError, match="only team"):
         daemon.write(lambda connection: queue_removal(connection, IDS, "default"))
     daemon.add_team()

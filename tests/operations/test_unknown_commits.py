@@ -1,4 +1,4 @@
-"""A commit whose outcome is unknown deletes nothing: its rows may exist, and they name these bytes."""
+"""Tests that a commit with an unknown outcome deletes no blob, since rows that need it may exist."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class LosingDatabase(SqliteDatabase):
-    """Loses the outcome of a commit, as a connection does that is cut before the answer or before the request."""
+    """A database that loses the outcome of a commit, as when a connection breaks before the answer or the request."""
 
-    #: Whether the next commit is carried out although its outcome is lost; None if it is not lost.
+    #: Whether the next commit is carried out although its outcome is lost. None if its outcome is not lost.
     next_is_stored: bool | None = None
 
     def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
@@ -69,7 +69,9 @@ def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_an_upload_keeps_its_blob_and_a_retry_makes_one_source(losing: LosingDaemon, is_stored: bool) -> None:
+def test_an_upload_with_an_unknown_commit_keeps_its_blob_and_a_retry_ends_with_one_source(
+    losing: LosingDaemon, is_stored: bool
+) -> None:
     def upload() -> httpx.Response:
         file = {"file": ("a.md", NOTES)}
         return losing.ask("POST", "/v1/buckets/inbox/files", files=file, headers={"Idempotency-Key": "k"})
@@ -86,7 +88,9 @@ def test_an_upload_keeps_its_blob_and_a_retry_makes_one_source(losing: LosingDae
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_a_finalize_keeps_its_blob_and_a_retry_makes_one_source(losing: LosingDaemon, is_stored: bool) -> None:
+def test_a_finalize_with_an_unknown_commit_keeps_its_blob_and_a_retry_ends_with_one_source(
+    losing: LosingDaemon, is_stored: bool
+) -> None:
     session = open_session(losing, NOTES)
     put_part(losing, session, NOTES, 0, len(NOTES) - 1)
     losing.lose_next(is_stored=is_stored)

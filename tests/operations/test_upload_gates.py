@@ -1,4 +1,4 @@
-"""Uploads go first, and indexing goes on."""
+"""Tests that indexing waits for running uploads, but not forever."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.acceptance.installations import PATIENCE_S
 pytestmark = pytest.mark.anyio
 
 
-async def test_indexing_waits_for_the_end_of_the_last_upload_and_for_none_where_there_is_none() -> None:
+async def test_indexing_waits_until_no_upload_is_running() -> None:
     gates = Gates()
     seen: list[str] = []
 
@@ -29,7 +29,7 @@ async def test_indexing_waits_for_the_end_of_the_last_upload_and_for_none_where_
     assert seen == ["indexing", "uploads", "indexing"]
 
 
-async def test_uploads_without_end_do_not_stop_indexing() -> None:
+async def test_indexing_does_not_wait_forever_for_an_endless_upload() -> None:
     gates = Gates()
     with gates.uploading():
         await asyncio.wait_for(gates.let_uploads_go_first(), PATIENCE_S)

@@ -1,4 +1,4 @@
-"""What happens between the steps of an upload: takeovers, cut connections, a disk that refuses."""
+"""Tests uploads with takeovers, broken connections, cancels, expiry and disk errors."""
 
 import asyncio
 import errno
@@ -36,13 +36,13 @@ def part_of(daemon: Daemon, session: dict[str, Any]) -> str | None:
 
 
 def finish(daemon: Daemon, session: dict[str, Any], first: int) -> None:
-    """Send the rest, and see that all of it is stored."""
+    """Send the remaining bytes, finalize, and check that all bytes are stored."""
     body_of(put_part(daemon, session, DATA, first, SIZE - 1))
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == DATA
 
 
 def hang(daemon: Daemon, session: dict[str, Any], data: bytes = DATA[:10]) -> "asyncio.Task[UploadProgress]":
-    """A PUT that has sent a little and hangs, as that of a client that is dead."""
+    """Start a PUT that sends some bytes and then hangs, like one of a client that has died."""
 
     async def work() -> "asyncio.Task[UploadProgress]":
         sent = asyncio.Event()
@@ -60,7 +60,7 @@ def hang(daemon: Daemon, session: dict[str, Any], data: bytes = DATA[:10]) -> "a
 
 
 def code_of(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> str:
-    """The code that the PUT ended with."""
+    """Wait for the PUT to fail, and return its error code."""
     daemon.loop.run(asyncio.wait([task]))
     failure = task.exception()
     assert isinstance(failure, ServiceError)
@@ -77,7 +77,7 @@ def test_a_cut_connection_keeps_the_prefix(daemon: Daemon) -> None:
         finish(daemon, session, cut_at)
 
 
-def test_a_cancel_stops_a_running_put_and_leaves_no_byte_and_an_early_finalize_does_not(daemon: Daemon) -> None:
+def test_a_cancel_stops_a_running_put_and_deletes_its_bytes_but_an_early_finalize_does_not(daemon: Daemon) -> None:
     session = open_session(daemon, DATA)
     task = hang(daemon, session)
     details_of(finalize(daemon, session), "blob_not_uploaded")
@@ -86,8 +86,8 @@ def test_a_cancel_stops_a_running_put_and_leaves_no_byte_and_an_early_finalize_d
     assert (code_of(daemon, task), daemon.part_ids()) == ("request_in_progress", [])
 
 
-def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
-    """It was let in before the session ended, and must not begin a new part."""
+def test_a_put_that_waits_for_a_cancel_is_rejected_and_creates_no_part(daemon: Daemon) -> None:
+    """The PUT arrived before the session was canceled, and must not create a new part."""
     session = open_session(daemon, DATA)
 
     async def work() -> None:
@@ -103,7 +103,7 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
     assert (refused.value.code, daemon.part_ids()) == ("session_canceled", [])
 
 
-def test_one_round_expires_every_session_whose_time_is_over(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_round_expires_every_session_that_is_due(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "STEP_LIMIT", 2)
     for _ in range(5):
         put_part(daemon, open_session(daemon, DATA), DATA, 0, 9)
@@ -111,12 +111,12 @@ def test_one_round_expires_every_session_whose_time_is_over(daemon: Daemon, monk
     assert (daemon.loop.run(expire_uploads(daemon.context)), daemon.part_ids()) == (5, [])
 
 
-def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
+def test_the_sweeper_does_not_expire_a_session_with_a_running_put(daemon: Daemon) -> None:
     task = hang(daemon, open_session(daemon, DATA))
     daemon.advance(4000)
     assert daemon.loop.run(expire_uploads(daemon.context)) == 1
     assert not task.done()
-    # As the end of the daemon ends it.
+    # As a shutdown of the daemon does.
     daemon.loop.call(task.cancel)
     daemon.loop.run(asyncio.wait([task]))
     assert [daemon.loop.run(expire_uploads(daemon.context)) for _ in range(2)] == [1, 0]
@@ -124,7 +124,7 @@ def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
 
 
 @pytest.mark.folders
-def test_parts_of_ended_sessions_go_at_the_next_start_and_others_stay(daemon: Daemon) -> None:
+def test_a_start_removes_the_parts_of_ended_sessions_and_no_other_files(daemon: Daemon) -> None:
     kept, ended = open_session(daemon, DATA), open_session(daemon, DATA)
     for session in (kept, ended):
         put_part(daemon, session, DATA, 0, 9)
@@ -141,7 +141,7 @@ Refuse = Callable[..., None]
 
 @pytest.fixture
 def refuse(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refuse]:
-    """Have the next call of `os.<name>` on a file of the parts fail with this error."""
+    """Return a function that makes the next call of `os.<name>` on a part fail with an error."""
 
     def set_up(name: str, number: int) -> None:
         real = getattr(os, name)
@@ -159,7 +159,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refuse]:
 
 
 @pytest.mark.folders
-def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse: Refuse) -> None:
+def test_a_full_disk_loses_no_acknowledged_bytes(daemon: Daemon, refuse: Refuse) -> None:
     session = open_session(daemon, DATA)
     put_part(daemon, session, DATA, 0, 99_999)
     refuse("write", errno.ENOSPC)
@@ -169,7 +169,9 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse:
 
 
 @pytest.mark.folders
-def test_bytes_a_kill_left_unsynced_are_synced_before_a_report(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsynced_bytes_after_a_kill_are_synced_before_they_are_reported(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = open_session(daemon, DATA)
     part = daemon.files.parts / session["session_id"]
     part.write_bytes(DATA[:1000])

@@ -1,4 +1,4 @@
-"""`verify` reports each broken promise of a data directory, and `--repair` repairs what needs no guess."""
+"""Tests that `verify` reports each broken invariant of a data directory, and what `--repair` repairs."""
 
 import os
 import re
@@ -19,63 +19,63 @@ from svc_daemon.store import checks
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, HALF, Break, overwrite
-from tests.operations.directories import Whole, change
+from tests.operations.directories import SampleDirectory, change
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
 
-def test_a_whole_directory_is_reported_whole_and_counted(whole: Whole) -> None:
-    verdict = whole.verify(read_data=True)
-    assert list(verdict.lines()) == [f"{whole.files.root} is whole (7 sources, 7 blobs, 1 parts, 4 documents)"]
+def test_a_directory_without_problems_is_reported_as_whole_with_its_counts(directory: SampleDirectory) -> None:
+    verdict = directory.verify(read_data=True)
+    assert list(verdict.lines()) == [f"{directory.files.root} is whole (7 sources, 7 blobs, 1 parts, 4 documents)"]
     counts = {"sources": 7, "blobs": 7, "parts": 1, "documents": 4}
     assert verdict.as_json() == {"whole": True, "problems": [], "set_aside": [], "counts": counts}
 
 
-def test_an_index_that_a_kill_left_without_tables_is_no_problem(whole: Whole) -> None:
-    path = whole.files.index / "team_other.db"
+def test_an_index_file_without_tables_is_no_problem(directory: SampleDirectory) -> None:
+    path = directory.files.index / "team_other.db"
     change(path, "PRAGMA journal_mode = WAL")
-    assert whole.verify(read_data=True).is_whole
+    assert directory.verify(read_data=True).is_whole
     path.write_bytes(b"")
-    assert whole.verify(read_data=True).is_whole
+    assert directory.verify(read_data=True).is_whole
 
 
 @pytest.mark.parametrize(("report", "is_repaired", "break_it"), BROKEN, ids=[report for report, _, _ in BROKEN])
-def test_a_broken_promise_is_reported_and_repaired_where_that_is_no_guess(
-    whole: Whole, report: str, is_repaired: bool, break_it: Break
+def test_a_broken_invariant_is_reported_and_repaired_if_it_is_repairable(
+    directory: SampleDirectory, report: str, is_repaired: bool, break_it: Break
 ) -> None:
-    break_it(whole)
-    problems = whole.verify().findings.problems
+    break_it(directory)
+    problems = directory.verify().findings.problems
     invariant, message = report.split(": ", 1)
     assert {problem.invariant for problem in problems} == {invariant}
-    assert message.format(**vars(whole)) in problems[0].message
-    verdict = whole.verify(repair=True)
+    assert message.format(**vars(directory)) in problems[0].message
+    verdict = directory.verify(repair=True)
     assert (bool(verdict.repaired), verdict.is_whole) == (is_repaired, is_repaired), list(verdict.lines())
-    assert whole.verify(read_data=True).is_whole == is_repaired
+    assert directory.verify(read_data=True).is_whole == is_repaired
 
 
-def test_a_folder_of_bytes_that_is_not_there_gives_up_no_source(whole: Whole) -> None:
-    shutil.rmtree(whole.files.blobs)
+def test_a_repair_with_a_missing_or_empty_blob_folder_is_refused(directory: SampleDirectory) -> None:
+    shutil.rmtree(directory.files.blobs)
     with pytest.raises(StorageError, match="Is a volume not mounted"):
-        whole.verify(repair=True)
-    whole.files.blobs.mkdir()
+        directory.verify(repair=True)
+    directory.files.blobs.mkdir()
     with pytest.raises(StorageError, match="7 sources have their bytes there; nothing was repaired"):
-        whole.verify(repair=True)
-    assert [problem.invariant for problem in whole.verify().findings.problems].count("I3") == 7
+        directory.verify(repair=True)
+    assert [problem.invariant for problem in directory.verify().findings.problems].count("I3") == 7
 
 
 @pytest.fixture
-def readable(whole: Whole) -> Iterator[Path]:
-    """A copy of the directory that this process may read and not write, with the log of a database that was killed."""
+def readable(directory: SampleDirectory) -> Iterator[Path]:
+    """A copy of the sample directory that this process may read but not write, with a state log left by a kill."""
     root = Path(tempfile.mkdtemp())
-    copy = shutil.copytree(whole.files.root, root / "data")
-    with closing(sqlite3.connect(whole.files.state)) as state:
+    copy = shutil.copytree(directory.files.root, root / "data")
+    with closing(sqlite3.connect(directory.files.state)) as state:
         state.execute("INSERT INTO facts VALUES ('later', 'than the file')")
         state.commit()
         for name in ("state.db", "state.db-wal"):
-            shutil.copy(whole.files.root / name, copy / name)
+            shutil.copy(directory.files.root / name, copy / name)
     for path in (root, *root.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    assert whole.verify(read_data=True).is_whole  # all that it imports is there
+    assert directory.verify(read_data=True).is_whole  # so that all modules are imported before the user changes
     user = os.geteuid()
     os.seteuid(user or 65534)
     yield copy
@@ -85,7 +85,7 @@ def readable(whole: Whole) -> Iterator[Path]:
     shutil.rmtree(root)
 
 
-def test_a_copy_that_cannot_be_written_is_looked_at(readable: Path) -> None:
+def test_a_read_only_directory_can_be_verified(readable: Path) -> None:
     with pytest.raises(PermissionError):
         (readable / "anything").touch()
     assert (readable / "state.db-wal").stat().st_size > 0
@@ -93,35 +93,37 @@ def test_a_copy_that_cannot_be_written_is_looked_at(readable: Path) -> None:
     assert (verdict.is_whole, verdict.findings.counts["sources"]) == (True, 7)
 
 
-def test_an_index_that_is_being_rebuilt_is_not_looked_at(whole: Whole) -> None:
-    for index in whole.files.index.glob("*.db*"):
+def test_missing_documents_are_not_reported_while_the_index_is_being_rebuilt(directory: SampleDirectory) -> None:
+    for index in directory.files.index.glob("*.db*"):
         index.unlink()
-    assert {problem.invariant for problem in whole.verify().findings.problems} == {"I6"}
-    whole.sql(
+    assert {problem.invariant for problem in directory.verify().findings.problems} == {"I6"}
+    directory.sql(
         "INSERT INTO tasks (id, team_id, type, status, attempt, token, max_attempts, chunks_done, created_at)"
         " SELECT 'task_rebuild', id, 'store_rebuild', 'queued', 0, 0, 3, 0, '2026-01-01T00:00:00.000Z' FROM teams"
     )
-    assert whole.verify(read_data=True).is_whole
+    assert directory.verify(read_data=True).is_whole
 
 
-def test_wrong_bytes_of_the_right_size_are_reported_when_read_and_set_aside(whole: Whole) -> None:
-    path = whole.files.blobs / whole.source
+def test_a_blob_with_a_wrong_hash_is_reported_only_by_read_data_and_moved_to_damaged(
+    directory: SampleDirectory,
+) -> None:
+    path = directory.files.blobs / directory.source
     overwrite(path)
     damaged = path.read_bytes()
-    assert whole.problems() == []
-    (problem,) = whole.problems(read_data=True)
-    assert problem.startswith(f"I2: blob {whole.source} of source {whole.source} hashes to ")
-    assert whole.verify(read_data=True, repair=True).is_whole
-    assert ((whole.files.damaged / whole.source).read_bytes(), path.exists()) == (damaged, False)
+    assert directory.problems() == []
+    (problem,) = directory.problems(read_data=True)
+    assert problem.startswith(f"I2: blob {directory.source} of source {directory.source} hashes to ")
+    assert directory.verify(read_data=True, repair=True).is_whole
+    assert ((directory.files.damaged / directory.source).read_bytes(), path.exists()) == (damaged, False)
 
 
-def test_a_text_that_is_not_its_chunks_is_reported_when_read(whole: Whole) -> None:
-    whole.change_index("UPDATE chunks SET text = 'other' WHERE chunk_key = (SELECT min(chunk_key) FROM chunks)")
-    assert whole.problems() == []
-    problems = whole.problems(read_data=True)
-    assert f"I6: the search index of {whole.team}: 1 chunks of {whole.source} do not match its text" in problems
+def test_chunks_that_do_not_match_their_text_are_reported_only_by_read_data(directory: SampleDirectory) -> None:
+    directory.change_index("UPDATE chunks SET text = 'other' WHERE chunk_key = (SELECT min(chunk_key) FROM chunks)")
+    assert directory.problems() == []
+    problems = directory.problems(read_data=True)
+    assert f"I6: the search index of {directory.team}: 1 chunks of {directory.source} do not match its text" in problems
     assert any("its postings are not those of its texts" in line for line in problems)
-    assert whole.verify(read_data=True, repair=True).is_whole
+    assert directory.verify(read_data=True, repair=True).is_whole
 
 
 FLIPPED = {
@@ -133,21 +135,21 @@ FLIPPED = {
 
 
 @pytest.mark.parametrize("report", ["", *FLIPPED])
-def test_damage_of_the_state_is_reported_and_nothing_is_repaired(whole: Whole, report: str) -> None:
+def test_a_damaged_state_database_is_reported_and_nothing_is_repaired(directory: SampleDirectory, report: str) -> None:
     if report:
-        whole.sql("PRAGMA ignore_check_constraints = ON", FLIPPED[report])
+        directory.sql("PRAGMA ignore_check_constraints = ON", FLIPPED[report])
     else:
-        pages = whole.files.state.read_bytes()
-        whole.files.state.write_bytes(pages[:4096] + os.urandom(8192) + pages[12_288:])
-    (whole.files.staging / HALF).touch()
-    verdict = whole.verify(repair=True)
+        pages = directory.files.state.read_bytes()
+        directory.files.state.write_bytes(pages[:4096] + os.urandom(8192) + pages[12_288:])
+    (directory.files.staging / HALF).touch()
+    verdict = directory.verify(repair=True)
     assert {problem.invariant for problem in verdict.findings.problems} == {"I10"}
     assert report in verdict.findings.problems[0].message
-    assert (verdict.repaired, (whole.files.staging / HALF).exists()) == ([], True)
+    assert (verdict.repaired, (directory.files.staging / HALF).exists()) == ([], True)
 
 
-def test_every_column_of_json_and_every_state_is_looked_at(whole: Whole) -> None:
-    with closing(sqlite3.connect(whole.files.state)) as state:
+def test_the_checked_columns_exist_and_include_every_column_of_states(directory: SampleDirectory) -> None:
+    with closing(sqlite3.connect(directory.files.state)) as state:
         tables = state.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
         checked = {
             (name, column) for name, sql in tables for column in re.findall(r"(\w*status|lane) TEXT[^,]* CHECK", sql)
@@ -161,19 +163,19 @@ def _snapshot(root: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_looking_changes_nothing(whole: Whole) -> None:
-    (whole.files.blobs / whole.source).unlink()
-    (whole.files.staging / HALF).touch()
-    before = _snapshot(whole.files.root)
-    assert (len(whole.problems(read_data=True)), _snapshot(whole.files.root)) == (2, before)
+def test_verifying_without_repair_changes_no_file(directory: SampleDirectory) -> None:
+    (directory.files.blobs / directory.source).unlink()
+    (directory.files.staging / HALF).touch()
+    before = _snapshot(directory.files.root)
+    assert (len(directory.problems(read_data=True)), _snapshot(directory.files.root)) == (2, before)
 
 
-def test_what_a_kill_left_in_the_logs_is_read_and_left_there(daemon: Daemon, tmp_path: Path) -> None:
+def test_database_logs_left_by_a_kill_are_read_and_not_changed(daemon: Daemon, tmp_path: Path) -> None:
     source_id = daemon.add_source()
     daemon.start()
     daemon.wait_ready(source_id)
     daemon.stop()
-    # As a kill leaves it: the logs are still there.
+    # As after a kill, the logs are still there.
     killed = shutil.copytree(daemon.files.root, tmp_path / "killed", ignore=shutil.ignore_patterns("*-shm"))
     before = _snapshot(killed)
     assert any(path.name == "state.db-wal" and data for path, data in before.items())
@@ -182,62 +184,68 @@ def test_what_a_kill_left_in_the_logs_is_read_and_left_there(daemon: Daemon, tmp
     assert {path: data for path, data in _snapshot(killed).items() if path in before} == before
 
 
-def test_a_lost_file_fails_its_source_and_a_retry_finds_nothing(whole: Whole, make_daemon: MakeDaemon) -> None:
-    (whole.files.blobs / whole.source).unlink()
-    assert next(whole.verify(repair=True).lines()) == f"repaired I3: source {whole.source} has no blob"
+def test_a_repair_fails_a_source_without_its_blob_and_a_retry_fails_too(
+    directory: SampleDirectory, make_daemon: MakeDaemon
+) -> None:
+    (directory.files.blobs / directory.source).unlink()
+    assert next(directory.verify(repair=True).lines()) == f"repaired I3: source {directory.source} has no blob"
     daemon = make_daemon("data")
     daemon.start()
-    source = daemon.source(whole.source)
+    source = daemon.source(directory.source)
     assert (source["status"], source["error"]["code"]) == ("failed", "stored_bytes_lost")
-    assert whole.source not in daemon.found("umber quay paragraph")
-    assert daemon.ask("POST", f"/v1/sources/{whole.source}/retry").is_success
-    assert daemon.wait_status(whole.source, "failed")["error"]["code"] == "stored_bytes_lost"
+    assert directory.source not in daemon.found("umber quay paragraph")
+    assert daemon.ask("POST", f"/v1/sources/{directory.source}/retry").is_success
+    assert daemon.wait_status(directory.source, "failed")["error"]["code"] == "stored_bytes_lost"
 
 
-def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_daemon: MakeDaemon) -> None:
-    overwrite(whole.index)
-    assert whole.verify(repair=True).is_whole
+def test_a_repair_rebuilds_a_damaged_index_from_the_stored_bytes(
+    directory: SampleDirectory, make_daemon: MakeDaemon
+) -> None:
+    overwrite(directory.index)
+    assert directory.verify(repair=True).is_whole
     daemon = make_daemon("data")
-    first_task = daemon.source(whole.source)["task"]
-    assert daemon.source(whole.source)["status"] == "active"
+    first_task = daemon.source(directory.source)["task"]
+    assert daemon.source(directory.source)["status"] == "active"
     daemon.start()
-    daemon.wait_ready(whole.source, whole.shared, whole.imported, whole.question, whole.queued)
-    assert daemon.source(whole.source)["task"] == first_task
-    assert whole.source in daemon.found("umber quay paragraph")
+    daemon.wait_ready(directory.source, directory.shared, directory.imported, directory.question, directory.queued)
+    assert daemon.source(directory.source)["task"] == first_task
+    assert directory.source in daemon.found("umber quay paragraph")
     daemon.close()
-    assert whole.problems(read_data=True) == []
+    assert directory.problems(read_data=True) == []
 
 
-def test_a_copy_that_somebody_put_beside_an_index_is_none_of_ours(whole: Whole) -> None:
-    kept = Path(shutil.copy(whole.index, whole.index.with_name(f"{whole.team} (copy).db")))
-    (whole.files.staging / HALF).touch()
-    assert whole.verify(repair=True).is_whole and kept.exists()
+def test_a_repair_keeps_a_foreign_file_in_the_index_folder(directory: SampleDirectory) -> None:
+    kept = Path(shutil.copy(directory.index, directory.index.with_name(f"{directory.team} (copy).db")))
+    (directory.files.staging / HALF).touch()
+    assert directory.verify(repair=True).is_whole and kept.exists()
 
 
-def test_a_deletion_goes_on_after_a_repair(whole: Whole, make_daemon: MakeDaemon) -> None:
-    whole.sql(f"UPDATE buckets SET status = 'deleting' WHERE id = '{whole.other}'")
-    assert whole.verify(repair=True).is_whole
+def test_a_bucket_deletion_without_a_task_is_finished_after_a_repair(
+    directory: SampleDirectory, make_daemon: MakeDaemon
+) -> None:
+    directory.sql(f"UPDATE buckets SET status = 'deleting' WHERE id = '{directory.other}'")
+    assert directory.verify(repair=True).is_whole
     daemon = make_daemon("data")
     daemon.start()
-    daemon.wait(lambda: daemon.count("buckets") == 1, "the bucket is gone")
-    daemon.wait_ready(whole.shared)
+    daemon.wait(lambda: daemon.count("buckets") == 1, "the bucket is deleted")
+    daemon.wait_ready(directory.shared)
 
 
-def test_a_directory_in_use_is_not_looked_at(whole: Whole) -> None:
-    with lock_directory(whole.files), pytest.raises(DirectoryLocked, match="Another process is using"):
-        whole.verify()
+def test_verifying_a_directory_in_use_is_refused(directory: SampleDirectory) -> None:
+    with lock_directory(directory.files), pytest.raises(DirectoryLocked, match="Another process is using"):
+        directory.verify()
 
 
-def test_a_database_of_another_release_is_refused(whole: Whole) -> None:
-    whole.sql("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999_later', '')")
+def test_verifying_a_database_of_an_unsupported_release_is_refused(directory: SampleDirectory) -> None:
+    directory.sql("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999_later', '')")
     with pytest.raises(StorageError, match="newer release"):
-        whole.verify(repair=True)
-    whole.sql("DELETE FROM _sqlite_migrations WHERE name IN ('m999_later', 'm007_rechunking')")
+        directory.verify(repair=True)
+    directory.sql("DELETE FROM _sqlite_migrations WHERE name IN ('m999_later', 'm007_rechunking')")
     with pytest.raises(StorageError, match="before the first release"):
-        whole.verify()
+        directory.verify()
 
 
-def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_verifying_a_missing_directory_is_refused_and_creates_nothing(tmp_path: Path) -> None:
     with pytest.raises(NoDirectory, match="no data directory"):
         verify_directory(DataFiles(tmp_path / "none").root, read_data=False, repair=False)
     assert not (tmp_path / "none").exists()
