@@ -1,4 +1,4 @@
-"""Daemons inside the test's process."""
+"""Fixtures: daemons in the test's own process."""
 
 from tests.api.fixtures import daemon, extractor, loop, make_daemon, shared, working
 

@@ -1,4 +1,4 @@
-"""What tests of workers share: sources that are changed in the middle of their way, and rebuilds of an index."""
+"""Helpers for tests of workers: sources that change while they are indexed or synced, and rebuilds of an index."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.sites import Receiver, hosting, receiving
 
-#: Cut into several chunks.
+#: Long enough for several chunks.
 LONG = b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120
 
 
 @contextmanager
 def adding(daemon: Daemon, data: bytes = NOTES, **options: Any) -> Iterator[str]:
-    """A new source, held where it is put into the index, until the end of the block."""
+    """Add a source, and hold its indexing at `put_documents` until the end of the block."""
     with daemon.provider.held("put_documents") as hold:
         source_id = daemon.add_source(data, **options)
         hold.wait_entered()
@@ -25,7 +25,7 @@ def adding(daemon: Daemon, data: bytes = NOTES, **options: Any) -> Iterator[str]
 
 
 def add_joining(daemon: Daemon, **options: Any) -> str:
-    """A new source that joins `second` while it is put into the index, so that its buckets have to be synced."""
+    """Add a source that joins `second` while it is put into the index, so that its buckets have to be synced."""
     daemon.make_bucket("second")
     with adding(daemon, **options) as source_id:
         join(daemon, source_id)
@@ -34,7 +34,7 @@ def add_joining(daemon: Daemon, **options: Any) -> str:
 
 @contextmanager
 def joining(daemon: Daemon, **options: Any) -> Iterator[str]:
-    """A source that joins another bucket, held where the index is given both, until the end of the block."""
+    """Add a source that joins another bucket, and hold its sync at `set_buckets` until the end of the block."""
     with daemon.provider.held("set_buckets") as hold:
         source_id = add_joining(daemon, **options)
         hold.wait_entered()
@@ -42,7 +42,7 @@ def joining(daemon: Daemon, **options: Any) -> Iterator[str]:
 
 
 def add_unsynced(daemon: Daemon) -> str:
-    """A source that is indexed and whose only bucket is to be synced; no worker runs."""
+    """Add a source that is indexed and whose only bucket is not synced yet, and stop the workers."""
     daemon.make_bucket("second")
     daemon.start("indexing")
     with adding(daemon, bucket="second") as source_id:
@@ -68,14 +68,14 @@ def delete(daemon: Daemon, source_id: str) -> None:
 
 @contextmanager
 def importing(daemon: Daemon) -> Iterator[tuple[str, Receiver]]:
-    """A source from a URL, and the receiver that is called when it is ready."""
+    """Import a source from a URL. Yields its id and the receiver of the webhook that is called when it is ready."""
     with hosting() as site, receiving() as receiver:
         body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
         yield daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"], receiver
 
 
 def begin(daemon: Daemon, team_id: str | None = None) -> str:
-    """Ask for a rebuild; the task's id."""
+    """Queue a rebuild of the team's index, and return the id of its task."""
     return daemon.loop.run(rebuild_store(daemon.context, team_id or daemon.team_id)).id
 
 
@@ -84,13 +84,13 @@ def show(daemon: Daemon, task_id: str) -> dict[str, Any]:
 
 
 def wait_rebuilt(daemon: Daemon, task_id: str) -> dict[str, Any]:
-    """The task once it has ended."""
+    """Wait until the task has ended, and return it."""
     daemon.wait(lambda: bool(show(daemon, task_id)["finished_at"]), f"the end of {task_id}")
     return show(daemon, task_id)
 
 
 def contents(daemon: Daemon) -> dict[str, tuple[int, tuple[str, ...], int]]:
-    """Generation, buckets and number of chunks of each document in the index."""
+    """Return the generation, buckets and number of chunks of each document in the index."""
     listed = daemon.provider.list_documents(daemon.team_id)
     return {each.source_id: (each.generation, each.bucket_ids, each.chunks) for each in listed}
 
@@ -104,5 +104,5 @@ def index_file(daemon: Daemon) -> Path:
 
 
 def chunk_ids(daemon: Daemon, query: str) -> list[str]:
-    """Of what a search finds, best first."""
+    """Return the ids of the chunks that a search finds, best first."""
     return [result["chunk_id"] for result in body_of(daemon.search(query))["data"]]

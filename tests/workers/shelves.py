@@ -1,4 +1,4 @@
-"""A choice of models for tests: the one on the shelf is what the operator has chosen."""
+"""A configurable choice of embedding models for tests: the model on the shelf is the one that the operator chose."""
 
 import asyncio
 import threading
@@ -12,25 +12,25 @@ from tests.api.embedders import WordEmbedder
 
 
 def start_embedding(daemon: Daemon, shelf: "Shelf") -> None:
-    """Have the model on the shelf make vectors."""
+    """Start an embedding worker that uses the model on the shelf."""
     daemon.run_worker(lambda: EmbeddingWorker(daemon.context, shelf))
 
 
 class ShelfModel(WordEmbedder):
-    """A model that knows three things, can be opened and closed, and has a name of its own."""
+    """A word-based model with a configurable name and failures, which can be started and closed."""
 
     def __init__(self, model: str = "words@1") -> None:
         super().__init__()
         self.model = model
         self.is_stale = False
-        #: Sizes of the batches that it was asked to embed.
+        #: The sizes of the batches that the model was asked to embed.
         self.batches: list[int] = []
         self.starts = 0
         self.is_closed = False
         self.start_failure: EmbedFailed | None = None
-        #: Called with each batch first; may raise EmbedFailed.
+        #: Called with each batch before it is embedded; may raise EmbedFailed.
         self.on_batch: Callable[[Sequence[str]], object] = lambda _: None
-        #: Batches wait here.
+        #: Batches wait until this is set.
         self.gate = threading.Event()
         self.gate.set()
 
@@ -54,13 +54,13 @@ class ShelfModel(WordEmbedder):
 
 
 class Shelf:
-    """A Choice."""
+    """An implementation of `Choice`."""
 
     def __init__(self) -> None:
-        #: What is on the shelf at first.
+        #: The model that is on the shelf at first.
         self.first = ShelfModel()
         self.model: ShelfModel | None = self.first
-        #: Made in place of the one that was chosen, whose stamp stays.
+        #: If set, `make` returns this model instead of the chosen one, and `stamp` doesn't change.
         self.next: ShelfModel | None = None
         self.failure: EmbedFailed | None = None
 

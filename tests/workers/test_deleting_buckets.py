@@ -1,4 +1,4 @@
-"""The cascade worker: to the end, around what can't be deleted, and on after a stop."""
+"""Tests the worker that deletes buckets: complete deletions, sources that can't be deleted, and stops."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ FORCE = {"force": "true"}
 
 
 def empty(daemon: Daemon) -> str:
-    """The id of the task that empties and deletes the inbox."""
+    """Delete the inbox, and return the id of the task that empties it."""
     return str(daemon.delete("/v1/buckets/inbox", **FORCE)["deletion"]["task_id"])
 
 
@@ -22,7 +22,7 @@ def wait_emptied(daemon: Daemon) -> dict[str, Any]:
     return wait_rebuilt(daemon, empty(daemon))
 
 
-def test_a_bucket_goes_with_everything_that_is_in_it_alone(working: Daemon) -> None:
+def test_deleting_a_bucket_deletes_its_sources_but_only_detaches_shared_ones(working: Daemon) -> None:
     _, shared = working.add_ready(), working.add_ready()
     second = working.make_bucket("second")
     join(working, shared)
@@ -33,14 +33,14 @@ def test_a_bucket_goes_with_everything_that_is_in_it_alone(working: Daemon) -> N
     details_of(working.ask("GET", "/v1/buckets/inbox"), "bucket_not_found")
     details_of(working.ask("DELETE", "/v1/buckets/inbox", params=FORCE), "bucket_not_found")
     assert (working.found("quay"), working.members("second")) == ([shared], [shared])
-    working.wait(lambda: working.blob_names() == [shared], "the blob goes")
-    working.wait(lambda: contents(working) == {shared: (1, (second,), 1)}, "the index forgets the bucket")
-    # Its slug is free again.
+    working.wait(lambda: working.blob_names() == [shared], "the blob is deleted")
+    working.wait(lambda: contents(working) == {shared: (1, (second,), 1)}, "the index no longer has the bucket")
+    # Its slug can be used again.
     answer = body_of(working.ask("PUT", "/v1/buckets/inbox"), 201)
     assert (answer["created"], answer["counts"]["total"]) == (True, 0)
 
 
-def test_what_cannot_be_deleted_brings_the_bucket_back_and_the_same_call_runs_again(working: Daemon) -> None:
+def test_a_source_that_cannot_be_deleted_restores_the_bucket_which_can_be_deleted_again(working: Daemon) -> None:
     kept, *others = [working.add_ready() for _ in range(4)]
     refuse(working, "DELETE", "sources", f"OLD.id = '{kept}'")
     task = wait_emptied(working)
@@ -48,7 +48,7 @@ def test_what_cannot_be_deleted_brings_the_bucket_back_and_the_same_call_runs_ag
     assert task["deletion"] == {"task_id": task["id"], "total": 4, "deleted": 3, "detached": 0, "failed": 1}
     bucket = working.show("/v1/buckets/inbox")
     assert (bucket["status"], bucket["counts"]["total"]) == ("active", 1)
-    # What the engine says is in the log alone.
+    # The database's own error message is only in the log.
     message = "1 of 4 sources could not be deleted: Something unexpected went wrong; the log has the cause."
     assert bucket["lastDeleteError"] == message
     working.wait_ready(kept)
@@ -61,12 +61,12 @@ def test_what_cannot_be_deleted_brings_the_bucket_back_and_the_same_call_runs_ag
     assert (working.count("sources"), working.count("buckets")) == (0, 0)
 
 
-def test_a_bucket_that_is_back_is_searched_although_the_index_had_forgotten_it(working: Daemon) -> None:
+def test_a_restored_bucket_is_searchable_again_after_the_index_had_lost_it(working: Daemon) -> None:
     shared = working.add_ready()
     working.make_bucket("second")
     working.stop()
     task_id = empty(working)
-    # While the bucket is being deleted its member joins another: the index learns of that one alone.
+    # While the bucket is being deleted, its member joins another: the index gets only that one.
     join(working, shared)
     working.start("syncing")
     working.wait_ready(shared)
@@ -75,10 +75,14 @@ def test_a_bucket_that_is_back_is_searched_although_the_index_had_forgotten_it(w
     working.start()
     assert wait_rebuilt(working, task_id)["status"] == "failed"
     working.wait_ready(shared)
-    working.wait(lambda: working.found("quay", buckets=["inbox"]) == [shared], "it is found again")
+    working.wait(
+        lambda: working.found("quay", buckets=["inbox"]) == [shared], "the source is found in the bucket again"
+    )
 
 
-def test_a_stop_in_the_middle_is_made_up_for(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_that_is_stopped_is_finished_after_the_next_start(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bucket_deletions, "STEP_LIMIT", 2)
     for _ in range(60):
         daemon.add_source(b"x")
@@ -92,7 +96,7 @@ def test_a_stop_in_the_middle_is_made_up_for(daemon: Daemon, monkeypatch: pytest
     assert (daemon.count("sources"), daemon.count("memberships"), daemon.count("buckets")) == (0, 0, 0)
 
 
-def test_a_batch_into_the_bucket_ends(working: Daemon) -> None:
+def test_deleting_a_bucket_fails_its_open_batches(working: Daemon) -> None:
     manifest = {"version": 1, "items": [{"client_file_id": "a", "filename": "a.txt", "title": "a"}]}
     files = [{"client_file_id": "a", "filename": "a.txt", "content_type": "text/plain", "size_bytes": 3}]
     batch = working.post("/v1/buckets/inbox/batches", 201, json={"manifest": manifest, "files": files})

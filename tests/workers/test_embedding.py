@@ -1,4 +1,4 @@
-"""The embedding worker: every chunk gets its vector, of the model in use alone, whatever fails meanwhile."""
+"""Tests the embedding worker: each chunk gets a vector of the current model, in spite of failures."""
 
 import logging
 import sqlite3
@@ -21,14 +21,14 @@ from tests.workers.rebuilds import LONG as QUAYS
 from tests.workers.rebuilds import begin, delete, index_file, wait_rebuilt
 from tests.workers.shelves import Shelf, ShelfModel, start_embedding
 
-#: Cut into more chunks than one batch holds.
+#: Long enough for more chunks than one batch holds.
 LONG = b"".join(b"# Part %d\n\nThe umber quay was built of grey stone.\n\n" % number for number in range(BATCH + 20))
 HARBOUR = b"# Harbour\n\nThe umber pier was built in 1880.\n"
 
 
 @pytest.fixture
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """A shelf with one model; pauses after failures take next to no time."""
+    """A shelf with one model; pauses after failures are very short."""
     for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S", "LOOK_S"):
         monkeypatch.setattr(embedding, name, 0.01)
     return Shelf()
@@ -43,7 +43,7 @@ def chunks(daemon: Daemon) -> int:
 
 
 def stored(daemon: Daemon) -> int:
-    """Vectors in the index file, of any model."""
+    """Return the number of vectors in the index file, of any model."""
     with closing(sqlite3.connect(f"file:{index_file(daemon)}?mode=ro", uri=True)) as connection:
         return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
 
@@ -53,7 +53,7 @@ def wait_embedded(daemon: Daemon, model: str = "words@1", team_id: str | None = 
 
 
 def wait_state(daemon: Daemon, state: str) -> str | None:
-    """The message that goes with the state, once it is reached."""
+    """Wait until embedding is in this state, and return the message of the state."""
 
     def reached() -> dict[str, str | None] | None:
         now: dict[str, str | None] = daemon.show("/healthz")["embedding"]
@@ -67,7 +67,7 @@ def found(daemon: Daemon, query: str, mode: str = "semantic") -> list[str]:
 
 
 def look(daemon: Daemon) -> None:
-    """What `svc-daemon model install` does in the end."""
+    """Make the daemon check for another model, as `svc-daemon model install` does."""
     body_of(daemon.ask("POST", "/admin/model", key=daemon.operator_token))
 
 
@@ -86,7 +86,7 @@ def test_a_source_is_ready_before_its_vectors_and_found_by_meaning_after(working
     assert sorted(found(working, "jetty")) == ["0.md", "1.md", "2.md"]
 
 
-def test_teams_take_turns(working: Daemon, shelf: Shelf) -> None:
+def test_the_worker_alternates_between_teams(working: Daemon, shelf: Shelf) -> None:
     other = working.add_team()
     working.make_bucket("inbox", key=other)
     team_id = working.show("/v1/buckets", key=other)["team_id"]
@@ -100,23 +100,23 @@ def test_teams_take_turns(working: Daemon, shelf: Shelf) -> None:
 
 
 @pytest.mark.index_files
-def test_another_model_takes_over_and_nothing_is_left_of_the_first(working: Daemon, shelf: Shelf) -> None:
+def test_a_new_model_replaces_all_vectors_of_the_first(working: Daemon, shelf: Shelf) -> None:
     working.add_ready(LONG)
     start_embedding(working, shelf)
     wait_embedded(working)
     shelf.model = second = ShelfModel("words@2")
     second.gate.clear()
     look(working)
-    working.wait(lambda: bool(second.batches), "a batch comes to the model")
+    working.wait(lambda: bool(second.batches), "the second model gets a batch")
     assert shelf.first.is_closed
-    # Nothing answers by the first model's vectors, and none of them is left.
+    # No search uses the first model's vectors, and all of them are deleted.
     assert (found(working, "granite stone"), stored(working)) == ([], 0)
     second.gate.set()
     wait_embedded(working, "words@2")
     assert found(working, "granite stone") and stored(working) == chunks(working)
 
 
-def test_without_a_model_searches_go_by_keyword_until_there_is_one(working: Daemon, shelf: Shelf) -> None:
+def test_searches_use_keywords_only_while_there_is_no_model(working: Daemon, shelf: Shelf) -> None:
     shelf.model = None
     start_embedding(working, shelf)
     working.add_ready(HARBOUR, filename="harbour.md")
@@ -134,8 +134,8 @@ def test_without_a_model_searches_go_by_keyword_until_there_is_one(working: Daem
     assert found(working, "pier", "hybrid") == ["harbour.md"]
 
 
-def test_a_model_that_is_another_by_now_is_opened_again(working: Daemon, shelf: Shelf) -> None:
-    """As after a server was given another one: nothing that the operator chose has changed."""
+def test_a_model_that_has_become_stale_is_opened_again(working: Daemon, shelf: Shelf) -> None:
+    """A server may load another model although the operator's choice has not changed."""
     working.add_ready(HARBOUR)
     start_embedding(working, shelf)
     wait_embedded(working)
@@ -144,14 +144,14 @@ def test_a_model_that_is_another_by_now_is_opened_again(working: Daemon, shelf: 
     look(working)
     wait_embedded(working, "words@2")
     wait_state(working, "ready")
-    # A query that finds out has it opened at once.
+    # A query that notices the change causes the model to be opened again at once.
     shelf.next = ShelfModel("words@3")
     second.is_stale, second.failure = True, EmbedFailed("another model")
     assert found(working, "umber", "hybrid") == ["notes.md"]
     wait_embedded(working, "words@3")
 
 
-def test_a_failing_model_pauses_is_logged_once_and_goes_on(
+def test_embedding_pauses_while_the_model_fails_and_logs_the_pause_once(
     working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=embedding.__name__)
@@ -159,7 +159,7 @@ def test_a_failing_model_pauses_is_logged_once_and_goes_on(
     shelf.first.failure = EmbedFailed("The server sleeps.")
     start_embedding(working, shelf)
     assert wait_state(working, "failing") == "The server sleeps."
-    working.wait(lambda: len(shelf.first.batches) > 5, "it is tried again")
+    working.wait(lambda: len(shelf.first.batches) > 5, "the model is retried")
     assert "The server sleeps." in body_of(working.search("quay"))["warnings"][0]
     shelf.first.failure = None
     wait_embedded(working)
@@ -169,7 +169,7 @@ def test_a_failing_model_pauses_is_logged_once_and_goes_on(
     assert not [message for message in messages if "found by its words only" in message]
 
 
-def test_a_model_that_can_not_be_opened_is_tried_again(working: Daemon, shelf: Shelf) -> None:
+def test_opening_and_starting_a_model_is_retried(working: Daemon, shelf: Shelf) -> None:
     working.add_ready(HARBOUR, filename="harbour.md")
     shelf.failure = EmbedFailed("No such model.")
     start_embedding(working, shelf)
@@ -178,13 +178,13 @@ def test_a_model_that_can_not_be_opened_is_tried_again(working: Daemon, shelf: S
     assert page["data"][0]["filename"] == "harbour.md"
     assert page["warnings"] == ["The search used keywords only: No such model."]
     shelf.failure, shelf.first.start_failure = None, EmbedFailed("It does not load.")
-    working.wait(lambda: shelf.first.starts > 1, "it is started more than once")
+    working.wait(lambda: shelf.first.starts > 1, "the model is started more than once")
     shelf.first.start_failure = None
     wait_embedded(working)
     wait_state(working, "ready")
 
 
-def test_one_chunk_that_the_model_can_not_take_keeps_no_other_from_its_vector(
+def test_a_chunk_that_the_model_cannot_embed_does_not_block_other_chunks(
     working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     working.add_ready(LONG)
@@ -197,15 +197,15 @@ def test_one_chunk_that_the_model_can_not_take_keeps_no_other_from_its_vector(
 
     shelf.first.on_batch = choke
     start_embedding(working, shelf)
-    working.wait(lambda: missing(working) == 1, "all but one have their vector")
+    working.wait(lambda: missing(working) == 1, "all chunks but one have their vectors")
     wait_state(working, "ready")
     assert "found by keyword only, since the model can't embed it: It choked." in caplog.text
     assert found(working, "poisoned", "keyword") == ["poison.md"]
     working.add_ready(HARBOUR, filename="later.md")
-    working.wait(lambda: missing(working) == 1, "what comes later has its vector, too")
+    working.wait(lambda: missing(working) == 1, "the later chunk has its vector, too")
 
 
-def test_a_model_is_well_again_without_anything_to_embed(working: Daemon, shelf: Shelf) -> None:
+def test_a_model_becomes_ready_again_even_with_no_chunks_to_embed(working: Daemon, shelf: Shelf) -> None:
     source_id = working.add_ready(HARBOUR)
     shelf.first.failure = EmbedFailed("The server sleeps.")
     start_embedding(working, shelf)
@@ -215,7 +215,7 @@ def test_a_model_is_well_again_without_anything_to_embed(working: Daemon, shelf:
     wait_state(working, "ready")
 
 
-def test_an_index_in_trouble_is_tried_again(working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_index_is_retried(working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     trouble = ProviderFailed("The disk is full.", retryable=True)
     working.provider.fail("warm_up", trouble, times=3)
     start_embedding(working, shelf)
@@ -230,7 +230,7 @@ def test_an_index_in_trouble_is_tried_again(working: Daemon, shelf: Shelf, caplo
 
 @pytest.mark.index_files
 @pytest.mark.folders
-def test_vectors_leave_the_reserve_of_the_disk_to_deletes(
+def test_no_vectors_are_computed_below_the_disk_reserve(
     make_daemon: MakeDaemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     daemon = make_daemon()
@@ -245,7 +245,7 @@ def test_vectors_leave_the_reserve_of_the_disk_to_deletes(
 
 
 @pytest.mark.index_files
-def test_a_rebuilt_index_and_pieces_of_another_size_get_their_vectors(working: Daemon, shelf: Shelf) -> None:
+def test_chunks_of_a_rebuild_and_of_a_new_chunking_get_vectors(working: Daemon, shelf: Shelf) -> None:
     working.add_ready(QUAYS)
     start_embedding(working, shelf)
     wait_embedded(working)
@@ -258,7 +258,7 @@ def test_a_rebuilt_index_and_pieces_of_another_size_get_their_vectors(working: D
     wait_embedded(working)
 
 
-def test_an_unforeseen_error_is_logged_and_the_batch_tried_again(
+def test_an_unexpected_error_is_logged_and_the_batch_is_retried(
     working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     shelf.first.on_batch = Mock(side_effect=RuntimeError("unforeseen"))
@@ -270,7 +270,7 @@ def test_an_unforeseen_error_is_logged_and_the_batch_tried_again(
     wait_state(working, "ready")
 
 
-def test_a_plain_sentence_is_asked_before_a_chunk_is_given_up(working: Daemon, shelf: Shelf) -> None:
+def test_after_a_failed_batch_the_model_is_tested_with_a_plain_sentence(working: Daemon, shelf: Shelf) -> None:
     working.add_ready(HARBOUR)
     asked: list[str] = []
 

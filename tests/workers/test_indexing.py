@@ -1,4 +1,4 @@
-"""The indexing worker: attempts, leases, fairness, stops, and deletes that come in between."""
+"""Tests the indexing worker: attempts, retries, fairness between teams, stops, and concurrent changes."""
 
 import gzip
 
@@ -14,23 +14,23 @@ BROKEN = ProviderFailed("The engine is on fire.", retryable=False)
 
 
 def state_of(daemon: Daemon, source_id: str) -> tuple[str, str, int]:
-    """Status of the source, status of its task, attempts."""
+    """Return the status of the source, the status of its task, and the number of attempts."""
     task = daemon.task(source_id)
     return daemon.source(source_id)["status"], task["status"], task["attempt"]
 
 
 def wait_attempt(daemon: Daemon, source_id: str, attempt: int) -> None:
-    """Return when this attempt has ended and another is due."""
+    """Wait until this attempt has failed and the task is queued again."""
     due = ("queued", "queued", attempt)
     daemon.wait(lambda: state_of(daemon, source_id) == due, f"attempt {attempt} of {source_id} ends")
 
 
-def test_a_task_reports_its_way(working: Daemon) -> None:
+def test_a_task_reports_its_progress(working: Daemon) -> None:
     with adding(working) as source_id:
         task = working.task(source_id)
         assert (task["status"], task["attempt"], task["max_attempts"]) == ("running", 1, 3)
         assert task["progress"] == {"stage": "index", "chunks_done": 0, "chunks_total": 1}
-        # Progress is not a transaction of its own.
+        # Progress is not written to the database.
         assert working.read(lambda c: tuple(c.execute("SELECT stage, chunks_total FROM tasks").fetchone())) == (
             "extract",
             None,
@@ -45,7 +45,7 @@ def test_a_task_reports_its_way(working: Daemon) -> None:
     assert not working.context.progress
 
 
-def test_a_document_is_ready_two_transactions_after_it_was_stored(working: Daemon) -> None:
+def test_adding_a_document_until_it_is_ready_takes_three_transactions(working: Daemon) -> None:
     working.add_ready()
     before = working.context.database.operations
     source_id = working.add_ready()
@@ -53,8 +53,8 @@ def test_a_document_is_ready_two_transactions_after_it_was_stored(working: Daemo
     assert working.members()[1] == source_id and contents(working)[source_id][1] == (working.make_bucket(),)
 
 
-def test_a_failure_that_may_pass_is_tried_again_after_a_pause(working: Daemon) -> None:
-    """Also one of which only the answer was lost: it is put again without harm."""
+def test_a_retryable_failure_is_retried_after_a_pause(working: Daemon) -> None:
+    """Also if only the answer was lost: the document is simply put again."""
     for after_effect in (False, True):
         working.provider.fail("put_documents", BUSY, after_effect=after_effect)
         source_id = working.add_source()
@@ -70,7 +70,7 @@ def test_a_failure_that_may_pass_is_tried_again_after_a_pause(working: Daemon) -
     assert sorted(working.found("quay")) == sorted(working.members())
 
 
-def test_after_three_attempts_it_is_given_up_with_the_last_cause(working: Daemon) -> None:
+def test_a_source_fails_with_the_last_cause_after_three_attempts(working: Daemon) -> None:
     working.provider.fail("put_documents", BUSY, times=3)
     source_id = working.add_source()
     for attempt in (1, 2):
@@ -84,7 +84,7 @@ def test_after_three_attempts_it_is_given_up_with_the_last_cause(working: Daemon
     assert working.task(source_id)["attempt"] == 1
 
 
-def test_a_failure_that_stays_is_not_tried_again(working: Daemon) -> None:
+def test_a_permanent_failure_is_not_retried(working: Daemon) -> None:
     working.provider.fail("put_documents", BROKEN)
     source_id = working.add_source()
     source = working.wait_status(source_id, "failed")
@@ -92,8 +92,8 @@ def test_a_failure_that_stays_is_not_tried_again(working: Daemon) -> None:
     assert state_of(working, source_id) == ("failed", "failed", 1)
 
 
-def test_a_delete_during_indexing_wins(daemon: Daemon) -> None:
-    """Whether the sweeper runs in between or not."""
+def test_a_source_that_is_deleted_during_indexing_stays_deleted(daemon: Daemon) -> None:
+    """With and without a run of the sweeper meanwhile."""
     for workers in (["indexing", "syncing"], ["sweeping"]):
         daemon.start(*workers)
         with adding(daemon) as source_id:
@@ -101,7 +101,7 @@ def test_a_delete_during_indexing_wins(daemon: Daemon) -> None:
             delete(daemon, source_id)
             assert daemon.show(f"/v1/knowledge/tasks/{task_id}")["status"] == "canceled"
             if "sweeping" in workers:
-                daemon.wait(lambda: daemon.count("tombstones") == 0, "the tombstone is gone")
+                daemon.wait(lambda: daemon.count("tombstones") == 0, "the tombstone is cleared")
         ready = daemon.add_ready(b"Another quay.\n")
         details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found")
         wait_gone(daemon, source_id)
@@ -109,7 +109,7 @@ def test_a_delete_during_indexing_wins(daemon: Daemon) -> None:
         delete(daemon, ready)
 
 
-def test_what_changes_during_indexing_is_in_the_index(working: Daemon) -> None:
+def test_changes_made_during_indexing_reach_the_index(working: Daemon) -> None:
     buckets = [working.make_bucket(slug) for slug in ("second", "third")]
     with adding(working) as source_id:
         working.patch(f"/v1/sources/{source_id}", title="Vermilion harbours")
@@ -120,11 +120,11 @@ def test_what_changes_during_indexing_is_in_the_index(working: Daemon) -> None:
     assert working.found("vermilion") == working.found("notes", source_ids=[source_id]) == [source_id]
     for bucket in ("second", "third"):
         assert working.found("quay", buckets=[bucket]) == [source_id]
-    working.wait(lambda: working.count("detachments") == 0, "the index forgets the bucket that was left")
+    working.wait(lambda: working.count("detachments") == 0, "the index no longer has the bucket that was left")
     assert sorted(contents(working)[source_id][1]) == sorted(buckets)
 
 
-def test_one_teams_many_files_do_not_starve_anothers_one(daemon: Daemon) -> None:
+def test_many_files_of_one_team_do_not_delay_a_file_of_another_team(daemon: Daemon) -> None:
     theirs = daemon.add_team()
     daemon.make_bucket(key=theirs)
     many = [daemon.add_source() for _ in range(WAVE_DOCUMENTS + 12)]
@@ -137,7 +137,7 @@ def test_one_teams_many_files_do_not_starve_anothers_one(daemon: Daemon) -> None
     daemon.stop()
 
 
-def test_a_teams_files_are_taken_in_their_order(daemon: Daemon) -> None:
+def test_files_of_a_team_are_indexed_in_the_order_of_upload(daemon: Daemon) -> None:
     made = [daemon.add_source() for _ in range(6)]
     daemon.start("indexing")
     for source_id in made:
@@ -145,7 +145,7 @@ def test_a_teams_files_are_taken_in_their_order(daemon: Daemon) -> None:
     assert made == sorted(made, key=lambda source_id: str(daemon.task(source_id)["started_at"]))
 
 
-def test_a_stop_parks_what_is_in_flight_and_costs_no_attempt(working: Daemon) -> None:
+def test_a_stop_requeues_running_tasks_without_counting_an_attempt(working: Daemon) -> None:
     for _ in range(4):
         with adding(working) as source_id:
             working.stop()
@@ -155,7 +155,7 @@ def test_a_stop_parks_what_is_in_flight_and_costs_no_attempt(working: Daemon) ->
         assert working.task(source_id)["attempt"] == 1
 
 
-def test_stops_at_any_moment_cost_no_attempt(daemon: Daemon) -> None:
+def test_repeated_stops_count_no_attempt(daemon: Daemon) -> None:
     made = [daemon.add_source() for _ in range(12)]
     for _ in range(10):
         daemon.start("indexing")
@@ -166,8 +166,8 @@ def test_stops_at_any_moment_cost_no_attempt(daemon: Daemon) -> None:
     assert [daemon.task(source_id)["attempt"] for source_id in made] == [1] * len(made)
 
 
-def test_a_disk_that_is_full_for_a_moment_does_not_end_the_worker(daemon: Daemon) -> None:
-    """A trigger takes the place of the disk: what matters is that the claim raises."""
+def test_a_failing_claim_does_not_stop_the_worker(daemon: Daemon) -> None:
+    """A trigger stands for the full disk: it makes the claim raise an error."""
     source_id = daemon.add_source()
     refuse(daemon, "UPDATE", "tasks")
     before = daemon.context.database.operations
@@ -178,7 +178,7 @@ def test_a_disk_that_is_full_for_a_moment_does_not_end_the_worker(daemon: Daemon
     daemon.wait_ready(source_id)
 
 
-def test_a_compressed_text_is_found_at_its_lines_and_given_back_as_it_came(working: Daemon) -> None:
+def test_a_compressed_text_is_searchable_with_its_lines_and_downloaded_unchanged(working: Daemon) -> None:
     packed = gzip.compress(b"# Notes\n\nThe sluice.\n\nThe umber quay.\n")
     source_id = working.add_ready(packed, filename="notes.md.gz")
     (hit,) = body_of(working.search("umber quay"))["data"]
@@ -187,7 +187,7 @@ def test_a_compressed_text_is_found_at_its_lines_and_given_back_as_it_came(worki
     assert (content.content, content.headers["content-type"]) == (packed, "application/gzip")
 
 
-def test_what_the_bytes_turn_out_to_be_is_shown(working: Daemon) -> None:
+def test_the_shown_content_type_is_the_detected_one(working: Daemon) -> None:
     source_id = working.add_ready(b"<!DOCTYPE html><html><body><p>The umber quay.</p></body></html>", filename="a.txt")
     assert working.source(source_id)["content_type"] == "text/html"
     assert working.ask("GET", f"/v1/sources/{source_id}/content").content.startswith(b"<!DOCTYPE")

@@ -1,4 +1,4 @@
-"""The rebuilding worker: the same index as before, whatever happens meanwhile, and after every kind of damage."""
+"""Tests the rebuilding worker: rebuilds with concurrent changes and failures, and after damage to the index."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ ALL_HITS = 50
 
 
 def found(daemon: Daemon, *buckets: str) -> set[str]:
-    """Every source with a quay that a search finds; in all buckets unless some are named."""
+    """Return the sources that a search for `quay` finds, in these buckets or in all."""
     within = {"buckets": list(buckets)} if buckets else {}
     return set(daemon.found("quay", max_num_results=ALL_HITS, **within))
 
@@ -37,10 +37,10 @@ def filled(working: Daemon) -> Daemon:
 
 
 @pytest.mark.index_files
-def test_the_index_is_the_same_as_before_down_to_the_ids_of_its_chunks(filled: Daemon) -> None:
+def test_a_rebuilt_index_has_the_same_documents_and_chunk_ids(filled: Daemon) -> None:
     before, chunks = contents(filled), rebuilds.chunk_ids(filled, "umber quay")
     sources = [without_id(filled.source(source_id)) for source_id in before]
-    # Held open: the number of a file that is gone may be the new one's.
+    # Kept open, because the new file could get the inode number of the deleted one.
     with rebuilds.index_file(filled).open("rb") as old:
         task = wait_rebuilt(filled, begin(filled))
         assert os.fstat(old.fileno()).st_nlink == 0
@@ -50,11 +50,11 @@ def test_the_index_is_the_same_as_before_down_to_the_ids_of_its_chunks(filled: D
     assert [without_id(filled.source(source_id)) for source_id in before] == sources
 
 
-def test_small_documents_share_a_wave_and_the_others_are_read_alone(working: Daemon) -> None:
+def test_a_rebuild_reads_small_documents_in_one_wave_and_others_alone(working: Daemon) -> None:
     working.make_bucket()
     ids = [working.add_source(f"The umber quay {number}.\n".encode()) for number in range(6)]
     pdf = samples.make_pdf(["The umber quay in a PDF."])
-    # The second has the name of a document that may share a child, and is refused by it.
+    # The second is named like a document that may share a child process, which then refuses it.
     ids += [working.add_source(pdf, filename=name) for name in ("quay.pdf", "quay.md")]
     working.wait_ready(*ids)
     before = contents(working)
@@ -65,7 +65,7 @@ def test_small_documents_share_a_wave_and_the_others_are_read_alone(working: Dae
     assert asked == {"put_documents": 3, "get_document": 0, "set_title": 0}
 
 
-def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> None:
+def test_changes_made_during_a_rebuild_reach_the_new_index(filled: Daemon) -> None:
     first, second, third, _ = contents(filled)
     bucket_ids = {slug: filled.make_bucket(slug) for slug in ("inbox", "second", "third")}
     filled.stop()
@@ -93,7 +93,7 @@ def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> Non
     assert set(filled.members("third")) == found(filled, "third") == {third}
 
 
-def test_an_upload_is_not_ready_before_the_rebuild_has_ended(filled: Daemon) -> None:
+def test_a_source_uploaded_during_a_rebuild_is_not_ready_before_its_end(filled: Daemon) -> None:
     filled.stop()
     task_id = begin(filled)
     filled.start("indexing", "syncing")
@@ -107,27 +107,27 @@ def test_an_upload_is_not_ready_before_the_rebuild_has_ended(filled: Daemon) -> 
     assert filled.source(source_id)["ready_withheld_by"] is None
 
 
-def test_what_is_indexed_while_the_old_file_goes_is_indexed_again(filled: Daemon) -> None:
+def test_a_source_being_indexed_when_a_rebuild_deletes_the_old_index_is_indexed_again(filled: Daemon) -> None:
     with adding(filled) as source_id:
         task_id = begin(filled)
-        filled.wait(lambda: show(filled, task_id)["progress"]["stage"] == "index", "the old file is gone")
+        filled.wait(lambda: show(filled, task_id)["progress"]["stage"] == "index", "the old file is deleted")
     wait_rebuilt(filled, task_id)
     filled.wait_ready(source_id)
     assert filled.task(source_id)["attempt"] == 1 and source_id in found(filled)
 
 
-def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: Daemon) -> None:
+def test_a_source_that_is_deleted_while_a_rebuild_reads_it_is_not_in_the_index(filled: Daemon) -> None:
     gone = next(iter(contents(filled)))
     with filled.provider.held("put_documents") as hold:
         task_id = begin(filled)
         hold.wait_entered()
         delete(filled, gone)
-        filled.wait(lambda: gone not in filled.blob_names(), "its bytes go")
+        filled.wait(lambda: gone not in filled.blob_names(), "its bytes are deleted")
     assert wait_rebuilt(filled, task_id)["status"] == "succeeded" and gone not in contents(filled)
 
 
 @pytest.mark.index_files
-def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the_same_file(filled: Daemon) -> None:
+def test_a_stopped_rebuild_counts_no_attempt_and_continues_in_the_same_file(filled: Daemon) -> None:
     before = contents(filled)
     with filled.provider.held("put_documents") as hold:
         task_id = begin(filled)
@@ -144,7 +144,7 @@ def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the
 
 
 def wait_failed(daemon: Daemon, task_id: str, due_at: str | None = None) -> dict[str, Any]:
-    """The task between two attempts, once the next one is put off to another moment than this."""
+    """Wait until an attempt has failed and the next one is due at another time than `due_at`; return the task."""
 
     def waits() -> bool:
         task = show(daemon, task_id)
@@ -154,7 +154,7 @@ def wait_failed(daemon: Daemon, task_id: str, due_at: str | None = None) -> dict
     return show(daemon, task_id)
 
 
-def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
+def test_a_rebuild_shows_a_failing_disk_and_retries_until_it_works(filled: Daemon) -> None:
     before = contents(filled)
     filled.provider.fail("put_documents", ProviderFailed("the disk is full", retryable=True), times=1000)
     task_id = begin(filled)
@@ -163,7 +163,7 @@ def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
     for _ in range(4):
         filled.advance(200)
         task = wait_failed(filled, task_id, task["next_attempt_at"])
-    # Its last attempt is repeated, and what it has to read is left alone.
+    # The last attempt is repeated, and no source fails.
     assert task["attempt"] == task["max_attempts"] - 1
     filled.provider.fail("put_documents", ProviderFailed("", retryable=True), times=0)
     filled.advance(200)
@@ -171,7 +171,7 @@ def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
 
 
 @pytest.mark.folders
-def test_a_document_that_cannot_be_read_any_more_ends_failed_with_its_cause(filled: Daemon) -> None:
+def test_a_source_that_a_rebuild_can_no_longer_read_fails(filled: Daemon) -> None:
     lost, *others = contents(filled)
     (filled.files.blobs / lost).write_bytes(b"%PDF-1.7\n")
     assert wait_rebuilt(filled, begin(filled))["status"] == "succeeded"
@@ -181,7 +181,7 @@ def test_a_document_that_cannot_be_read_any_more_ends_failed_with_its_cause(fill
     assert found(filled, "inbox") < set(others)
 
 
-def test_nobody_is_called_again(working: Daemon) -> None:
+def test_a_rebuild_calls_no_webhook_again(working: Daemon) -> None:
     with importing(working) as (source_id, receiver):
         working.wait(lambda: bool(receiver.calls), "the call")
         wait_rebuilt(working, begin(working))
@@ -190,7 +190,7 @@ def test_nobody_is_called_again(working: Daemon) -> None:
         assert (working.count("deliveries"), len(receiver.calls)) == (1, 1)
 
 
-def test_who_becomes_ready_by_a_detach_meanwhile_is_called_after_the_end(daemon: Daemon) -> None:
+def test_a_webhook_of_a_source_that_a_detach_makes_ready_is_called_after_the_rebuild(daemon: Daemon) -> None:
     daemon.make_bucket("second")
     with importing(daemon) as (source_id, receiver):
         with daemon.provider.held("put_documents") as hold:
@@ -210,7 +210,7 @@ def test_who_becomes_ready_by_a_detach_meanwhile_is_called_after_the_end(daemon:
 
 
 def damaged(make_daemon: MakeDaemon, *, has_its_head: bool) -> tuple[Daemon, set[str]]:
-    """A daemon that finds its index overwritten, with or without the head of the file; what it had in it."""
+    """Start a daemon whose index is damaged, with or without an intact head; return it and the ids of its sources."""
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start()
@@ -224,7 +224,7 @@ def damaged(make_daemon: MakeDaemon, *, has_its_head: bool) -> tuple[Daemon, set
 
 @pytest.mark.index_files
 @pytest.mark.parametrize("has_its_head", [True, False])
-def test_a_damaged_index_that_a_search_meets_is_rebuilt_by_itself(
+def test_a_search_in_a_damaged_index_triggers_a_rebuild(
     make_daemon: MakeDaemon, has_its_head: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     daemon, ids = damaged(make_daemon, has_its_head=has_its_head)
@@ -233,13 +233,13 @@ def test_a_damaged_index_that_a_search_meets_is_rebuilt_by_itself(
         error = daemon.search("quay").json()["error"]
         assert error["code"] in {"search_failed", "team_store_maintenance"} and error["retryable"]
         daemon.start("indexing", "syncing")
-        daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches answer again")
+        daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches work again")
     assert found(daemon) == ids
     assert f"the index of {daemon.team_id} is damaged: it is rebuilt" in caplog.text
 
 
 @pytest.mark.index_files
-def test_a_damaged_index_that_an_upload_meets_is_rebuilt_by_itself(make_daemon: MakeDaemon) -> None:
+def test_an_upload_into_a_damaged_index_triggers_a_rebuild(make_daemon: MakeDaemon) -> None:
     daemon, ids = damaged(make_daemon, has_its_head=False)
     daemon.start()
     uploaded = daemon.add_source()
@@ -253,34 +253,34 @@ def test_a_damaged_index_that_an_upload_meets_is_rebuilt_by_itself(make_daemon: 
         assert (daemon.source(source_id)["ready"], contents(daemon)[source_id][0]) == (True, 1)
 
 
-def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
+def test_an_index_that_is_damaged_right_after_a_rebuild_is_rebuilt_again_after_a_pause(
     working: Daemon, caplog: pytest.LogCaptureFixture
 ) -> None:
     source_id = working.add_ready()
     wait_rebuilt(working, begin(working))
     with caplog.at_level(logging.ERROR):
         working.loop.call(lambda: working.context.wakes.note_damaged(working.team_id))
-        working.wait(lambda: not working.context.wakes.damaged, "it is looked at")
+        working.wait(lambda: not working.context.wakes.damaged, "the damage report is handled")
         assert "look at the disk" in caplog.text
     assert (working.search("quay").status_code, working.source(source_id)["ready"]) == (409, False)
     working.advance(50)
     assert working.search("quay").status_code == 409
     working.advance(20)
-    working.wait(lambda: working.search("quay").status_code == 200, "it is rebuilt once more")
+    working.wait(lambda: working.search("quay").status_code == 200, "the index is rebuilt once more")
     assert working.source(source_id)["ready"]
 
 
-def test_damage_to_the_old_file_that_is_reported_while_it_goes_causes_no_second_rebuild(filled: Daemon) -> None:
+def test_damage_reported_while_the_old_index_is_deleted_causes_no_second_rebuild(filled: Daemon) -> None:
     with filled.provider.held("delete_team") as hold:
         task_id = begin(filled)
         hold.wait_entered()
         filled.loop.call(lambda: filled.context.wakes.note_damaged(filled.team_id))
     wait_rebuilt(filled, task_id)
-    filled.wait(lambda: not filled.context.wakes.damaged, "the report is dealt with")
+    filled.wait(lambda: not filled.context.wakes.damaged, "the damage report is handled")
     assert filled.search("quay").status_code == 200
 
 
-def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> None:
+def test_a_rebuild_whose_new_file_is_damaged_is_repeated(filled: Daemon) -> None:
     before = contents(filled)
     filled.provider.fail("put_documents", IndexDamaged(filled.team_id, "damaged"))
     task_id = begin(filled)
@@ -295,12 +295,12 @@ def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> 
     assert (show(filled, task_id)["attempt"], contents(filled)) == (2, before)
 
 
-def test_other_teams_are_searched_meanwhile(working: Daemon) -> None:
+def test_other_teams_are_searchable_during_a_rebuild(working: Daemon) -> None:
     daemon, other = working, working.add_team()
     daemon.make_bucket("theirs", key=other)
     daemon.add_ready()
     theirs = daemon.upload(bucket="theirs", key=other).json()["id"]
-    daemon.wait(lambda: daemon.source(theirs, key=other)["ready"], "theirs is ready")
+    daemon.wait(lambda: daemon.source(theirs, key=other)["ready"], "the other team's source is ready")
     before = daemon.show("/v1/buckets/theirs", key=other)["revision"]
     with daemon.provider.held("put_documents") as hold:
         task_id = begin(daemon)

@@ -1,4 +1,4 @@
-"""The rechunking worker: another chunking rechunks a bucket's documents, and no search misses them meanwhile."""
+"""Tests the rechunking worker: a new chunking is applied to all documents of a bucket, which stay searchable."""
 
 import threading
 from typing import Any
@@ -36,7 +36,7 @@ def sizes(daemon: Daemon, source_id: str) -> list[int]:
 
 
 def stop_between(daemon: Daemon, source_id: str) -> SourceReading:
-    """As a kill leaves it between the new generation and the index: the state is ahead."""
+    """Stop the daemon where the state has the new generation and the index has the old one, as after a kill."""
     daemon.stop()
     rechunk(daemon, SMALL)
     begun = begin_next(daemon)
@@ -45,7 +45,7 @@ def stop_between(daemon: Daemon, source_id: str) -> SourceReading:
 
 
 def begin_next(daemon: Daemon, chunking: dict[str, int] | None = None) -> SourceReading:
-    """The next document, when its new generation is in the state; `chunking` comes in between."""
+    """Begin rechunking the next document. If given, change the chunking once more after the document is read."""
     reading = next_reading(daemon.context, "")
     assert reading is not None
     if chunking is not None:
@@ -71,11 +71,11 @@ def test_documents_are_rechunked_and_found_under_the_same_ids(working: Daemon) -
     assert max(after) <= SMALL["max"]
     assert working.source(first)["extraction"]["chunks"] == len(after) > len(before)
     assert set(working.found("quay", max_num_results=50)) == {first, second}
-    # From now on new documents are cut so from the beginning.
+    # New documents are chunked with these sizes from the start.
     assert sizes(working, working.add_ready(LONG)) == after
 
 
-def test_at_no_moment_a_search_misses_or_a_source_is_not_ready(working: Daemon) -> None:
+def test_a_source_stays_ready_and_searchable_while_it_is_rechunked(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     seen: list[tuple[bool, bool]] = []
     stop = threading.Event()
@@ -91,7 +91,7 @@ def test_at_no_moment_a_search_misses_or_a_source_is_not_ready(working: Daemon) 
             for chunking in (SMALL, {}):
                 rechunk(working, chunking)
                 wait_cut(working)
-            # However slow the machine: some looks at each turn.
+            # Wait for some looks in each round, however slow the machine is.
             looks = len(seen)
             working.wait(lambda: len(seen) > looks + 3, "a few more looks")  # noqa: B023
     finally:
@@ -101,13 +101,13 @@ def test_at_no_moment_a_search_misses_or_a_source_is_not_ready(working: Daemon) 
     assert working.source(source_id)["extraction"]["chunks"] == len(sizes(working, source_id))
 
 
-def test_only_another_chunking_of_the_oldest_bucket_cuts_a_source(working: Daemon) -> None:
+def test_a_source_in_two_buckets_is_rechunked_only_for_its_oldest_bucket(working: Daemon) -> None:
     working.make_bucket("second")
     source_id = working.add_ready(LONG)
     join(working, source_id)
     working.wait_ready(source_id)
     working.stop()
-    # These are the default's.
+    # These are the default sizes.
     rechunk(working, {"target": 1000, "min": 800, "max": 1100})
     rechunk(working, SMALL, bucket="second")
     assert (left(working), left(working, "second")) == (0, 0)
@@ -115,7 +115,7 @@ def test_only_another_chunking_of_the_oldest_bucket_cuts_a_source(working: Daemo
     assert (left(working), left(working, "second")) == (1, 1)
 
 
-def test_killed_between_state_and_index_the_old_pieces_answer_and_the_next_start_goes_on(working: Daemon) -> None:
+def test_after_a_kill_during_rechunking_the_old_chunks_are_found_until_it_is_finished(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     old = chunk_ids(working, "umber")
     stop_between(working, source_id)
@@ -129,7 +129,7 @@ def test_killed_between_state_and_index_the_old_pieces_answer_and_the_next_start
     assert contents(working)[source_id][0] == 3
 
 
-def test_a_bucket_that_joins_in_between_waits_and_is_in_the_index(working: Daemon) -> None:
+def test_a_source_attached_to_a_bucket_during_rechunking_is_found_there(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     working.make_bucket("second")
     stop_between(working, source_id)
@@ -141,11 +141,11 @@ def test_a_bucket_that_joins_in_between_waits_and_is_in_the_index(working: Daemo
     working.wait_ready(source_id)
     wait_cut(working)
     assert working.found("umber", buckets=["second"]) == [source_id]
-    # It was never read as one that the index had lost.
+    # The source was not indexed again as one that the index had lost.
     assert (working.task(source_id)["attempt"], working.count("tasks")) == (1, 1)
 
 
-def test_a_bucket_that_leaves_in_between_is_forgotten_by_the_index(working: Daemon) -> None:
+def test_a_bucket_that_a_source_leaves_during_rechunking_is_removed_from_the_index(working: Daemon) -> None:
     second = working.make_bucket("second")
     source_id = working.add_ready(LONG)
     join(working, source_id)
@@ -154,16 +154,16 @@ def test_a_bucket_that_leaves_in_between_is_forgotten_by_the_index(working: Daem
     leave(working, source_id)
     working.start("syncing")
     finish(working, begun)
-    working.wait(lambda: second not in contents(working)[source_id][1], "the index has forgotten it")
+    working.wait(lambda: second not in contents(working)[source_id][1], "the index no longer has the bucket")
     assert working.found("umber") == [source_id]
 
 
-def test_any_other_new_generation_wins(working: Daemon) -> None:
+def test_a_retry_during_rechunking_indexes_the_source_again(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     stop_between(working, source_id)
     working.write(lambda connection: connection.execute("UPDATE sources SET status = 'failed'"))
     working.post(f"/v1/sources/{source_id}/retry")
-    # The old pieces are no longer the source's: it is read again, as one of which nothing is known.
+    # The old chunks are no longer valid: the source is indexed again from the start.
     details_of(working.search("umber"), "bucket_store_indexing_pending")
     working.start()
     working.wait_ready(source_id)
@@ -171,7 +171,7 @@ def test_any_other_new_generation_wins(working: Daemon) -> None:
     assert (contents(working)[source_id][0], max(sizes(working, source_id)) <= SMALL["max"]) == (3, True)
 
 
-def test_what_changed_once_more_meanwhile_is_cut_once_more(working: Daemon) -> None:
+def test_a_chunking_that_changes_during_rechunking_is_applied_afterwards(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     working.stop()
     rechunk(working, {"target": 500, "min": 400, "max": 600})
@@ -182,7 +182,7 @@ def test_what_changed_once_more_meanwhile_is_cut_once_more(working: Daemon) -> N
     assert max(sizes(working, source_id)) <= SMALL["max"]
 
 
-def test_one_that_can_no_longer_be_read_keeps_its_pieces_with_a_warning(working: Daemon) -> None:
+def test_a_source_that_can_no_longer_be_read_keeps_its_chunks_with_a_warning(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     before = sizes(working, source_id)
     working.lose_blob(source_id)
@@ -193,7 +193,7 @@ def test_one_that_can_no_longer_be_read_keeps_its_pieces_with_a_warning(working:
     assert [warning for warning in source["warnings"] if "chunking" in warning]
 
 
-def test_a_rebuild_in_between_ends_with_the_new_pieces(working: Daemon) -> None:
+def test_a_rebuild_during_rechunking_ends_with_the_new_chunks(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     stop_between(working, source_id)
     task_id = begin(working)
@@ -204,7 +204,7 @@ def test_a_rebuild_in_between_ends_with_the_new_pieces(working: Daemon) -> None:
     assert max(sizes(working, source_id)) <= SMALL["max"]
 
 
-def test_sizes_that_are_not_sent_stay(daemon: Daemon) -> None:
+def test_chunking_sizes_that_are_not_sent_keep_their_values(daemon: Daemon) -> None:
     sizes = {**SMALL, "overlap": 0}
     for sent in ({**SMALL, "overlap": 50}, {"target": 280}, {"overlap": 0}):
         sizes |= sent
@@ -215,7 +215,9 @@ def test_sizes_that_are_not_sent_stay(daemon: Daemon) -> None:
     assert rechunk(daemon, {})["chunking"] == {"target": 1000, "min": 800, "max": 1100, "overlap": 0}
 
 
-def test_a_change_is_noticed_while_another_try_is_waited_for(working: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_chunking_is_applied_at_once_although_a_retry_is_pending(
+    working: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source_id = working.add_ready(LONG)
     working.stop()
     monkeypatch.setattr(rebuilding, "FIRST_PAUSE_S", 3600.0)
@@ -223,13 +225,13 @@ def test_a_change_is_noticed_while_another_try_is_waited_for(working: Daemon, mo
     rechunk(working, SMALL)
     working.start("rechunking")
     generation = "SELECT generation FROM sources"
-    working.wait(lambda: working.read(lambda c: c.execute(generation).fetchone()[0] > 1), "it was tried")
+    working.wait(lambda: working.read(lambda c: c.execute(generation).fetchone()[0] > 1), "the first attempt was made")
     rechunk(working, {"overlap": 50})
     wait_cut(working)
     assert max(sizes(working, source_id)) <= SMALL["max"]
 
 
-def test_a_text_of_a_later_state_is_not_taken_for_the_new_chunks(working: Daemon) -> None:
+def test_a_document_of_a_later_state_is_not_taken_for_the_new_chunks(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     working.stop()
     later = make_document(source_id, "Vermilion.", generation=2, buckets=working.source(source_id)["bucket_ids"])

@@ -1,4 +1,4 @@
-"""What is short is the daemon's state: tasks wait, no attempt is counted, and all goes on by itself."""
+"""Tests shortages of disk space and descriptors: tasks wait without counting attempts, and continue afterwards."""
 
 import errno
 import logging
@@ -24,7 +24,7 @@ from tests.workers.rebuilds import add_joining, begin, contents, importing, wait
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits here for the end of a real shortage."""
+    """Shorten the pauses in a shortage."""
     monkeypatch.setattr("svc_daemon.workers.indexing.PAUSE_IN_SHORTAGE_S", 0.05)
     for name, seconds in (("FIRST_PAUSE_S", 0.05), ("LONGEST_PAUSE_S", 0.2), ("LOOK_S", 0.05), ("QUIET_S", 0.5)):
         monkeypatch.setattr(f"svc_daemon.process.resource_shortages.{name}", seconds)
@@ -32,14 +32,14 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def nearly_full() -> Iterator[None]:
-    """Less is free than is kept in reserve."""
+    """Report less free disk space than the reserve."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=10**12, free=10**6))
         yield
 
 
 def refused(number: int = errno.ENOSPC) -> ProviderFailed:
-    """What a provider raises where the system refuses it something."""
+    """Return the error that a provider raises after a system call has failed with this number."""
     failure = ProviderFailed("The index failed.", retryable=True)
     failure.__cause__ = OSError(number, os.strerror(number))
     return failure
@@ -47,7 +47,7 @@ def refused(number: int = errno.ENOSPC) -> ProviderFailed:
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of its own; skips the test where none can be mounted."""
+    """Mount a small file system in this folder, or skip the test if that is not allowed."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "svc-test", str(folder)]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
@@ -59,7 +59,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 
 def fill(path: Path) -> None:
-    """Take all that the disk has left."""
+    """Fill the disk with this file."""
     with path.open("wb", buffering=0) as filler:
         for size in (1024**2, 4096):
             with suppress(OSError):
@@ -69,7 +69,7 @@ def fill(path: Path) -> None:
 
 @contextmanager
 def no_descriptors() -> Iterator[None]:
-    """Nobody in this process can open anything more."""
+    """Let this process open no more files."""
     lowest = os.dup(0)
     os.close(lowest)
     with limited(resource.RLIMIT_NOFILE, lowest):
@@ -77,12 +77,14 @@ def no_descriptors() -> Iterator[None]:
 
 
 def wait_short(daemon: Daemon, *, short: bool = True) -> None:
-    """Return when an episode has begun, or has ended."""
+    """Wait until a shortage has begun, or has ended."""
     daemon.wait(lambda: (daemon.context.shortages.now is not None) is short, f"something is short: {short}")
 
 
 @pytest.mark.folders
-def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:
+def test_below_the_disk_reserve_tasks_wait_with_a_cause_and_continue_afterwards(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
     made = [daemon.add_source() for _ in range(8)]
     caplog.set_level(logging.INFO)
     with nearly_full():
@@ -95,7 +97,7 @@ def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, cap
             assert (task["attempt"], task["error"], task["waits_for"]) == (0, None, lack)
         assert contents(daemon) == {}
         assert "nearly full" in daemon.show("/healthz")["shortage"]["message"]
-        # The daemon goes away meanwhile, and comes back to the same.
+        # A restart during the shortage changes nothing.
         daemon.stop()
         daemon.start()
         for source_id in made:
@@ -109,14 +111,14 @@ def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, cap
     assert "Traceback" not in caplog.text
 
 
-def test_what_the_system_refuses_costs_no_attempt(working: Daemon) -> None:
-    """Of descriptors here; `core/test_problems` has every number that means a shortage."""
+def test_a_failure_for_lack_of_descriptors_counts_no_attempt(working: Daemon) -> None:
+    """Tests `EMFILE` only; the tests of core have every error number that means a shortage."""
     working.provider.fail("put_documents", refused(errno.EMFILE), times=MOST_ALONE)
     assert working.task(working.add_ready())["attempt"] == 1
     wait_short(working, short=False)
 
 
-def test_what_only_one_document_meets_again_and_again_is_its_own(working: Daemon) -> None:
+def test_a_document_that_alone_keeps_hitting_a_shortage_fails(working: Daemon) -> None:
     working.provider.fail("put_documents", refused(), times=MOST_ALONE + 3)
     source_id = working.add_source()
 
@@ -131,7 +133,7 @@ def test_what_only_one_document_meets_again_and_again_is_its_own(working: Daemon
 
 
 @pytest.mark.folders
-def test_a_failure_in_a_shortage_that_names_no_cause_costs_no_attempt(working: Daemon) -> None:
+def test_a_failure_without_a_cause_during_a_shortage_counts_no_attempt(working: Daemon) -> None:
     working.add_ready()
     with working.provider.held("put_documents") as hold:
         source_id = working.add_source(b"Another quay.\n")
@@ -144,7 +146,7 @@ def test_a_failure_in_a_shortage_that_names_no_cause_costs_no_attempt(working: D
     assert working.task(source_id)["attempt"] == 1
 
 
-def test_a_bucket_sync_waits_and_is_not_failed(working: Daemon) -> None:
+def test_a_bucket_sync_waits_during_a_shortage_and_does_not_fail(working: Daemon) -> None:
     working.provider.fail("set_buckets", refused(), times=3)
     seen = set()
     source_id = add_joining(working)
@@ -154,7 +156,7 @@ def test_a_bucket_sync_waits_and_is_not_failed(working: Daemon) -> None:
         working.advance(1)
         return bool(working.source(source_id)["ready"])
 
-    working.wait(is_ready, "it is ready")
+    working.wait(is_ready, "the source is ready")
     assert "failed" not in seen
 
 
@@ -180,7 +182,7 @@ def test_a_full_disk_fails_neither_a_document_nor_a_deletion(make_daemon: MakeDa
         daemon.close()
 
 
-def test_a_rebuild_waits_and_gives_up_no_document(working: Daemon) -> None:
+def test_a_rebuild_waits_during_a_shortage_and_fails_no_document(working: Daemon) -> None:
     source_id = working.add_ready()
     first = working.source(source_id)["task"]["id"]
     working.provider.fail("put_documents", refused(), times=4)
@@ -191,18 +193,18 @@ def test_a_rebuild_waits_and_gives_up_no_document(working: Daemon) -> None:
 
 
 @pytest.mark.folders
-def test_a_new_chunking_waits_and_is_applied(working: Daemon) -> None:
+def test_a_new_chunking_waits_during_a_shortage_and_is_applied_afterwards(working: Daemon) -> None:
     source_id = working.add_ready(b"\n\n".join(b"The umber quay, sentence %d." % number for number in range(60)))
     before = working.source(source_id)["extraction"]["chunks"]
     with nearly_full():
         working.patch("/v1/buckets/inbox", chunking={"target": 150, "min": 100, "max": 200})
         wait_short(working)
         assert working.source(source_id)["ready"]
-    working.wait(lambda: working.source(source_id)["extraction"]["chunks"] > before, "it is cut again")
+    working.wait(lambda: working.source(source_id)["extraction"]["chunks"] > before, "the source is rechunked")
     assert working.source(source_id)["warnings"] == []
 
 
-def test_a_webhook_is_called_when_there_are_descriptors_again(daemon: Daemon) -> None:
+def test_a_webhook_waits_for_free_descriptors(daemon: Daemon) -> None:
     with importing(daemon) as (source_id, receiver):
         daemon.start("indexing", "syncing", "shortages")
         daemon.wait_ready(source_id)

@@ -1,4 +1,4 @@
-"""The sweeper: clears soon after a delete, and keeps its rounds however busy it is."""
+"""Tests the sweeper: clearing soon after a delete, and regular rounds even if it is woken often."""
 
 from collections.abc import Callable
 
@@ -15,28 +15,28 @@ from tests.workers.rebuilds import add_unsynced, delete, wait_gone
 
 
 def test_deletes_are_cleared_without_waiting_for_the_round(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More of them than one step takes in one go at the start, and one at once later."""
+    """At the start, more deletes than one step handles; later, a single one."""
     monkeypatch.setattr(sweeping, "STEP_LIMIT", 2)
     monkeypatch.setattr("svc_daemon.workers.sweeping.ROUND_S", 3600.0)
     for _ in range(5):
         delete(daemon, daemon.add_source())
     assert daemon.count("tombstones") == 5
     daemon.start("sweeping")
-    daemon.wait(lambda: daemon.count("tombstones") == 0, "all tombstones are gone")
+    daemon.wait(lambda: daemon.count("tombstones") == 0, "all tombstones are cleared")
     daemon.start("indexing", "syncing")
     delete(daemon, daemon.add_ready())
-    daemon.wait(lambda: daemon.count("tombstones") == 0, "the later one is gone")
+    daemon.wait(lambda: daemon.count("tombstones") == 0, "the later tombstone is cleared")
     assert daemon.blob_names() == []
 
 
-def test_the_start_clears_documents_of_no_source(daemon: Daemon) -> None:
+def test_the_start_clears_orphaned_documents(daemon: Daemon) -> None:
     put(daemon.provider, "src_orphan", "quay", team_id=daemon.team_id)
     daemon.start("sweeping")
     wait_gone(daemon, "src_orphan")
 
 
 def wait_round(daemon: Daemon, condition: Callable[[], bool], what: str) -> None:
-    """Wait while time flies, and the sweeper is woken all the while: that must not put off its round."""
+    """Wait while advancing the clock, which wakes the sweeper each time; that must not delay its round."""
 
     def came_true() -> bool:
         daemon.advance(11)
@@ -45,14 +45,14 @@ def wait_round(daemon: Daemon, condition: Callable[[], bool], what: str) -> None
     daemon.wait(came_true, what)
 
 
-def test_the_round_releases_leases_that_ran_out(daemon: Daemon) -> None:
+def test_a_round_releases_expired_leases_of_indexing_tasks(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     daemon.loop.run(claim_indexing(daemon.context, Turns(2)))
     daemon.start("sweeping")
     wait_round(daemon, lambda: daemon.task(source_id)["status"] == "queued", "the task is released")
 
 
-def test_a_round_forgets_old_keys_and_keeps_young_ones(daemon: Daemon) -> None:
+def test_a_round_deletes_expired_idempotency_keys_and_keeps_newer_ones(daemon: Daemon) -> None:
     daemon.add_source(repeat_key="old")
     daemon.advance(2 * 86_400)
     young = daemon.add_source(repeat_key="young")
@@ -62,14 +62,14 @@ def test_a_round_forgets_old_keys_and_keeps_young_ones(daemon: Daemon) -> None:
     assert body_of(daemon.upload(repeat_key="young"))["id"] == young
 
 
-def test_the_round_releases_syncs_that_ran_out(daemon: Daemon) -> None:
+def test_a_round_releases_expired_leases_of_syncs(daemon: Daemon) -> None:
     source_id = add_unsynced(daemon)
     daemon.loop.run(claim_syncs(daemon.context))
     daemon.start("sweeping")
     wait_round(daemon, lambda: daemon.source(source_id)["bucket_sync_status"] == "queued", "the sync is released")
 
 
-def test_the_round_ends_pauses_that_a_moved_wall_clock_made_endless(daemon: Daemon) -> None:
+def test_a_round_ends_pauses_that_a_clock_set_back_has_made_too_long(daemon: Daemon) -> None:
     source_id = add_unsynced(daemon)
     daemon.advance(-365 * 86_400)
     daemon.start("sweeping", "syncing")

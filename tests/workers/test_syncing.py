@@ -1,4 +1,4 @@
-"""The bucket sync worker: refusals, documents that the index lost, and going on."""
+"""Tests the bucket sync worker: retries, documents that the index lost, stops, and deletes."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.api.daemons import Daemon
 from tests.workers.rebuilds import add_unsynced, delete, join, joining, wait_gone
 
 
-def test_a_refused_sync_is_tried_again_without_end(daemon: Daemon) -> None:
+def test_a_failing_sync_is_retried_more_often_than_an_indexing_task(daemon: Daemon) -> None:
     source_id = add_unsynced(daemon)
     daemon.provider.fail("set_buckets", ProviderFailed("The engine is busy.", retryable=True), times=5)
     daemon.start()
@@ -25,7 +25,7 @@ def test_a_refused_sync_is_tried_again_without_end(daemon: Daemon) -> None:
     assert daemon.task(source_id)["status"] == "succeeded"
 
 
-def test_a_document_that_the_index_lost_is_read_again(working: Daemon) -> None:
+def test_a_document_that_is_lost_during_a_sync_is_indexed_again(working: Daemon) -> None:
     with joining(working) as source_id:
         first = working.source(source_id)["task"]["id"]
         working.provider.delete_document(working.team_id, source_id)
@@ -33,7 +33,7 @@ def test_a_document_that_the_index_lost_is_read_again(working: Daemon) -> None:
     assert working.source(source_id)["task"]["id"] != first and working.found("quay") == [source_id]
 
 
-def test_a_document_lost_later_is_read_again_when_it_joins_a_bucket(working: Daemon) -> None:
+def test_a_document_lost_later_is_indexed_again_when_its_source_joins_a_bucket(working: Daemon) -> None:
     source_id = working.add_ready()
     working.provider.delete_document(working.team_id, source_id)
     working.make_bucket("second")
@@ -43,7 +43,7 @@ def test_a_document_lost_later_is_read_again_when_it_joins_a_bucket(working: Dae
         assert working.found("quay", buckets=[bucket]) == [source_id]
 
 
-def test_a_stop_in_a_sync_is_made_up_for(daemon: Daemon) -> None:
+def test_an_interrupted_sync_is_claimed_again_after_its_lease_expires(daemon: Daemon) -> None:
     daemon.start()
     with joining(daemon) as source_id:
         daemon.stop()
@@ -57,7 +57,7 @@ def test_a_stop_in_a_sync_is_made_up_for(daemon: Daemon) -> None:
     daemon.wait(is_ready_in_time, "the sync is claimed again")
 
 
-def test_deleting_during_a_sync_wins(working: Daemon) -> None:
+def test_a_source_that_is_deleted_during_a_sync_stays_deleted(working: Daemon) -> None:
     with joining(working) as source_id:
         delete(working, source_id)
     wait_gone(working, source_id)
