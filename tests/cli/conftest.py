@@ -1,4 +1,4 @@
-"""Fixtures for tests of the command line: `svc` in this process, odd servers, and answers made by hand."""
+"""Fixtures for tests of the command line: consoles, `svc` run in this process, and a server with scripted answers."""
 
 import io
 import os
@@ -18,7 +18,7 @@ from tests.cli.odd_servers import OddServer, serving
 
 @pytest.fixture
 def make_console() -> MakeConsole:
-    """Consoles over recorded streams, terminals or not."""
+    """Return a function that creates a console whose recorded streams are terminals or not."""
 
     def make(format: Format = "text", *, terminal: bool = False, **environ: str) -> Recorded:
         kind = Terminal if terminal else io.StringIO
@@ -30,7 +30,7 @@ def make_console() -> MakeConsole:
 
 @pytest.fixture
 def svc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[RunSvc]:
-    """Run `svc` in this process, in a folder and an installation of its own that no daemon serves."""
+    """Return a function that runs `svc` in this process, in a new folder and installation without a daemon."""
     for name in [name for name in os.environ if name.startswith("SVC_")]:
         monkeypatch.delenv(name)
     for kind in ("data", "config", "state"):
@@ -52,7 +52,7 @@ def svc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 
 @pytest.fixture
 def at(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> Callable[[Installation], RunSvc]:
-    """Point `svc` at an installation whose daemon runs."""
+    """Return a function that points `svc` at an installation with a running daemon."""
 
     def point(installation: Installation) -> RunSvc:
         for name, value in installation.environ.items():
@@ -65,26 +65,26 @@ def at(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> Callable[[Installation],
 
 @pytest.fixture
 def here(at: Callable[[Installation], RunSvc], shared_installation: Installation) -> RunSvc:
-    """Run `svc` at the installation that the tests of a file share."""
+    """Return a function that runs `svc` against the installation that the tests of a file share."""
     return at(shared_installation)
 
 
 @pytest.fixture
 def bucket(request: pytest.FixtureRequest) -> str:
-    """The name of a bucket of this test's own."""
+    """A bucket name that is unique to the test."""
     return str(request.node.name).removeprefix("test_").replace("_", "-")[:60].rstrip("-")
 
 
 @pytest.fixture
 def odd() -> Iterator[OddServer]:
-    """A server for odd cases, on a free port."""
+    """A server with scripted answers, on a free port."""
     with serving() as served:
         yield served
 
 
 @pytest.fixture
 def at_odd(svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> RunSvc:
-    """Run `svc … --json` with a key at the odd server, which passes for a daemon."""
+    """Return a function that runs `svc … --json` with a key against the odd server, which poses as a daemon."""
     odd.answer_health()
     monkeypatch.setenv("SVC_API_KEY", "sk-mine")
     return lambda *words, **options: svc(*words, "--base-url", odd.url, "--json", **options)

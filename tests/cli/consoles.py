@@ -1,4 +1,4 @@
-"""Consoles over recorded streams, and what several tests of the command line share."""
+"""Consoles with recorded streams, and helpers that several tests of the command line share."""
 
 import io
 from collections.abc import Callable
@@ -13,14 +13,14 @@ Json = dict[str, Any]
 
 
 def write(folder: Path, *names: str, data: bytes = b"text") -> None:
-    """Files of these names with these bytes, each folder made where it is missing."""
+    """Write files with these names and bytes, and create missing folders."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
 
 
 def only(finished: Finished) -> Json:
-    """The one item of a report."""
+    """Return the only item of a report."""
     (item,) = finished.json["items"]
     return dict(item)
 

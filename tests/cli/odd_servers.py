@@ -1,4 +1,4 @@
-"""A real HTTP server for odd cases: a foreign program on the port, another installation, refusals, cut connections."""
+"""An HTTP server with scripted answers for odd cases: another program or installation, errors, cut connections."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ class OddServer:
     answers: dict[str, Any] = field(default_factory=dict)
     #: Every request: method, path, headers.
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-    #: What was sent, where it was anything: path, headers, body.
+    #: Every request that has a body: path, headers, body.
     calls: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     port: int = 0
 
@@ -31,12 +31,12 @@ class OddServer:
         return {headers["Authorization"] for _, _, headers in self.requests if "Authorization" in headers}
 
     def answer_health(self, installation_id: str = "ins_odd", version: str = "0.1.0", api: str = "1-1") -> None:
-        """Pass for a daemon, as far as anybody can who has no secret."""
+        """Answer health checks as a daemon does, but without a proof of the installation's secret."""
         facts = {"status": "ok", "installation_id": installation_id, "version": version, "api": api}
         self.answers["GET /healthz"] = (200, facts, {})
 
     def prove_health(self, secret: bytes, installation_id: str) -> None:
-        """Answer as the daemon that has the secret."""
+        """Answer health checks as the daemon that has the secret."""
         self.answer_health(installation_id)
         status, facts, headers = self.answers["GET /healthz"]
 
@@ -49,7 +49,7 @@ class OddServer:
 
 @contextmanager
 def serving(port: int = 0) -> Iterator[OddServer]:
-    """An odd server on this port, or on a free one, until the block ends."""
+    """Run an odd server on this port, or on a free one, until the block ends."""
     served = OddServer()
     server = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(served))
     served.port = server.server_address[1]

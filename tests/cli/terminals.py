@@ -1,4 +1,4 @@
-"""`svc` on a pseudo terminal, with somebody who types."""
+"""Run `svc` on a pseudo-terminal and type input."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ from tests.acceptance.installations import Installation
 def on_terminal(
     installation: Installation, *words: str, typed: str = "", after: str = "", columns: int = 80, **environ: str
 ) -> tuple[int, str]:
-    """Exit code and everything that was shown; types when `after` is shown, or before anything is asked."""
+    """Return the exit code and the output; type `typed` as soon as `after` is shown, or at once without it."""
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     variables = {**installation.environ, "TERM": "xterm-256color", **environ}
@@ -26,7 +26,7 @@ def on_terminal(
     options: dict[str, Any] = {"env": variables, "cwd": installation.root, **streams}
     process: subprocess.Popen[bytes]
     if after:
-        # What asks for a secret looks for the terminal of its session, which a fork shares with the tests.
+        # A prompt for a secret opens the terminal of its session, and a fork would share the session of the tests.
         words = (sys.executable, "-m", "svc_cli", *words)
         process = subprocess.Popen(words, start_new_session=True, **options)
     else:
@@ -43,7 +43,7 @@ def on_terminal(
 
 
 def _read(descriptor: int) -> bytes:
-    """The next bytes on the screen; none once the other end is closed, which Linux reports as an error."""
+    """Read the next output; return nothing once the other end is closed, which Linux reports as an error."""
     try:
         return os.read(descriptor, 4096)
     except OSError:

@@ -21,7 +21,7 @@ def policy_of(here: RunSvc, agent_id: str) -> dict[str, Any]:
     return dict(here("agent", "show", agent_id, "--json").json["policy"])
 
 
-def test_an_agent_is_made_shown_changed_and_deleted(here: RunSvc) -> None:
+def test_agent_commands_create_show_change_and_delete_an_agent(here: RunSvc) -> None:
     before = [agent["id"] for agent in here("agent", "ls", "--json").json["agents"]]
     assert "default" in before
     made = here("agent", "create", "sales", "--name", "Sales", "--role", "seller", "-b", "prices", "-b", "handbook")
@@ -51,7 +51,7 @@ def test_dry_runs_change_nothing(here: RunSvc) -> None:
     assert here("agent", "ls", "--json").json["agents"] == before
 
 
-def test_numbers_and_filters_of_a_policy_can_be_taken_away(here: RunSvc) -> None:
+def test_agent_set_clears_numbers_and_filters_of_the_policy(here: RunSvc) -> None:
     given = {"top_k": 4, "score_threshold": 0.5, "filters": {"type": "eq", "key": "lang", "value": "en"}}
     filters = '{"type": "eq", "key": "lang", "value": "en"}'
     assert here("agent", "create", "few", "--top-k", "4", "--threshold", "0.5", "--filters", filters).exit == 0
@@ -63,7 +63,7 @@ def test_numbers_and_filters_of_a_policy_can_be_taken_away(here: RunSvc) -> None
     assert here("agent", "rm", "few", "--force").exit == 0
 
 
-def test_a_search_goes_by_the_agent_that_is_named(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_applies_the_policy_of_the_named_agent(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
     for bucket in ("handbook", "prices"):
         Path(f"{bucket}.txt").write_text(f"The umber quay, as the {bucket} has it.\n")
         assert here("upload", f"{bucket}.txt", "-b", bucket).exit == 0
@@ -80,7 +80,7 @@ def test_a_search_goes_by_the_agent_that_is_named(here: RunSvc, monkeypatch: pyt
     assert here("agent", "rm", "seller", "--force").exit == 0
 
 
-def test_a_refusal_is_one_json_value_with_its_exit_code(here: RunSvc) -> None:
+def test_refused_agent_command_prints_one_json_value_and_its_exit_code(here: RunSvc) -> None:
     for failure, commands in {
         (6, "agent_exists"): ("create default",),
         (3, "invalid_agent_profile"): ("create 'x y'", "create x -b nowhere", "create x --top-k 51"),
@@ -95,7 +95,7 @@ def test_a_refusal_is_one_json_value_with_its_exit_code(here: RunSvc) -> None:
             assert here("agent", *shlex.split(command), "--json").failure == failure, command
 
 
-def test_an_agent_is_named_by_its_id_or_by_its_model_id() -> None:
+def test_model_id_accepts_an_agent_id_or_a_model_id() -> None:
     models = {"default": "svc-agent", "sales": "svc-agent:sales", "svc-agents": "svc-agent:svc-agents"}
     models |= {model: model for model in ("svc-agent", "svc-rag-agent", "svc-rag-agent:sales")}
     assert {agent: model_id(agent) for agent in models} == models

@@ -1,4 +1,4 @@
-"""`svc bucket export` and `import` against a real daemon: what is refused, taken over, left, and replaced."""
+"""`svc bucket export` and `import` against a real daemon: refusals, mappings, conflicts and vectors."""
 
 import os
 import struct
@@ -16,7 +16,7 @@ def counts(summary: Json) -> dict[str, int]:
     return {name: count for name, count in summary["counts"].items() if count}
 
 
-def test_an_import_that_is_refused_changes_nothing(
+def test_refused_and_dry_run_imports_do_not_create_the_bucket(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
     refused = {
@@ -44,20 +44,20 @@ def test_an_import_that_is_refused_changes_nothing(
         assert client.get(f"/v1/buckets/{bucket}").status_code == 404
 
 
-def test_without_being_asked_an_import_takes_no_mapping_over(
+def test_import_keeps_the_mapping_only_with_keep_mapping(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
     export = Handmade.of(("a.md", b"# A\n\nWords.\n"), mapping="docs")
     export.manifest["bucket"]["slug"] = bucket
     Path("mapped.tar").write_bytes(export.write())
     with shared_installation.client() as client:
-        # Without -b into the bucket of the export.
+        # Without -b, the import goes into the bucket that the export names.
         for options, into, mapping in (((), bucket, None), (("--keep-mapping", "-b", "kept"), "kept", "docs")):
             assert here("bucket", "import", "mapped.tar", *options).exit == 0
             assert [each["mapping"] for each in list_sources(client, into)] == [mapping]
 
 
-def test_an_import_adds_what_the_bucket_lacks_and_replaces_nothing(
+def test_import_adds_missing_sources_and_replaces_none(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
     Path("two.tar").write_bytes(TWO.write())
@@ -76,19 +76,19 @@ def test_an_import_adds_what_the_bucket_lacks_and_replaces_nothing(
             ("b.md",),
             ("b.md", "mine"),
         ]
-        # What was removed since comes back, although its idempotency key was used.
+        # A source that was deleted is created again, although its idempotency key was used.
         (added,) = [each["id"] for each in listed if not each["tags"]]
         client.delete(f"/v1/sources/{added}").raise_for_status()
         back = here("bucket", "import", "two.tar", "-b", bucket, "--as-new", "--json")
         assert (back.exit, counts(back.json)) == (0, {"created": 1, "unchanged": 1, "ready": 2})
 
 
-def test_vectors_that_the_service_has_no_model_for_are_left_out(
+def test_import_drops_vectors_without_a_matching_model(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
     row = bytes(32) + struct.pack("<2f", 0.6, 0.8)
-    whole = Handmade.of(("a.md", b"# A\n"), ("b.md", b"# B\n"), text="").with_vectors(row * 3, dimension=2)
-    Path("vectors.tar").write_bytes(whole.write())
+    export = Handmade.of(("a.md", b"# A\n"), ("b.md", b"# B\n"), text="").with_vectors(row * 3, dimension=2)
+    Path("vectors.tar").write_bytes(export.write())
     dry = here("bucket", "import", "vectors.tar", "-b", bucket, "--dry-run", "--json")
     assert (dry.exit, "vectors" in dry.json) == (0, False)
     finished = here("bucket", "import", "vectors.tar", "-b", bucket, "--json")
@@ -105,7 +105,7 @@ def test_vectors_that_the_service_has_no_model_for_are_left_out(
     assert (out["model"], out["without_vector"]) == (None, 0)
 
 
-def test_an_export_waits_until_nothing_is_being_indexed(
+def test_export_waits_for_indexing_and_refuses_bad_destinations(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
     with shared_installation.client() as client:
@@ -130,7 +130,7 @@ def test_an_export_waits_until_nothing_is_being_indexed(
     assert Path("pipe.tar").is_fifo()
 
 
-def test_a_draft_that_a_killed_export_left_is_written_again(
+def test_export_overwrites_the_partial_file_of_a_killed_export(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
     with shared_installation.client() as client:

@@ -1,4 +1,4 @@
-"""The Python client as another program uses it: calls, uploads that go on, addresses that stay secret, and keys."""
+"""The Python client as other programs use it: calls, resumed uploads, secret upload URLs and idempotency keys."""
 
 import hashlib
 import re
@@ -47,7 +47,7 @@ def test_the_example_of_the_package_works(client: Client) -> None:
     assert client.source_text(source["id"])["text"].startswith("# Leave")
 
 
-def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: Client) -> None:
+def test_invalid_idempotency_key_is_an_api_error_even_if_no_header_can_carry_it(client: Client) -> None:
     client.ensure_bucket("badly-keyed")
     for key in ("", "a b", "a\n", " a", "é", "k" * 256):
         with pytest.raises(ApiError) as refused:
@@ -56,14 +56,14 @@ def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: 
     assert list(client.sources("badly-keyed", status="all")) == []
 
 
-def test_every_source_comes_with_any_size_of_a_page(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_yields_every_source_across_pages(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.ensure_bucket("paged")
     ids = [client.upload("paged", new(f"{number}.md", b"%d" % number))["id"] for number in range(7)]
     monkeypatch.setattr("svc_cli.client.api.PAGE_ROWS", 3)
     assert [source["id"] for source in client.sources("paged", status="all")] == ids
 
 
-def test_a_name_in_a_path_can_not_leave_it_and_any_other_is_one_that_does_not_exist(client: Client) -> None:
+def test_bucket_name_cannot_escape_the_request_path_and_unknown_names_are_not_found(client: Client) -> None:
     for name in ("../sources/src_1", "a/b", "", ".", ".."):
         with pytest.raises(UsageError):
             client.bucket(name)
@@ -72,7 +72,7 @@ def test_a_name_in_a_path_can_not_leave_it_and_any_other_is_one_that_does_not_ex
     assert refused.value.code == "bucket_not_found"
 
 
-def test_a_broken_connection_is_an_error_of_ours(odd: OddServer) -> None:
+def test_broken_connection_raises_network_failed_after_the_retries(odd: OddServer) -> None:
     odd.answers["GET /v1/buckets"] = None
     for url, is_dead in ((odd.url, False), (NOBODY, True)):
         with Client(url, "sk-test", policy=TWICE) as client, pytest.raises(NetworkFailed) as failed:
@@ -80,7 +80,7 @@ def test_a_broken_connection_is_an_error_of_ours(odd: OddServer) -> None:
         assert (failed.value.is_dead, len(odd.requests)) == (is_dead, 2)
 
 
-def test_an_answer_that_lacks_a_field_is_a_bad_answer(odd: OddServer) -> None:
+def test_missing_field_of_an_answer_raises_bad_answer(odd: OddServer) -> None:
     odd.answers["GET /v1/buckets"] = (200, {}, {})
     with Client(odd.url, "sk-test") as client, pytest.raises(BadAnswer, match="lacks `buckets`"):
         _ = client.buckets()["buckets"]
@@ -90,7 +90,7 @@ def _busy(code: str, **details: float) -> tuple[int, Any, dict[str, str]]:
     return 429, {"error": {"code": code, "message": "Slow down.", "retryable": True, "details": details}}, {}
 
 
-def test_a_create_is_held_back_as_often_as_the_service_asks(odd: OddServer) -> None:
+def test_create_waits_as_often_as_it_is_rate_limited(odd: OddServer) -> None:
     accepted: tuple[int, Any, dict[str, str]] = (201, {"id": "src_1"}, {})
     odd.answers["POST /v1/buckets/b/files"] = [*[_busy("upload_rate_limited", retry_after_seconds=0.01)] * 12, accepted]
     with Client(odd.url, "sk-test", policy=RetryPolicy(attempts=1)) as client:
@@ -98,7 +98,7 @@ def test_a_create_is_held_back_as_often_as_the_service_asks(odd: OddServer) -> N
     assert len(odd.requests) == 13
 
 
-def test_what_is_over_a_whole_quota_is_not_waited_for(odd: OddServer) -> None:
+def test_upload_larger_than_the_whole_quota_fails_without_retry(odd: OddServer) -> None:
     details = {"retry_after_seconds": 60, "requested_bytes": 2_000, "limit_bytes": 1_000}
     odd.answers["POST /v1/buckets/b/files"] = _busy("quota_exceeded", **details)
     with Client(odd.url, "sk-test") as client, pytest.raises(ApiError) as refused:
@@ -106,7 +106,9 @@ def test_what_is_over_a_whole_quota_is_not_waited_for(odd: OddServer) -> None:
     assert (refused.value.code, len(odd.requests)) == ("quota_exceeded", 1)
 
 
-def test_an_upload_that_is_cut_again_and_again_arrives_whole(client: Client, shared_installation: Installation) -> None:
+def test_upload_session_completes_despite_repeated_disconnects(
+    client: Client, shared_installation: Installation
+) -> None:
     opened = client.open_upload("b", FILE, len(DATA)).body
     seen: list[int] = []
     with CuttingProxy(urlsplit(shared_installation.base_url).port or 0, [700_000] * 6) as proxy:
@@ -119,11 +121,11 @@ def test_an_upload_that_is_cut_again_and_again_arrives_whole(client: Client, sha
     assert (source["sha256"], source["size_bytes"]) == (SHA256, len(DATA))
 
 
-def test_the_rest_alone_is_sent_when_a_session_goes_on(client: Client) -> None:
+def test_resumed_session_does_not_send_stored_bytes_again(client: Client) -> None:
     opened = client.open_upload("b", FILE, len(DATA), "goes-on")
 
     class Cut(BytesContent):
-        """Content whose reader gives up in the middle."""
+        """Content whose reading stops after 2 MB."""
 
         def blocks(self, offset: int) -> Iterator[bytes]:
             yield DATA[offset : offset + 2_000_000]
@@ -136,19 +138,19 @@ def test_the_rest_alone_is_sent_when_a_session_goes_on(client: Client) -> None:
     again = client.open_upload("b", FILE, len(DATA), "goes-on")
     assert (again.is_replay, again.body["session_id"]) == (True, session_id)
     left = client.send_bytes(again.body["upload_url"], BytesContent(DATA), resume=True)
-    # The next sender takes over at once: what still lay in the buffers of the old connection is sent again.
+    # The next sender takes over at once, so bytes that were still in the old connection's buffers are sent again.
     assert len(DATA) - 2_000_000 <= left < len(DATA)
     assert client.send_bytes(again.body["upload_url"], BytesContent(DATA), resume=True) == 0
     assert client.upload_status("b", session_id)["received_bytes"] == len(DATA)
 
 
-def test_a_whole_file_goes_up_in_one_call_of_the_library(client: Client) -> None:
+def test_upload_content_with_the_same_key_returns_the_same_source(client: Client) -> None:
     description = Description(filename="lib.txt", title="lib.txt", sha256=SHA256)
     first = client.upload_content("b", description, BytesContent(DATA), "library")
     assert client.upload_content("b", description, BytesContent(DATA), "library")["id"] == first["id"]
 
 
-def test_other_bytes_than_announced_are_refused(client: Client) -> None:
+def test_bytes_that_differ_from_the_announced_hash_are_rejected(client: Client) -> None:
     opened = client.open_upload("b", FILE, 5).body
     for code in ("checksum_mismatch", "session_canceled"):
         with pytest.raises(ApiError) as refused:
@@ -157,7 +159,7 @@ def test_other_bytes_than_announced_are_refused(client: Client) -> None:
         assert client.cancel_upload("b", opened["session_id"])["status"] == "canceled"
 
 
-def test_a_batch_of_the_library_is_the_same_again(client: Client) -> None:
+def test_opening_a_batch_again_with_the_same_key_replays_it(client: Client) -> None:
     members = [Member(Description(filename=f"{n}.md", title=f"{n}.md", sha256="0" * 64), 3) for n in range(3)]
     key = batch_key("bkt", members, 0)
     first, second = client.open_batch("b", members, key), client.open_batch("b", members, key)
@@ -167,7 +169,7 @@ def test_a_batch_of_the_library_is_the_same_again(client: Client) -> None:
     assert len({member.client_file_id for member in members}) == 3
 
 
-def test_no_error_names_the_address(odd: OddServer) -> None:
+def test_storage_errors_do_not_reveal_the_upload_url(odd: OddServer) -> None:
     odd.answers["PUT /s/secret"] = None
     odd.answers["PUT /away/secret"] = (502, b"<html>", {})
     odd.answers["PUT /odd/secret"] = (500, b"<html>", {})
@@ -187,13 +189,13 @@ def test_no_error_names_the_address(odd: OddServer) -> None:
     storage.close()
 
 
-def test_an_idempotency_key_is_the_same_for_the_same_request_and_for_no_other() -> None:
+def test_idempotency_key_is_equal_only_for_equal_requests() -> None:
     fields: dict[str, Any] = {"tags": ("a", "b"), "metadata": {"k": "v"}, "sha256": "0" * 64}
     upload = NewFile(filename="a.md", data=b"x", title="docs/a.md", **fields)
     key = idempotency_key("bkt_1", upload, 0)
     assert re.fullmatch(r"svc-[0-9a-f]{64}", key)
     assert idempotency_key("bkt_1", replace(upload), 0) == key
-    assert idempotency_key("bkt_1", replace(upload, data=b"y"), 0) == key, "the bytes count by their hash alone"
+    assert idempotency_key("bkt_1", replace(upload, data=b"y"), 0) == key, "the key depends only on the hash"
     changes: list[dict[str, Any]] = [{"title": "docs/b.md"}, {"filename": "b.md"}, {"tags": ("a",)}, {"metadata": {}}]
     changes += [{"sha256": "1" * 64}, {"replaces": "src_1"}]
     keys = [idempotency_key("bkt_1", replace(upload, **change), 0) for change in changes]

@@ -1,4 +1,4 @@
-"""The commands that look and change, against a real daemon."""
+"""Commands that show and change buckets and sources, against a real daemon."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ BROKEN = b"%PDF-1.7\nnothing"
 
 @functools.cache
 def _plan() -> bytes:
-    """A PDF with words on its second page; made once, because a PDF holds the moment at which it was made."""
+    """Return a PDF of two pages, cached because a PDF contains its creation time."""
     return make_pdf(["Nothing of note.", "The umber plan starts in May."])
 
 
@@ -47,14 +47,14 @@ def test_the_help_of_mcp_names_every_tool(svc: RunSvc) -> None:
     assert [verb for verb in verbs.values() if verb not in shown] == []
 
 
-def test_each_hit_and_each_source_is_a_line_of_its_own(here: RunSvc) -> None:
+def test_ndjson_prints_each_result_and_source_on_its_own_line(here: RunSvc) -> None:
     for words, rows, name in (("search rule plan", "data", "source_id"), ("source ls", "sources", "id")):
         page = here(*words.split(), "-b", "handbook", "--json").json
         *lines, last = map(json.loads, here(*words.split(), "-b", "handbook", "--ndjson").stdout.splitlines())
         assert ([line[name] for line in lines], set(last)) == ([row[name] for row in page[rows]], set(page) - {rows})
 
 
-def test_quiet_leaves_results_and_errors(here: RunSvc) -> None:
+def test_quiet_hides_notes_but_not_results_and_errors(here: RunSvc) -> None:
     Path("calm.md").write_text("Words of calm.")
     loud, calm = here("upload", "calm.md", "-b", "calm-1"), here("upload", "calm.md", "-b", "calm-2", "-q")
     assert "created the bucket calm-1" in loud.stderr
@@ -62,7 +62,7 @@ def test_quiet_leaves_results_and_errors(here: RunSvc) -> None:
     assert "error:" in here("source", "show", "nothing", "-q").stderr
 
 
-def test_search_options_reach_the_service_and_a_hit_names_its_place(
+def test_search_applies_its_options_and_shows_the_location_of_each_result(
     here: RunSvc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SVC_BUCKET", "handbook")
@@ -77,7 +77,7 @@ def test_search_options_reach_the_service_and_a_hit_names_its_place(
     _words(here("search", "zzzunknownword", "-b", "handbook"), "nothing found")
 
 
-def test_status_of_all_of_one_bucket_and_of_one_source(here: RunSvc) -> None:
+def test_status_shows_all_buckets_one_bucket_or_one_source(here: RunSvc) -> None:
     _words(here("status"), "handbook")
     _words(here("status", "-b", "handbook"), "handbook", "active")
     (source,) = _list(here, "handbook", "--title", "leave.md")
@@ -89,7 +89,7 @@ def test_status_of_all_of_one_bucket_and_of_one_source(here: RunSvc) -> None:
     assert here("wait", "src_missing", "--json").failure == (5, "source_not_found")
 
 
-def test_what_failed_is_named_with_its_cause_and_can_be_retried(here: RunSvc) -> None:
+def test_failed_source_is_shown_with_its_error_and_can_be_retried(here: RunSvc) -> None:
     Path("broken.pdf").write_bytes(BROKEN)
     here("upload", "broken.pdf", "-b", "broken")
     _words(here("status", "-b", "broken"), "broken.pdf", "document_unreadable")
@@ -101,7 +101,7 @@ def test_what_failed_is_named_with_its_cause_and_can_be_retried(here: RunSvc) ->
     assert here("source", "retry", "leave.md", "-b", "handbook").exit == 3
 
 
-def test_sources_are_listed_by_page_and_filter_shown_and_read(here: RunSvc) -> None:
+def test_source_commands_list_by_page_and_filter_show_a_source_and_print_its_text(here: RunSvc) -> None:
     ids = [each["id"] for each in _list(here, "handbook")]
     assert len(ids) == 2
     assert [each["id"] for each in _list(here, "handbook", "--limit", "1", "--after", ids[0])] == ids[1:]
@@ -112,7 +112,7 @@ def test_sources_are_listed_by_page_and_filter_shown_and_read(here: RunSvc) -> N
     _words(here("source", "text", source["id"], "--chunks"), "page 2")
 
 
-def test_a_source_moves_between_buckets_and_goes(here: RunSvc) -> None:
+def test_source_is_attached_detached_and_deleted(here: RunSvc) -> None:
     Path("moving.md").write_text("The russet words that move.")
     here("upload", "moving.md", "-b", "moving")
     here("bucket", "create", "second")
@@ -125,7 +125,7 @@ def test_a_source_moves_between_buckets_and_goes(here: RunSvc) -> None:
     assert here("source", "show", source["id"]).exit == 5
 
 
-def test_lists_of_buckets_leave_the_ids_of_their_members_out(here: RunSvc) -> None:
+def test_lists_of_buckets_omit_the_ids_of_their_sources(here: RunSvc) -> None:
     here("bucket", "create", "counted")
     views = here("bucket", "ls", "--json").json["buckets"] + here("status", "--json").json["buckets"]
     views.append(here("status", "-b", "counted", "--json").json["bucket"])
@@ -133,7 +133,7 @@ def test_lists_of_buckets_leave_the_ids_of_their_members_out(here: RunSvc) -> No
     assert here("bucket", "show", "counted", "--json").json["knowledgeIds"] == []
 
 
-def test_buckets_are_made_shown_archived_and_restored(here: RunSvc) -> None:
+def test_bucket_is_created_shown_archived_and_restored(here: RunSvc) -> None:
     assert here("bucket", "create", "fresh", "--dry-run", "--json").json["dry_run"] is True
     assert here("bucket", "show", "fresh").exit == 5
     assert here("bucket", "create", "fresh", "--name", "Fresh", "--meta", "a=b", "--json").json["created"] is True
@@ -146,7 +146,7 @@ def test_buckets_are_made_shown_archived_and_restored(here: RunSvc) -> None:
     assert here("bucket", "archive", "fresh", "--restore", "--json").json["status"] == "active"
 
 
-def test_what_destroys_names_its_flag_without_a_terminal(here: RunSvc) -> None:
+def test_rm_without_a_terminal_fails_and_names_the_force_flag(here: RunSvc) -> None:
     _words(here("bucket", "rm", "handbook", "--dry-run"), "would delete handbook")
     for words in (("bucket", "rm", "handbook"), ("source", "rm", "leave.md", "-b", "handbook")):
         refused = here(*words, "--json")
@@ -154,7 +154,7 @@ def test_what_destroys_names_its_flag_without_a_terminal(here: RunSvc) -> None:
     assert here("source", "show", "leave.md", "-b", "handbook").exit == 0
 
 
-def test_deleted_buckets_are_one_json_value_none_goes_twice_and_their_end_can_be_waited_for(here: RunSvc) -> None:
+def test_bucket_rm_deletes_a_repeated_bucket_once_waits_and_prints_one_json_value(here: RunSvc) -> None:
     twice = here("bucket", "create", "doomed", "--json").json["id"]
     assert here("bucket", "rm", "doomed", twice, "--force", "--json").json["slug"] == "doomed"
     here("bucket", "create", "four")
@@ -168,7 +168,7 @@ def test_deleted_buckets_are_one_json_value_none_goes_twice_and_their_end_can_be
     assert (deleted["type"], [item["status"] for item in deleted["items"]]) == ("bucket.deletions", ["deleted"] * 2)
 
 
-def test_the_key_in_use_is_printed_for_scripts_and_masked_for_people(
+def test_auth_token_prints_the_key_that_auth_status_and_config_list_hide(
     here: RunSvc, shared_installation: Installation
 ) -> None:
     assert here("auth", "token").stdout.strip() == shared_installation.key

@@ -1,4 +1,4 @@
-"""Completion scripts: current, and right in the shells that are here."""
+"""Completion scripts: the committed ones are current and work in the installed shells."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
 from tests.rules.modules import ROOT
 
-#: Prints what bash would offer behind the words it is given.
+#: Prints the completions that bash offers for the given words.
 _ASK_BASH = """
 source completions/svc.bash
 COMP_WORDS=("$@")
@@ -24,7 +24,7 @@ COMP_CWORD=$(($# - 1))
 _svc
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-#: The same for zsh, with its completion builtins printing what they are given.
+#: The same for zsh, whose completion builtins are replaced by functions that print their arguments.
 _ASK_ZSH = """
 compdef() { }
 compadd() { shift; print -l -- "$@" }
@@ -40,12 +40,12 @@ _ASK_FISH = "source completions/svc.fish; complete --do-complete 'svc {}'"
 
 def _run(shell: str, *words: str) -> list[str]:
     if shutil.which(shell) is None:
-        pytest.skip(f"no {shell} here")
+        pytest.skip(f"{shell} is not installed")
     ended = subprocess.run([shell, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     return ended.stdout.splitlines()
 
 
-def test_the_committed_scripts_are_current_and_printed(svc: RunSvc) -> None:
+def test_committed_scripts_are_current_and_svc_completion_prints_them(svc: RunSvc) -> None:
     grammar = grammar_of(build())
     for shell, script in SCRIPTS.items():
         committed = (ROOT / "completions" / FILES[shell]).read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_the_committed_scripts_are_current_and_printed(svc: RunSvc) -> None:
         assert (printed.exit, printed.stdout) == (0, committed)
 
 
-def test_the_names_of_buckets_are_those_of_the_command(tmp_path: Path, odd: OddServer) -> None:
+def test_fast_path_for_bucket_names_behaves_like_the_full_command(tmp_path: Path, odd: OddServer) -> None:
     environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
     odd.answer_health()
     for answer, code, shown in (
@@ -74,24 +74,24 @@ def test_the_names_of_buckets_are_those_of_the_command(tmp_path: Path, odd: OddS
             assert (ended.returncode, (ended.stdout, ended.stderr)) == (code, shown), words
 
 
-#: Lines of the command line that end where the shell is asked, and what every shell offers there.
+#: Incomplete command lines, and the completions that every shell offers for them.
 OFFERED = {"up": "upload", "bucket ar": "archive", "upload --wait ": "ready accepted", "upload --no-cr": "--no-create"}
 VERBS = "ls create set show archive export import rm"
 
 
-def test_bash_offers_what_may_come_next() -> None:
+def test_bash_completes_commands_options_and_values() -> None:
     offers = {"bucket ": VERBS, "--progress p": "plain", "--json sea": "search", "completion z": "zsh"}
     for line, offered in {**OFFERED, **offers, "upload --title ": "", "upload ": ""}.items():
         assert _run("bash", "-c", _ASK_BASH, "bash", "svc", *line.split(" ")) == offered.split(" "), line
 
 
-def test_fish_offers_what_may_come_next() -> None:
+def test_fish_completes_commands_options_and_values() -> None:
     for line, offered in OFFERED.items():
         printed = _run("fish", "--no-config", "-c", _ASK_FISH.format(line))
         assert sorted(each.split("\t")[0] for each in printed) == sorted(offered.split()), line
 
 
-def test_zsh_offers_what_may_come_next() -> None:
+def test_zsh_completes_commands_options_and_values() -> None:
     offers = {"bucket ": VERBS, "upload --wait ": "ready accepted", "bucket rm -": "--force --wait"}
     for line, offered in {**offers, "upload ": "FILES", "upload --title ": "FILES"}.items():
         printed = _run("zsh", "-f", "-c", _ASK_ZSH, "zsh", "svc", *line.split(" "))

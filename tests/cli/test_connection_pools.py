@@ -1,4 +1,4 @@
-"""The connections of the client: kept while they are open, checked by certifi's list, and cut at the wrong moment."""
+"""The client's HTTP connections: reuse, TLS verification, truncated responses and time limits."""
 
 import socket
 import ssl
@@ -29,7 +29,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 def served(
     *connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None, closed: threading.Event | None = None
 ) -> Iterator[str]:
-    """An address that takes so many connections, gives these answers on each and closes it. `closed`: the first is."""
+    """Yield a URL that sends each tuple of answers on one connection and closes it; set `closed` after a close."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -49,7 +49,7 @@ def served(
         thread.join(PATIENCE_S)
 
 
-def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_closed() -> None:
+def test_connection_is_reused_and_replaced_once_the_server_closes_it() -> None:
     closed = threading.Event()
     with served((ANSWER, ANSWER), (ANSWER,), closed=closed) as url, Client(url, "sk-test", policy=ONCE) as client:
         assert [len(client.limits()), len(client.limits())] == [0, 0]
@@ -57,18 +57,18 @@ def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_close
         assert len(client.limits()) == 0
 
 
-def test_the_time_limit_of_one_response_does_not_hold_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_limit_of_one_response_does_not_apply_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_pools, "KEEP_S", 1000)
     with served((ANSWER, ANSWER)) as url, closing(ConnectionPool(PATIENCE_S, tls_context)) as kept:
         for limit_s in (PATIENCE_S, None):
             with kept.exchange("GET", urlsplit(f"{url}/"), None, {}, PATIENCE_S, limit_s) as response:
                 assert response.read() == b"{}"
-            # The limit has passed long ago.
+            # For the next response, this time limit has passed.
             later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * PATIENCE_S)
             monkeypatch.setattr(connection_pools, "time", later)
 
 
-def test_a_connection_is_not_kept_after_a_refusal_or_where_the_service_wants_it_closed() -> None:
+def test_connection_is_not_reused_after_an_error_or_a_connection_close_header() -> None:
     closing_answer = ANSWER.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     refusal = ANSWER.replace(b"200 OK", b"404 Not Found")
     with served((closing_answer,), (refusal,), (ANSWER,)) as url, Client(url, "sk-test", policy=ONCE) as client:
@@ -79,7 +79,7 @@ def test_a_connection_is_not_kept_after_a_refusal_or_where_the_service_wants_it_
 
 
 @pytest.mark.parametrize("cut", [b"Content-Length: 9\r\n\r\nhalf", b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"])
-def test_an_answer_that_ends_early_is_a_failure_of_the_network(cut: bytes) -> None:
+def test_truncated_body_raises_network_failed(cut: bytes) -> None:
     answer = b"HTTP/1.1 200 OK\r\n" + cut
     with served((answer,), (answer,)) as url, Client(url, "sk-test", policy=ONCE) as client:
         with pytest.raises(NetworkFailed):
@@ -91,31 +91,31 @@ def test_an_answer_that_ends_early_is_a_failure_of_the_network(cut: bytes) -> No
 
 
 @pytest.mark.parametrize("cut", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Ty"])
-def test_an_answer_that_ends_within_its_head_is_a_failure_of_the_network(cut: bytes) -> None:
+def test_truncated_headers_raise_network_failed(cut: bytes) -> None:
     with served((cut,)) as url, Client(url, "sk-test", policy=ONCE) as client, pytest.raises(NetworkFailed):
         client.limits()
 
 
-def test_what_is_no_http_is_quoted_in_one_line() -> None:
+def test_error_quotes_a_response_that_is_not_http_in_one_line() -> None:
     with served((b"SSH-2.0-odd\r\n",)) as url, Client(url, "sk-test", policy=ONCE) as client:
         with pytest.raises(NetworkFailed) as failed:
             client.limits()
         assert failed.value.message.endswith(": SSH-2.0-odd.")
 
 
-def test_interim_answers_are_passed_over() -> None:
+def test_informational_responses_are_skipped() -> None:
     interim = b"".join(b"HTTP/1.1 %d Soon\r\nLink: </a>\r\n\r\n" % status for status in (103, 100, 102))
     with served((interim + ANSWER, ANSWER)) as url, Client(url, "sk-test", policy=ONCE) as client:
         assert [len(client.limits()), len(client.limits())] == [0, 0]
 
 
-def test_the_fragment_of_an_address_is_not_sent() -> None:
+def test_fragment_of_the_base_url_is_not_sent() -> None:
     with serving() as odd, Client(f"{odd.url}/#/", "sk-test", policy=ONCE) as client:
         odd.answers["GET /v1/limits"] = (200, {}, {})
         assert len(client.limits()) == 0
 
 
-def test_https_is_checked_against_the_authorities_of_the_environment_or_of_certifi(
+def test_https_verifies_certificates_against_ssl_cert_file_or_certifi(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -144,7 +144,7 @@ def _shake_hands(listener: socket.socket, tls: ssl.SSLContext) -> None:
         tls.wrap_socket(connection, True)
 
 
-def test_a_response_that_drips_for_ever_ends_after_its_time() -> None:
+def test_response_that_trickles_in_forever_times_out() -> None:
     listener, is_over = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def drip() -> None:

@@ -1,4 +1,4 @@
-"""The two streams, and progress on a terminal and elsewhere."""
+"""The console: colours, errors, events and notes on its two streams, and progress displays."""
 
 import json
 from itertools import pairwise
@@ -22,13 +22,13 @@ def test_colour_is_decided_by_stream_and_environment(make_console: MakeConsole) 
         assert shown == (colour, colour), environ
     console, closed = make_console().console, Terminal()
     console.err = Terminal()
-    assert (console.paint("x", "red"), console.paint("x", "red", console.err) == "x") == ("x", False), "each by itself"
+    assert (console.paint("x", "red"), console.paint("x", "red", console.err) == "x") == ("x", False), "per stream"
     assert (console.width(), make_console(terminal=True, COLUMNS="70").console.width()) == (None, 70)
     closed.close()
-    assert (has_colour(closed, {}), Console(closed, closed, {}).format) == (False, "text"), "it is no terminal"
+    assert (has_colour(closed, {}), Console(closed, closed, {}).format) == (False, "text"), "closed is no terminal"
 
 
-def test_an_error_is_one_line_and_in_json_one_value_unless_there_is_an_answer(make_console: MakeConsole) -> None:
+def test_error_goes_to_stderr_and_is_also_a_json_value_unless_an_answer_was_printed(make_console: MakeConsole) -> None:
     for form, answer in (("json", None), ("json", {"a": 1}), ("text", None)):
         made = make_console(form)
         if answer:
@@ -39,7 +39,7 @@ def test_an_error_is_one_line_and_in_json_one_value_unless_there_is_an_answer(ma
         assert value == answer if answer or form == "text" else value["error"]["code"] == "svc_usage"
 
 
-def test_events_are_lines_of_ndjson_and_of_nothing_else(make_console: MakeConsole) -> None:
+def test_events_are_printed_only_as_ndjson(make_console: MakeConsole) -> None:
     expected = {"text": ["text"], "json": ['{"b": 2}'], "ndjson": ['{"a": "é\\n"}', '{"b": 2}']}
     for form, lines in expected.items():
         made = make_console(form)
@@ -48,7 +48,7 @@ def test_events_are_lines_of_ndjson_and_of_nothing_else(make_console: MakeConsol
         assert made.out.getvalue().splitlines() == lines
 
 
-def test_notes_are_for_people_and_the_next_command_for_a_terminal(make_console: MakeConsole) -> None:
+def test_notes_need_text_format_and_next_steps_also_a_terminal(make_console: MakeConsole) -> None:
     notes = {("text", False): "note: hello\n", ("text", True): "note: hello\nnext: svc status\n", ("json", True): ""}
     for (form, terminal), shown in notes.items():
         made = make_console(form, terminal=terminal, NO_COLOR="1")
@@ -57,12 +57,12 @@ def test_notes_are_for_people_and_the_next_command_for_a_terminal(make_console: 
         assert made.err.getvalue() == shown
 
 
-def test_text_from_elsewhere_can_not_drive_the_terminal() -> None:
+def test_clean_escapes_control_and_bidirectional_characters() -> None:
     assert clean("plain ü 漢 tab\tline\n") == "plain ü 漢 tab\tline\n"
     assert clean("\x1b[2J a\rb \x9b31m \u202egpj") == "\\x1b[2J a\\x0db \\x9b31m \\x202egpj"
 
 
-def test_the_stream_decides_unless_the_user_does(make_console: MakeConsole) -> None:
+def test_progress_style_is_detected_only_when_it_is_auto(make_console: MakeConsole) -> None:
     rows: list[tuple[Style, bool, dict[str, str], type]] = [("auto", True, {}, Bar), ("auto", False, {}, Plain)]
     rows += [("auto", True, {"CI": "1"}, Plain), ("auto", True, {"TERM": "dumb"}, Plain)]
     rows += [("bar", False, {}, Bar), ("plain", True, {}, Plain), ("none", True, {}, Silent)]
@@ -83,7 +83,7 @@ def test_plain_progress_shows_at_most_one_line_in_ten_seconds(make_console: Make
     assert lines == [f"sending: {second} of 3000, 2 MB" for second in (10, 20, 30, 40, 54)]
 
 
-def test_plain_progress_of_an_hour_is_25_lines_and_never_silent_for_long(make_console: MakeConsole) -> None:
+def test_plain_progress_prints_20_to_25_lines_in_an_hour_without_long_gaps(make_console: MakeConsole) -> None:
     made, now_s = make_console(), [0.0]
     with progress_for(made.console, "plain", lambda: now_s[0]) as progress:
         progress.begin("sending", None)
@@ -95,7 +95,7 @@ def test_plain_progress_of_an_hour_is_25_lines_and_never_silent_for_long(make_co
     assert max(later - earlier for earlier, later in pairwise(shown_s)) <= LONGEST_SILENCE_S
 
 
-def test_short_work_shows_nothing(make_console: MakeConsole) -> None:
+def test_short_phase_shows_no_progress(make_console: MakeConsole) -> None:
     made = make_console()
     with progress_for(made.console, "auto") as progress:
         progress.begin("sending", 1)
@@ -103,7 +103,7 @@ def test_short_work_shows_nothing(make_console: MakeConsole) -> None:
     assert made.err.getvalue() == ""
 
 
-def test_a_bar_shows_the_phase_and_goes_away(make_console: MakeConsole) -> None:
+def test_bar_shows_the_phase_and_is_erased_at_the_end(make_console: MakeConsole) -> None:
     made = make_console(terminal=True)
     with progress_for(made.console, "bar") as progress:
         progress.begin("sending", 2)
@@ -114,7 +114,7 @@ def test_a_bar_shows_the_phase_and_goes_away(make_console: MakeConsole) -> None:
     assert ("indexing" in shown, shown[-4:], made.out.getvalue()) == (True, "\x1b[2K", "")
 
 
-def test_a_flow_notes_bytes_rate_and_what_waits() -> None:
+def test_flow_note_shows_bytes_rate_and_the_number_of_waiting_requests() -> None:
     now_s = [0.0]
     flow = Flow(lambda: now_s[0])
     assert flow.note() == "0 KB"

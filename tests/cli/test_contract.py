@@ -1,4 +1,4 @@
-"""The promises to scripts: one JSON value whatever happens, the exit codes, and streams that take nothing."""
+"""What scripts rely on: one JSON value per command, exit codes, and the handling of unwritable streams."""
 
 import json
 import os
@@ -37,7 +37,7 @@ FAILURES = {
 }
 
 
-def test_every_failure_is_one_json_value_or_an_error_line_with_its_exit_code(svc: RunSvc) -> None:
+def test_failure_prints_one_json_value_or_an_error_line_and_exits_with_its_code(svc: RunSvc) -> None:
     for (exit_code, code), commands in FAILURES.items():
         for command in commands:
             finished, shown = svc("--json", *shlex.split(command)), svc(*shlex.split(command))
@@ -63,19 +63,21 @@ def test_a_usage_error_is_in_plain_words(svc: RunSvc) -> None:
         assert not any(odd in shown for odd in ("Value error", "Input should", "unable to parse")), command
 
 
-def test_ndjson_fails_with_one_line_too(svc: RunSvc) -> None:
+def test_failure_in_ndjson_is_one_line(svc: RunSvc) -> None:
     finished = svc("upload", "missing.md", "-b", "b", "--ndjson")
     assert [json.loads(line)["exit_code"] for line in finished.stdout.splitlines()] == [5]
 
 
-def test_a_bug_is_one_line_and_a_traceback_only_on_demand(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_shows_a_traceback_only_with_debug(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("svc_cli.app.build", lambda: 1 // 0)
     finished = svc("bucket", "ls", "--json")
     assert (finished.failure, "Traceback" in finished.stderr) == ((1, "svc_bug"), False)
     assert "Traceback" in svc("bucket", "ls", "--debug").stderr
 
 
-def test_a_folder_that_refuses_a_file_is_named(svc: RunSvc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_config_folder_that_cannot_be_written_is_named_in_the_error(
+    svc: RunSvc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path / "file" / "config"))
     finished = svc("config", "set", "bucket", "b", "--json")
@@ -83,7 +85,7 @@ def test_a_folder_that_refuses_a_file_is_named(svc: RunSvc, monkeypatch: pytest.
     assert str(tmp_path / "file") in finished.json["error"]["message"]
 
 
-def test_the_version_and_without_words_the_commands_are_shown(svc: RunSvc) -> None:
+def test_version_flags_show_the_version_and_no_arguments_the_commands(svc: RunSvc) -> None:
     for words, shown in {"--version": VERSION, "-V": VERSION, "--version --json": VERSION, "": "upload"}.items():
         finished = svc(*words.split())
         assert (finished.exit, finished.stderr, shown in finished.stdout) == (0, "", True), words
@@ -94,7 +96,7 @@ def test_a_prompt_without_a_terminal_is_a_usage_error_that_names_the_flag(at_odd
     assert (finished.exit, "--key-file" in finished.stderr) == (2, True)
 
 
-def test_config_is_written_read_and_explained(svc: RunSvc) -> None:
+def test_config_commands_set_get_list_and_unset_settings(svc: RunSvc) -> None:
     assert svc("config", "set", "bucket", "handbook", "--dry-run").exit == 0
     assert svc("config", "get", "bucket").stdout == ""
     assert [svc("config", "set", *each).exit for each in (("bucket", "handbook"), ("upload.jobs", "8"))] == [0, 0]
@@ -105,7 +107,7 @@ def test_config_is_written_read_and_explained(svc: RunSvc) -> None:
     assert svc("config", "get", "bucket", "--json").json["source"] == "default"
 
 
-def test_small_commands_load_nothing_heavy(tmp_path: Path, odd: OddServer) -> None:
+def test_quick_commands_do_not_import_heavy_modules(tmp_path: Path, odd: OddServer) -> None:
     odd.answer_health()
     odd.answers["GET /v1/buckets"] = (200, {"buckets": []}, {})
     odd.answers["POST /v1/search"] = (200, {"data": [], "warnings": []}, {})
@@ -130,7 +132,7 @@ def test_small_commands_load_nothing_heavy(tmp_path: Path, odd: OddServer) -> No
         assert heavy & set(ended.stderr.split()) == set(), words
 
 
-def test_ctrl_c_ends_with_130_and_one_json_value(tmp_path: Path, odd: OddServer) -> None:
+def test_ctrl_c_exits_with_130_and_one_json_value(tmp_path: Path, odd: OddServer) -> None:
     odd.answer_health()
     error = {"code": "x", "message": "m", "retryable": True}
     odd.answers["GET /v1/buckets"] = (503, {"error": error}, {"Retry-After": "20"})
@@ -145,13 +147,13 @@ def test_ctrl_c_ends_with_130_and_one_json_value(tmp_path: Path, odd: OddServer)
 
 
 def _run(installation: Installation, words: str, out: int, err: int = subprocess.PIPE) -> tuple[int, str]:
-    """The exit code, and what was written to standard error if nothing else was given for it."""
+    """Run `svc`; return its exit code and its standard error, which is empty if `err` redirects it."""
     command = [sys.executable, "-m", "svc_cli", *words.split()]
     ended = subprocess.run(command, env=installation.environ, stdout=out, stderr=err, timeout=60, check=False)
     return ended.returncode, (ended.stderr or b"").decode()
 
 
-def test_output_to_a_full_disk_is_one_error_line(shared_installation: Installation) -> None:
+def test_output_to_a_full_disk_exits_with_2_and_one_error_line(shared_installation: Installation) -> None:
     with Path("/dev/full").open("wb") as full:
         for words in ("--version", "--version --json", "--help", "config list", *("bucket ls", "bucket ls --ndjson")):
             code, err = _run(shared_installation, words, full.fileno())
@@ -159,7 +161,7 @@ def test_output_to_a_full_disk_is_one_error_line(shared_installation: Installati
             assert "No space left on device" in err, words
 
 
-def test_output_to_a_closed_pipe_is_quiet(shared_installation: Installation) -> None:
+def test_output_to_a_closed_pipe_exits_with_141_without_a_message(shared_installation: Installation) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     for words in ("--version", "--help", "config list", "completion bash"):
@@ -167,13 +169,13 @@ def test_output_to_a_closed_pipe_is_quiet(shared_installation: Installation) -> 
     os.close(writer)
 
 
-def test_messages_that_cannot_be_written_fail_nothing(shared_installation: Installation) -> None:
+def test_unwritable_stderr_does_not_change_the_exit_code(shared_installation: Installation) -> None:
     with Path("/dev/full").open("wb") as full:
         for words, code in (("config list", 0), ("no-such-command", 2)):
             assert _run(shared_installation, words, subprocess.DEVNULL, full.fileno())[0] == code
 
 
-def test_a_stream_that_was_never_open_is_no_bug(shared_installation: Installation) -> None:
+def test_closed_standard_stream_is_not_reported_as_a_bug(shared_installation: Installation) -> None:
     shared_installation.svc("bucket", "create", "kept")
     for closed, words, code in (
         *((">&-", "config path", 0), ("2>&-", "config path", 0), (">&- 2>&-", "config path", 0)),
@@ -185,7 +187,7 @@ def test_a_stream_that_was_never_open_is_no_bug(shared_installation: Installatio
         assert code or ended.stderr == b"", (words, closed)
 
 
-#: Statuses and codes of answers that are not retryable, and then of those that are, by their exit code.
+#: HTTP statuses and error codes by exit code; RETRYABLE has those that are retryable.
 ANSWERS = {
     Exit.FAILED: "400 empty_file, 413 file_too_large, 422 url_is_file, 402 agent_limit_reached, 405 method_not_allowed",
     Exit.DENIED: "401 invalid_project_key, 403 forbidden_project_key",
@@ -200,7 +202,7 @@ RETRYABLE = (
 )
 
 
-def test_each_answer_has_the_exit_code_of_the_table() -> None:
+def test_error_answers_map_to_their_exit_codes() -> None:
     rows = [*((*each, False) for each in ANSWERS.items()), (Exit.TEMPORARY, RETRYABLE, True)]
     for expected, answers, retryable in rows:
         for status, code in map(str.split, answers.split(",")):
@@ -209,12 +211,12 @@ def test_each_answer_has_the_exit_code_of_the_table() -> None:
             assert found == (expected, expected, int(expected)), code
 
 
-def test_codes_of_the_client_start_with_svc() -> None:
+def test_error_codes_of_the_client_start_with_svc() -> None:
     kinds: list[type[SvcError]] = [SvcError, *SvcError.__subclasses__()]
     assert [kind.code for kind in kinds if kind is not ApiError and not kind.code.startswith("svc_")] == []
     assert ApiError(502, {}).code == "svc_bad_answer"
 
 
-def test_a_refusal_names_the_flag_and_not_the_parameter() -> None:
+def test_error_message_names_the_flag_instead_of_the_api_parameter() -> None:
     refused = ApiError(409, {"code": "delete_blocked", "message": "It is in use. force=true deletes it anyway."})
     assert refused.message == "It is in use. --force deletes it anyway."

@@ -1,4 +1,4 @@
-"""`svc daemon …` and starting by itself, with real daemons."""
+"""`svc daemon …`, autostart and `svc doctor`, with real daemons."""
 
 import json
 import signal
@@ -31,12 +31,12 @@ def test_status_shows_address_process_and_queue(shared_installation: Installatio
     assert shown["uptime_seconds"] >= 0
 
 
-def test_starting_what_runs_changes_nothing(shared_installation: Installation) -> None:
+def test_daemon_start_keeps_a_running_daemon(shared_installation: Installation) -> None:
     pid = shared_installation.pid
     assert shared_installation.svc("daemon", "start", "--json").json["pid"] == pid
 
 
-def test_a_daemon_is_started_with_a_warning_of_other_machines_and_stopped_once(fresh: Installation) -> None:
+def test_start_warns_when_other_machines_can_connect_and_a_second_stop_does_nothing(fresh: Installation) -> None:
     started = fresh.svc("daemon", "start", "--listen", "0.0.0.0:0", "--json")
     assert (started.exit, "other machines" in started.stderr) == (0, True)
     again = fresh.svc("daemon", "restart", "--listen", "127.0.0.1:0", "--json")
@@ -45,13 +45,13 @@ def test_a_daemon_is_started_with_a_warning_of_other_machines_and_stopped_once(f
     assert [(each["stopped"], each["pid"]) for each in stopped] == [(True, again.json["pid"]), (False, None)]
 
 
-def test_without_autostart_nothing_is_started(fresh: Installation) -> None:
+def test_no_autostart_starts_no_daemon(fresh: Installation) -> None:
     for words in (("bucket", "ls"), ("auth", "logout")):
         finished = fresh.svc(*words, "--no-autostart", "--json")
         assert (finished.failure, fresh.files.daemon.exists()) == ((12, "svc_daemon_unreachable"), False), words
 
 
-def test_a_stale_announcement_is_no_daemon(fresh: Installation) -> None:
+def test_stale_announcement_of_a_killed_daemon_does_not_prevent_a_start(fresh: Installation) -> None:
     fresh.start()
     fresh.kill()
     assert fresh.files.daemon.exists()
@@ -59,13 +59,13 @@ def test_a_stale_announcement_is_no_daemon(fresh: Installation) -> None:
     assert fresh.health() is not None
 
 
-def test_a_daemon_that_can_not_start_is_reported_with_its_last_words(fresh: Installation) -> None:
+def test_failed_daemon_start_is_reported_with_the_daemons_error(fresh: Installation) -> None:
     fresh.environ["SVC_LOG_LEVEL"] = "shouting"
     finished = fresh.svc("bucket", "ls", "--json")
     assert (finished.exit, "SVC_LOG_LEVEL" in finished.json["error"]["message"]) == (12, True)
 
 
-def test_a_limit_that_is_not_in_force_is_reported(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_that_the_running_daemon_does_not_use_is_reported(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SVC_LIMIT_TAGS", "7")
     monkeypatch.setenv("SVC_LIMIT_NONSENSE", "1")
     ended = here("bucket", "ls")
@@ -74,7 +74,7 @@ def test_a_limit_that_is_not_in_force_is_reported(here: RunSvc, monkeypatch: pyt
     assert "SVC_LIMIT_CREATES" not in ended.stderr
 
 
-def test_the_log_is_shown_and_followed(shared_installation: Installation) -> None:
+def test_daemon_logs_prints_and_follows_the_log(shared_installation: Installation) -> None:
     shown = shared_installation.svc("daemon", "logs", "-n", "5", "--json").json
     assert (shown["path"], 1 <= len(shown["lines"]) <= 5) == (str(shared_installation.files.log), True)
     following = shared_installation.spawn_svc("daemon", "logs", "--follow", "--ndjson", "-n", "1")
@@ -88,7 +88,7 @@ def test_the_log_is_shown_and_followed(shared_installation: Installation) -> Non
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(
+def test_followed_log_lines_are_complete_and_none_is_missed_on_rotation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     found = Found({"SVC_DATA_DIR": str(tmp_path)})
@@ -120,7 +120,7 @@ def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(
         lines, place = found.read_log(place)
         seen += lines
     assert seen == ["three", "four", "five: a longer line than all before it", "six"]
-    # Somebody has deleted the logs, and the daemon has begun another.
+    # The logs were deleted, and the daemon started a new one.
     other = tmp_path / "other"
     other.write_bytes(b"seven\n")
     other.replace(log)
@@ -129,7 +129,7 @@ def test_followed_lines_are_whole_and_none_is_missed_when_the_log_is_rotated(
     assert (lines, found.read_log(place)[0]) == (["seven"], [])
 
 
-def test_run_is_the_daemon_itself(fresh: Installation) -> None:
+def test_daemon_run_is_the_daemon_process_itself(fresh: Installation) -> None:
     running = fresh.spawn_svc("daemon", "run")
     wait_until(lambda: fresh.health() is not None, "the daemon's first answer")
     assert fresh.pid == running.pid
@@ -138,7 +138,7 @@ def test_run_is_the_daemon_itself(fresh: Installation) -> None:
     assert running.returncode == 0
 
 
-def test_only_the_default_installation_owns_the_known_port() -> None:
+def test_fixed_url_needs_the_default_installation_or_an_explicit_port() -> None:
     elsewhere, listen = {"SVC_DATA_DIR": "elsewhere"}, {"SVC_LISTEN": "127.0.0.1:9000"}
     for environ, url in (
         *(({}, "http://127.0.0.1:7820"), (elsewhere, None), ({"SVC_LISTEN": "127.0.0.1:0"}, None)),
@@ -147,18 +147,22 @@ def test_only_the_default_installation_owns_the_known_port() -> None:
         assert Found(environ).fixed_url == url, environ
 
 
-def test_a_relative_folder_is_the_same_for_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_data_dir_is_passed_to_the_daemon_as_an_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert Found({"SVC_DATA_DIR": "data"}).child_environ()["SVC_DATA_DIR"] == str(tmp_path / "data")
 
 
-def test_doctor_knows_the_daemons_reserve_of_free_disk() -> None:
+def test_least_free_bytes_depends_on_the_disk_size_up_to_1_gb() -> None:
     gb = 1024**3
     reserves = {gb: gb // 4, 20 * gb: 20 * gb // 50, 50 * gb: gb, 4000 * gb: gb}
     assert {total_bytes: least_free_bytes(total_bytes) for total_bytes in reserves} == reserves
 
 
-def test_doctor_looks_at_everything(shared_installation: Installation, fresh: Installation) -> None:
+def test_doctor_passes_with_a_running_daemon_and_warns_about_a_stopped_one(
+    shared_installation: Installation, fresh: Installation
+) -> None:
     healthy, asleep = shared_installation.svc("doctor", "--json"), fresh.svc("doctor", "--json")
     checks = {check["check"]: check["state"] for check in healthy.json["checks"]}
     assert (healthy.exit, set(checks.values())) == (0, {"ok"})

@@ -1,4 +1,4 @@
-"""What is done with a file, given what the bucket holds: every cell of the table; and which files go together."""
+"""The action for each uploaded file, given the sources of the bucket, and the grouping of files into requests."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ def _source(id: str, sha256: str, status: str = "active", replaces: str | None =
     return {"id": id, "sha256": sha256, "status": status, "ready": status == "active", "replaces": replaces}
 
 
-def test_each_case_has_its_action() -> None:
+def test_action_depends_on_known_sources_and_the_conflict_option() -> None:
     ready, other = [_source("a", NEW)], [_source("a", OLD)]
     pending, failed = [_source("a", NEW, "indexing")], [_source("a", NEW, "failed")]
     swapping_in = [*other, _source("b", NEW, "indexing", replaces="a")]
@@ -51,13 +51,13 @@ def _transfer(size_bytes: int) -> Transfer:
 
 
 def _group(mode: Mode, *sizes: int) -> list[tuple[str, int]]:
-    """Kind and number of files of each group."""
+    """Return the kind and the number of files of each group."""
     grouper = Grouper(mode)
     groups = [group for size in sizes for group in grouper.add(_transfer(size))]
     return [(each.kind, len(each.transfers)) for each in [*groups, *grouper.rest()]]
 
 
-def test_files_are_grouped() -> None:
+def test_files_are_grouped_by_mode_size_and_number() -> None:
     large = LARGE_BYTES + 1
     cells: list[tuple[Mode, list[int], list[tuple[str, int]]]] = [
         *(("auto", [1], [("one", 1)]), ("auto", [LARGE_BYTES], [("one", 1)]), ("auto", [large], [("session", 1)])),
@@ -71,7 +71,7 @@ def test_files_are_grouped() -> None:
         assert _group(mode, *sizes) == groups, (mode, sizes)
 
 
-def test_a_file_with_deep_metadata_is_sent_by_the_first_request_that_can_carry_it() -> None:
+def test_file_with_deep_metadata_is_sent_by_the_first_kind_of_request_that_allows_it() -> None:
     def deep(levels: int) -> dict[str, Any]:
         value: Any = 1
         for _ in range(levels - 1):
@@ -85,17 +85,17 @@ def test_a_file_with_deep_metadata_is_sent_by_the_first_request_that_can_carry_i
         assert [each.kind for each in grouper.add(transfer)] == ([kind] if kind else []), levels
 
 
-def test_small_files_come_first_in_their_group_and_in_no_other() -> None:
+def test_small_files_come_first_within_their_own_group() -> None:
     grouper = Grouper("auto")
     transfers = [_transfer(size) for size in [3 * MB, 5, 9, 5, *[1] * 96, 2, 1]]
     (first,) = [group for transfer in transfers for group in grouper.add(transfer)]
     assert [each.size_bytes for each in first.transfers] == [*[1] * 96, 5, 5, 9, 3 * MB]
     fives = [each for each in first.transfers if each.size_bytes == 5]
-    assert fives == [transfers[1], transfers[3]], "those of one size keep their order"
+    assert fives == [transfers[1], transfers[3]], "files of equal size keep their order"
     assert [each.size_bytes for each in next(grouper.rest()).transfers] == [1, 2]
 
 
-def test_what_is_left_of_a_run_makes_the_same_groups() -> None:
+def test_remaining_files_of_an_interrupted_run_form_the_same_groups() -> None:
     sizes = [3 * MB + number for number in range(300)]
     groups = _group("auto", *sizes)
     done = groups[0][1]

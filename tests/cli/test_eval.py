@@ -1,4 +1,4 @@
-"""`svc eval` against a real daemon: the table, the report, the gate, and why each miss missed."""
+"""`svc eval` against a real daemon: the table, the JUnit report, required scores and the causes of misses."""
 
 import json
 import shlex
@@ -25,10 +25,10 @@ HANDBOOK = (
     b"# Handbook\n\n## Vacation\n\nThe cobalt rule grants ninety days.\n\n## Garage\n\nThe garage opens at seven."
 )
 PRICING = b"# Prices\n\nThe umber plan costs five crowns a month.\n"
-#: More passages on ferries than can be seen, and one that is the least of them.
+#: More passages on ferries than `svc eval` looks at, and one that ranks below all of them.
 FERRIES = b"\n\n".join(b"# Pier %d\n\nThe ferry calls, a ferry." % number for number in range(DEPTH + 5))
 LAST_FERRY = b"# Quay\n\n" + b"There are many words here, and one that counts. " * 8 + b"A ferry, vermilion."
-#: One paragraph longer than any passage, with a sentence that no passage can hold.
+#: A paragraph longer than any passage, with a sentence that fits into no passage.
 CUT_TEXT = "the teal sentence begins here and " + "filler " * 150 + "ends there."
 LONG = b"word " * 190 + CUT_TEXT.encode()
 
@@ -52,7 +52,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 @pytest.fixture
 def run(at: Callable[[Installation], RunSvc], filled: Installation) -> Run:
-    """`svc eval` of these queries, with these flags."""
+    """Return a function that runs `svc eval` on these queries with these flags."""
     svc = at(filled)
 
     def run(queries: list[Json], *flags: str) -> Finished:
@@ -63,7 +63,7 @@ def run(at: Callable[[Installation], RunSvc], filled: Installation) -> Run:
 
 
 def _reasons(ended: Finished) -> list[Json]:
-    """Why each query missed that has one expectation."""
+    """Return the reason for each item's first expectation."""
     return [item["expected"][0]["reason"] for item in ended.json["items"]]
 
 
@@ -90,7 +90,7 @@ MISSES: dict[str, Json] = {
 }
 
 
-def test_a_miss_has_its_cause(run: Run) -> None:
+def test_eval_reports_the_cause_of_each_miss(run: Run) -> None:
     second = {"query": "garage opens seven vacation", "source": "handbook.md", "heading": "Vacation"}
     for causes, flags in ((MISSES, ()), ({"ranked: ranked 2nd": second}, ("-k", "1"))):
         queries = [query | {"name": cause} for cause, query in causes.items()]
@@ -101,7 +101,7 @@ def test_a_miss_has_its_cause(run: Run) -> None:
             assert f"{reason['code']}: {reason['message']}".startswith(cause)
 
 
-def test_an_agent_s_policy_can_be_the_cause(run: Run, filled: Installation) -> None:
+def test_eval_reports_a_miss_that_the_agents_policy_causes(run: Run, filled: Installation) -> None:
     ended = run([HAND], "--agent", "clerk", "--json")
     assert (ended.exit, [reason["code"] for reason in _reasons(ended)]) == (3, ["policy"])
     assert run([{"query": "umber plan", "source": "pricing.md"}], "--agent", "clerk").exit == 0
@@ -112,7 +112,7 @@ def test_an_agent_s_policy_can_be_the_cause(run: Run, filled: Installation) -> N
     assert (ended.exit, [reason["code"] for reason in _reasons(ended)]) == (3, ["policy", "policy"])
 
 
-def test_a_key_that_is_kept_to_an_agent_gets_the_causes_that_it_may_know(
+def test_key_limited_to_an_agent_gets_only_causes_within_its_scope(
     run: Run, filled: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with filled.client() as client:
@@ -125,13 +125,13 @@ def test_a_key_that_is_kept_to_an_agent_gets_the_causes_that_it_may_know(
     assert "`svc agent ls`" in run([HAND, NINETY], "-b", "staff").stderr
 
 
-def test_a_filter_that_makes_no_sense_is_reported_with_its_query(run: Run) -> None:
+def test_invalid_filter_is_reported_with_its_query(run: Run) -> None:
     bad = {"query": "fox", "source": "a.md", "filters": {"type": "like", "key": "a", "value": 1}}
     ended = run([FOUND, bad], "-b", "staff")
     assert (ended.exit, "query 'fox': filters.type: must be" in ended.stderr) == (3, True)
 
 
-def test_a_source_that_is_not_ready_can_be_the_cause(odd: OddServer) -> None:
+def test_miss_of_a_source_that_is_not_ready_is_explained(odd: OddServer) -> None:
     queued = {"id": "src_1", "title": "a.md", "filename": "a.md", "status": "queued", "ready": False}
     odd.answers["GET /v1/buckets"] = (200, {"buckets": [{"id": "bkt_1", "slug": "staff"}]}, {})
     odd.answers["GET /v1/buckets/bkt_1/sources"] = (200, {"sources": [queued], "has_more": False}, {})
@@ -171,16 +171,16 @@ def test_means_and_ranks_are_reported(run: Run) -> None:
     assert run(THREE).stdout == TABLE
 
 
-def test_a_mean_below_what_is_demanded_is_exit_3(run: Run) -> None:
+def test_mean_below_the_required_minimum_exits_with_3(run: Run) -> None:
     demands = {"--min-recall 0.5": 0, "--min-recall 0.51": 3, "--min-recall 0": 0, "--min-recall 1.1": 2, "--k 0": 2}
     demands |= {"--min-mrr 0.6 --min-ndcg 0.5": 0, "--min-mrr 0.6 --min-ndcg 0.54": 3, "--min-recall nan": 2}
     for flags, code in demands.items():
         assert run(THREE, *shlex.split(flags)).exit == code, flags
 
 
-def test_the_junit_report_has_a_case_for_each_query_and_each_demand(run: Run) -> None:
+def test_junit_report_has_a_case_for_each_query_and_each_required_minimum(run: Run) -> None:
     def report(*flags: str) -> tuple[list[str | None], Json]:
-        """The numbers of tests, failures and skipped ones, and the failure of each case that has one."""
+        """Return the numbers of tests, failures and skipped tests, and the failures by case."""
         assert run(THREE, "--junit", "report.xml", *flags).exit == 3
         suite = ElementTree.parse("report.xml").getroot()[0]
         failures = {case.get("name"): case.find("failure") for case in suite}
@@ -194,7 +194,7 @@ def test_the_junit_report_has_a_case_for_each_query_and_each_demand(run: Run) ->
     assert (numbers, list(failures)) == (["5", "1", "2"], ["mrr@10 is at least 0.9"])
 
 
-def test_as_lines_each_query_is_shown_when_it_is_judged(run: Run) -> None:
+def test_ndjson_prints_each_query_and_then_the_summary(run: Run) -> None:
     lines = [json.loads(line) for line in run(THREE[::2], "--ndjson").stdout.splitlines()]
     assert [line["type"] for line in lines] == ["eval.query", "eval.query", "eval.summary"]
 

@@ -1,4 +1,4 @@
-"""`svc events --follow` at a service that goes away, and comes back with another past."""
+"""`svc events --follow` when the service is temporarily unreachable or has dropped old events."""
 
 import json
 from typing import Any
@@ -13,13 +13,13 @@ from tests.cli.odd_servers import OddServer
 
 
 def streamed(*ids: str) -> tuple[int, bytes, dict[str, str]]:
-    """A stream of events that ends."""
+    """Return an answer that streams these events and then ends."""
     rows = [{"id": each, "type": "source.ready", "created_at": "2026-01-01T12:00:00.000Z", "data": {}} for each in ids]
     lines = "".join(f"id: {row['id']}\ndata: {json.dumps(row)}\n\n" for row in rows)
     return 200, lines.encode(), {"Content-Type": "text/event-stream"}
 
 
-def test_it_continues_after_the_right_event_and_warns_if_that_is_not_kept(
+def test_follow_resumes_after_the_last_event_and_warns_if_it_has_expired(
     svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "RETURN_PAUSE_S", 0.0)

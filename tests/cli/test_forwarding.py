@@ -1,4 +1,4 @@
-"""`svc webhook listen`: the service's own calls, made to a receiver on this machine, for uploads too."""
+"""`svc webhook listen`, which forwards webhook calls for imports and uploads to a receiver on this machine."""
 
 import json
 import shlex
@@ -23,7 +23,7 @@ from tests.conftest import UNLIMITED
 
 @pytest.fixture(scope="module")
 def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """A daemon that may fetch from this machine."""
+    """An installation whose daemon may fetch from this machine."""
     made = Installation(tmp_path_factory.mktemp("open"), SVC_FETCH_ALLOW="127.0.0.0/8", **UNLIMITED)
     made.start()
     yield made
@@ -37,7 +37,7 @@ def here(at: Callable[[Installation], RunSvc], open_installation: Installation) 
 
 @contextmanager
 def listening(one: Installation, *flags: str) -> Iterator[tuple["subprocess.Popen[str]", list[str]]]:
-    """The command while it runs, and the lines that it has written."""
+    """Run `svc webhook listen`; yield its process and the lines of its output."""
     with one.spawn_svc("webhook", "listen", *flags) as process:
         lines, stdout = list[str](), process.stdout
         assert stdout is not None
@@ -56,7 +56,7 @@ def latest(one: Installation) -> str:
         return str(client.events({"after": "latest"})["last_id"])
 
 
-def test_calls_are_those_of_the_service_and_uploads_have_them_too(
+def test_forwarded_calls_equal_those_of_the_service_and_include_uploads(
     here: RunSvc, open_installation: Installation, bucket: str, odd: OddServer
 ) -> None:
     odd.answers["GET /ferries.md"] = (200, b"# Ferries\n\nOne leaves at nine.", {"Content-Type": "text/markdown"})
@@ -92,7 +92,7 @@ def test_calls_are_those_of_the_service_and_uploads_have_them_too(
     ]
 
 
-def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
+def test_failed_call_is_retried_once_and_each_event_is_called_once(
     open_installation: Installation, bucket: str, odd: OddServer, tmp_path: Path
 ) -> None:
     now_s = [0.0]
@@ -105,7 +105,7 @@ def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
         def called(url: str, *answers: Any) -> list[tuple[str, int | None]]:
             odd.answers["POST /local"] = [*answers]
             forwarder, made = Forwarder(parse_receiver(url), clock=lambda: now_s[0]), []
-            # The second time, the events are known.
+            # The second time, the events are already known.
             for _ in range(2):
                 forwarder.add(client, events)
                 while forwarder.pause_s() is not None:
@@ -121,7 +121,7 @@ def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
         assert called(local, (204, b"", {})) == [("delivered", 204)]
         assert called(local, (302, b"", {}), (200, b"", {})) == [("pending", 302), ("delivered", 200)]
         assert called(local, None, (500, b"", {})) == [("pending", None), ("failed", 500)]
-        # A status line that is none, and long.
+        # An invalid and very long status line.
         assert called(local, (10**300, b"", {}), (200, b"", {})) == [("pending", None), ("delivered", 200)]
         assert called("http://127.0.0.1:1/") == [("pending", None), ("failed", None)]
         assert len({headers["webhook-id"] for _, headers, _ in odd.calls}) == 1
@@ -129,7 +129,7 @@ def test_a_failed_call_is_made_once_more_after_a_pause_and_each_event_once(
         assert called(local) == []
 
 
-def test_no_call_is_lost_while_the_service_is_away_and_only_the_last_ones_are_remembered(
+def test_no_call_is_lost_when_the_service_is_unreachable_and_only_recent_ones_are_known(
     open_installation: Installation, bucket: str, odd: OddServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "MOST_KNOWN", 1)
@@ -155,7 +155,7 @@ def test_no_call_is_lost_while_the_service_is_away_and_only_the_last_ones_are_re
         assert [each["title"] for each in forwarder.call(client)] == ["first.md"]
 
 
-def test_a_receiver_and_a_secret_that_cannot_be_are_usage_errors(
+def test_invalid_receiver_or_secret_is_a_usage_error_and_a_read_key_is_denied(
     here: RunSvc, open_installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for words in (

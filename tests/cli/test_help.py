@@ -1,4 +1,4 @@
-"""Every page of help can be found, reads as sentences, and shows commands that can be typed."""
+"""Help pages: each can be shown, is written in sentences, and has examples that can be parsed."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ DAILY = ["watch run", *_ONE_WORD.split()]
 
 
 def _commands(command: Any, path: str, parent: Any = None) -> Iterator[tuple[str, Any]]:
-    """Each command and group below this one, by its path."""
+    """Yield this command and each command and group below it, with its path."""
     settings = {} if parent else {"help_option_names": ["-h", "--help"]}
     context = command.context_class(command, info_name=path.rsplit(maxsplit=1)[-1], parent=parent, **settings)
     yield path, command
@@ -59,7 +59,7 @@ def test_daily_commands_show_examples() -> None:
     assert [path for path in DAILY if len((EVERY[f"svc {path}"].epilog or "").splitlines()) < 2] == []
 
 
-def test_an_example_can_be_typed() -> None:
+def test_examples_can_be_parsed() -> None:
     lines = [line for each in EVERY.values() for line in (getattr(each, "epilog", None) or "").splitlines()]
     parts = [part.strip() for line in lines for part in re.split(r" \| | && | > | < |\"\$\(|\)\"", line)]
     examples = [part for part in parts if part.startswith("svc ")]
@@ -73,7 +73,7 @@ def test_an_example_can_be_typed() -> None:
         assert command.make_context(name, list(rest), parent=context).params is not None, example
 
 
-def test_words_of_a_search_and_a_question_need_no_quotes() -> None:
+def test_search_and_ask_accept_a_query_without_quotes() -> None:
     lines = ("what is -b handbook exit code", "-b handbook what is exit code", "what is exit code --bucket handbook")
     for name in ("search", "ask"):
         command = build().get_command(None, name)
@@ -83,7 +83,7 @@ def test_words_of_a_search_and_a_question_need_no_quotes() -> None:
         assert list(command.make_context(name, ["--", "-b", "x"]).params["words"]) == ["-b", "x"]
 
 
-def test_a_list_of_svc_daemon_commands_shows_whole_sentences() -> None:
+def test_command_list_of_svc_daemon_shows_complete_sentences() -> None:
     groups = [command for path, command in EVERY.items() if path.startswith("svc-daemon") and command.callback is None]
     for group in [get_command(daemon_app), *groups]:
         for width in (60, 80, 120):

@@ -1,4 +1,4 @@
-"""Ignore files, held against git itself, and `svc ignore`, which names the rule that leaves out a path."""
+"""Ignore files, compared with git itself, and `svc ignore`, which shows the rule that excludes a path."""
 
 import subprocess
 from pathlib import Path
@@ -30,18 +30,18 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_svcignore_wins_over_gitignore_and_an_ignored_folder_is_one_line(repository: Path) -> None:
+def test_svcignore_overrides_gitignore_and_an_ignored_folder_is_one_skip(repository: Path) -> None:
     write(repository, "a.md", "b.log", "üml.md", "build/x.md", "build/sub/y.md")
     (repository / ".gitignore").write_text("*.log\nbuild/\n")
     (repository / ".svcignore").write_text("!b.log\na.md\n")
     selection = select(["."], POLICY)
     assert [file.title for file in selection.files] == ["b.log", "üml.md"]
     assert [skip.path for skip in selection.skips][1:] == [".gitignore", ".svcignore", "a.md", "build/"]
-    assert [file.title for file in select(["a.md"], POLICY).files] == ["a.md"], "what is named is sent"
+    assert [file.title for file in select(["a.md"], POLICY).files] == ["a.md"], "an explicitly named file is selected"
 
 
-#: What git takes for a pattern and what it does not, and names to try them on; no name has a letter of two bytes, since
-#: git's `?` matches one byte and ours for one character.
+#: Valid and invalid patterns, and names to match them with. The names are ASCII, since `?` matches one byte in git and
+#: one character here.
 PLAIN = r"a b foo *.md * ** *** ? [ab] [!a] [^a]* [a-c] foo* *o f**o \#h \!n #h !n \[z\] [ [a [] [!] []a] [z-a]"
 ODD = r"[[:alpha:]] [[:no:]] \ a\ *\ [\]]"
 PIECES = (*PLAIN.split(), *ODD.split(), "a b", "a\\ b", "b ")
@@ -69,18 +69,18 @@ def _make_tree(random: Random, folder: Path, depth: int = 0) -> None:
     (folder / ".gitignore").write_bytes("\n".join(_random_line(random) for _ in range((depth and 2) or 3)).encode())
 
 
-def test_any_pattern_means_what_it_means_to_git(repository: Path) -> None:
+def test_random_patterns_select_the_same_files_as_git(repository: Path) -> None:
     for seed in range(96):
         (repository / str(seed)).mkdir()
         _make_tree(Random(seed), repository / str(seed))
     for under in (".", "7", "8"):
         selection = select([under], POLICY)
-        # Git knows nothing of the service, which takes no name that ends in a backslash.
+        # Unlike git, the service refuses a name that ends in a backslash.
         refused = [skip.path for skip in selection.skips if skip.reason == "name is blank or a path"]
         assert sorted([*(file.title for file in selection.files), *refused]) == _kept_by_git(repository, under), under
 
 
-def test_rules_reach_a_folder_from_its_repository_and_from_nowhere_else(tmp_path: Path) -> None:
+def test_rules_above_a_folder_come_only_from_its_repository(tmp_path: Path) -> None:
     assert rules_above(tmp_path / "plain") == IgnoreRules()
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("build/\n!build/keep.md\n")
@@ -88,7 +88,7 @@ def test_rules_reach_a_folder_from_its_repository_and_from_nowhere_else(tmp_path
     assert rules.ignores(str(tmp_path / "build" / "sub" / "a.md"), is_folder=False)
 
 
-def test_an_include_takes_a_folder_with_all_that_is_in_it() -> None:
+def test_include_pattern_of_a_folder_covers_all_files_in_it() -> None:
     included = Patterns(["docs/", "*.md", "!docs/drafts/", "[", "[]", "[!]b"])
     paths = ["docs/a.txt", "docs/deep/b.txt", "a.md", "a.txt", "docs/drafts/c.md", "xb"]
     assert [included.covers(path) for path in paths] == [True, True, True, False, False, False]
@@ -110,7 +110,7 @@ def check(svc: RunSvc, *words: str) -> dict[str, tuple[Any, ...]]:
     return {each["path"]: (each["reason"], each["at"], each["pattern"]) for each in ended.json["items"]}
 
 
-def test_each_path_is_shown_with_its_rule_and_the_file_of_it(svc: RunSvc, docs: Path) -> None:
+def test_ignore_check_shows_the_rule_for_each_path_and_the_file_it_is_in(svc: RunSvc, docs: Path) -> None:
     rules: dict[str, tuple[Any, ...]] = {
         "a.md": (None, "a.md", None),
         "build/x.md": ("ignored", "build/", "build/"),
@@ -125,12 +125,12 @@ def test_each_path_is_shown_with_its_rule_and_the_file_of_it(svc: RunSvc, docs: 
     assert check(svc, *rules) == rules
     assert f"{docs / '.gitignore'}: *.log" in svc("ignore", "check", "other.log").stdout
     (docs / "svc.toml").write_text('bucket = "b"\n[[map]]\ndir = "."\nexclude = ["a.*"]\n')
-    assert check(svc, "a.md") == {"a.md": ("ignored", "a.md", "a.*")}, "excludes of the project count"
+    assert check(svc, "a.md") == {"a.md": ("ignored", "a.md", "a.*")}, "`exclude` in svc.toml applies"
     ended = svc("ignore", "check", "../elsewhere.md")
     assert (ended.exit, "--root" in ended.stderr) == (2, True), "a path outside of the folder is refused"
 
 
-def test_a_list_names_all_that_is_left_out(svc: RunSvc, docs: Path) -> None:
+def test_ignore_list_shows_all_excluded_paths(svc: RunSvc, docs: Path) -> None:
     ended = svc("ignore", "list", "--json")
     reasons = dict.fromkeys((".env", ".gitignore", ".svcignore"), "dotfile")
     reasons |= {"build/": "ignored", "other.log": "ignored", "link.md": "link"}

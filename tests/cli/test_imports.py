@@ -12,7 +12,7 @@ from tests.cli.consoles import Json, RunSvc, only
 from tests.cli.odd_servers import OddServer
 from tests.conftest import UNLIMITED
 
-TakeIn = Callable[[str], Finished]
+RunImport = Callable[[str], Finished]
 
 TEXT = b"# Ferries\n\nThe cobalt ferry leaves at nine."
 PAGE = b"""<!doctype html><html><head><title>Harbour news</title></head><body><nav>Home</nav>
@@ -24,7 +24,7 @@ PAGE = b"""<!doctype html><html><head><title>Harbour news</title></head><body><n
 
 @pytest.fixture(scope="module")
 def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """A daemon that may fetch from this machine."""
+    """An installation whose daemon may fetch from this machine."""
     made = Installation(tmp_path_factory.mktemp("open"), SVC_FETCH_ALLOW="127.0.0.0/8", **UNLIMITED)
     made.start()
     yield made
@@ -40,8 +40,8 @@ def here(at: Callable[[Installation], RunSvc], open_installation: Installation, 
 
 
 @pytest.fixture
-def take_in(here: RunSvc, bucket: str, odd: OddServer) -> TakeIn:
-    """`svc import … --json` into a bucket of this test's own; `@` is the address of the odd server."""
+def run_import(here: RunSvc, bucket: str, odd: OddServer) -> RunImport:
+    """Run `svc import … --json` into the test's own bucket; `@` stands for the URL of the odd server."""
     return lambda words: here("import", *shlex.split(words.replace("@", odd.url)), "-b", bucket, "--json")
 
 
@@ -49,56 +49,58 @@ def _fetches(odd: OddServer, path: str) -> int:
     return [(method, asked) for method, asked, _ in odd.requests].count(("GET", path))
 
 
-def test_files_and_pages_are_distinguished_and_become_ready(take_in: TakeIn, odd: OddServer) -> None:
-    finished = take_in("@/ferries.md @/news --tag sea")
+def test_files_and_pages_are_imported_and_become_ready(run_import: RunImport, odd: OddServer) -> None:
+    finished = run_import("@/ferries.md @/news --tag sea")
     assert (finished.exit, finished.json["type"]) == (0, "import.summary")
     items = [(item["path"], item["action"], item["ready"]) for item in finished.json["items"]]
     assert items == [(f"{odd.url}/{name}", "created", True) for name in ("ferries.md", "news")]
 
 
-def test_two_spellings_of_one_page_are_one_source_and_both_become_ready(take_in: TakeIn) -> None:
-    finished = take_in("@/news @/news#tickets")
+def test_two_urls_of_one_page_become_one_ready_source(run_import: RunImport) -> None:
+    finished = run_import("@/news @/news#tickets")
     assert (finished.exit, finished.json["counts"]["pending"]) == (0, 0)
     assert len({item["source_id"] for item in finished.json["items"]}) == 1
     assert [item["ready"] for item in finished.json["items"]] == [True, True]
 
 
-def test_an_import_is_fetched_again_only_to_be_refreshed(take_in: TakeIn, odd: OddServer, here: RunSvc) -> None:
-    would = take_in("@/ferries.md --dry-run")
+def test_an_import_is_fetched_again_only_to_be_refreshed(run_import: RunImport, odd: OddServer, here: RunSvc) -> None:
+    would = run_import("@/ferries.md --dry-run")
     assert (would.exit, only(would)["action"], _fetches(odd, "/ferries.md")) == (0, "would_create", 0)
     assert here("bucket", "show", "an-import-is-fetched-again-only-to-be-refreshed").exit == 5
-    first, second = only(take_in("@/ferries.md")), only(take_in("@/ferries.md"))
+    first, second = only(run_import("@/ferries.md")), only(run_import("@/ferries.md"))
     source_id = first["source_id"]
     assert (first["action"], second["action"], second["source_id"]) == ("created", "unchanged", source_id)
     assert _fetches(odd, "/ferries.md") == 1
-    same = take_in("@/ferries.md --refresh")
+    same = run_import("@/ferries.md --refresh")
     assert (same.exit, only(same)["action"]) == (0, "unchanged")
     odd.answers["GET /ferries.md"] = (200, TEXT + b" And at ten.", {"Content-Type": "text/markdown"})
-    changed = only(take_in("@/ferries.md --refresh"))
+    changed = only(run_import("@/ferries.md --refresh"))
     assert (changed["action"], changed["ready"], changed["source_id"]) == ("refreshed", True, source_id)
     assert here("source", "refresh", source_id, "--dry-run", "--json").json["dry_run"] is True
     assert here("source", "refresh", source_id, "--json").json["changed"] is False
 
 
-def test_a_removed_import_comes_back(take_in: TakeIn, here: RunSvc) -> None:
+def test_deleted_import_is_created_again_as_a_new_source(run_import: RunImport, here: RunSvc) -> None:
     ids = set()
     for _ in range(2):
-        item = only(take_in("@/ferries.md"))
+        item = only(run_import("@/ferries.md"))
         assert (item["action"], item["ready"], item["source_id"] in ids) == ("created", True, False)
         ids.add(item["source_id"])
         assert here("source", "rm", item["source_id"], "--force").exit == 0
 
 
-def test_a_page_of_another_bucket_is_a_conflict_with_the_way_out(take_in: TakeIn, odd: OddServer, here: RunSvc) -> None:
+def test_page_of_another_bucket_is_a_conflict_whose_hint_names_attach(
+    run_import: RunImport, odd: OddServer, here: RunSvc
+) -> None:
     odd.answers["GET /other"] = (200, PAGE, {"Content-Type": "text/html"})
     assert here("import", f"{odd.url}/other", "-b", "elsewhere").exit == 0
-    finished = take_in("@/other")
+    finished = run_import("@/other")
     item = only(finished)
     assert (finished.exit, item["action"], item["error"]["code"]) == (6, "conflict", "website_url_exists")
     assert f"svc source attach {item['source_id']}" in item["error"]["hint"]
 
 
-def test_mistakes_are_reported(take_in: TakeIn, odd: OddServer) -> None:
+def test_failed_imports_report_their_error_and_exit_code(run_import: RunImport, odd: OddServer) -> None:
     odd.answers["GET /down"] = (503, {}, {})
     for words, failure in {
         "--as page @/ferries.md": (3, "url_is_file"),
@@ -108,19 +110,19 @@ def test_mistakes_are_reported(take_in: TakeIn, odd: OddServer) -> None:
         "ftp://127.0.0.1/x": (3, "url_fetch_blocked"),
         **dict.fromkeys((".", "@/a @/b --title T", "@/a --force", "@/a --webhook-meta a=b", ""), (2, "svc_usage")),
     }.items():
-        assert take_in(words).failure == failure, words
+        assert run_import(words).failure == failure, words
     assert _fetches(odd, "/down") == 1, "a host that does not deliver is asked once"
 
 
-def test_force_takes_a_page_as_a_file(take_in: TakeIn) -> None:
-    finished = take_in("--as file --force @/news")
+def test_force_imports_a_page_as_a_file(run_import: RunImport) -> None:
+    finished = run_import("--as file --force @/news")
     assert (finished.exit, finished.json["counts"]["ready"]) == (0, 1)
 
 
-def test_a_webhook_is_called_listed_sent_again_and_verified(
-    take_in: TakeIn, odd: OddServer, here: RunSvc, monkeypatch: pytest.MonkeyPatch
+def test_webhook_call_is_delivered_listed_resent_and_verified(
+    run_import: RunImport, odd: OddServer, here: RunSvc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source_id = only(take_in("@/ferries.md --webhook @/hook --webhook-meta ticket=7"))["source_id"]
+    source_id = only(run_import("@/ferries.md --webhook @/hook --webhook-meta ticket=7"))["source_id"]
 
     def delivered() -> Json | None:
         listed = here("webhook", "deliveries", "--source", source_id, "--json").json["deliveries"]
@@ -144,7 +146,9 @@ def test_a_webhook_is_called_listed_sent_again_and_verified(
     assert here("webhook", "verify", "-", *given, "--json", stdin=body + b" ").failure == (3, "svc_webhook_invalid")
 
 
-def test_an_old_call_is_refused_unless_its_age_does_not_count(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_webhook_verify_refuses_an_expired_call_unless_any_age_is_given(
+    svc: RunSvc, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SVC_WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     headers = ("webhook-id: msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp: 1614265330")
     signature = "webhook-signature: v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -157,7 +161,9 @@ def test_an_old_call_is_refused_unless_its_age_does_not_count(svc: RunSvc, monke
     assert (changed.exit, "matching signature" in changed.json["error"]["message"]) == (3, True)
 
 
-def test_a_check_without_what_it_needs_is_a_usage_error(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_webhook_verify_without_headers_or_a_valid_secret_is_a_usage_error(
+    svc: RunSvc, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for words, secret, code in (
         *(("-H webhook-id", None, "svc_usage"), ("", None, "svc_usage")),
         ("--secret-file none", None, "svc_file_refused"),
@@ -169,7 +175,7 @@ def test_a_check_without_what_it_needs_is_a_usage_error(svc: RunSvc, monkeypatch
         assert finished.failure == (2, code), (words, secret)
 
 
-def test_a_rotated_secret_is_another_and_the_old_one_counts_for_a_while(here: RunSvc) -> None:
+def test_rotating_the_webhook_secret_returns_the_new_and_the_previous_one(here: RunSvc) -> None:
     before = here("webhook", "secret", "--json").json["secret"]
     assert "secret" not in here("webhook", "secret", "--rotate", "--dry-run", "--json").json
     after = here("webhook", "secret", "--rotate", "--json").json
@@ -193,7 +199,7 @@ def test_batches_are_shown_and_waited_for(here: RunSvc) -> None:
     assert here("wait", "bat_missing", "--json").failure == (5, "batch_not_found")
 
 
-def test_a_batch_with_a_failure_is_exit_3(here: RunSvc) -> None:
+def test_waiting_for_a_batch_with_a_failure_exits_with_3(here: RunSvc) -> None:
     Path("fine.md").write_text("Fine words.")
     Path("broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
     (batch_id,) = here("upload", "fine.md", "broken.pdf", "-b", "mixed", "--json").json["batch_ids"]

@@ -1,4 +1,4 @@
-"""Ctrl-C and the locks of threads: an interrupt is raised at once, or when the shield around such a lock ends."""
+"""Ctrl-C: an interrupt is raised at once, or at the end of a shielded block that holds locks of threads."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from svc_cli.uploads.transfers import Transfer
 from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer
 
-#: Presses Ctrl-C when the command begins to load its own modules.
+#: Sends SIGINT when the command starts to import its own modules.
 _PRESSES_WHILE_LOADING = """
 import os, signal, sys
 
@@ -47,7 +47,7 @@ def _listening() -> Iterator[None]:
     sys.unraisablehook = before[1]
 
 
-def test_an_interrupt_that_a_destructor_dropped_is_sent_again(capfd: pytest.CaptureFixture[str]) -> None:
+def test_interrupt_dropped_in_a_destructor_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
     def items() -> Iterator[int]:
         try:
             yield 1
@@ -57,12 +57,12 @@ def test_an_interrupt_that_a_destructor_dropped_is_sent_again(capfd: pytest.Capt
     taken = threading.Lock()
     taken.acquire()
     with pytest.raises(KeyboardInterrupt):
-        next(items())  # the generator goes away here, and its interrupt with it
+        next(items())  # destroys the generator, and Python drops the interrupt that is raised then
         taken.acquire(timeout=PATIENCE_S)
     assert "ignored" not in capfd.readouterr().err
 
 
-def test_a_shield_holds_an_interrupt_back_until_the_last_one_ends() -> None:
+def test_nested_shields_delay_an_interrupt_until_the_outermost_ends() -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         with shielded():
@@ -74,7 +74,7 @@ def test_a_shield_holds_an_interrupt_back_until_the_last_one_ends() -> None:
     assert done == ["inner", "outer"]
 
 
-def test_a_shield_of_another_thread_holds_nothing_back() -> None:
+def test_shield_of_another_thread_does_not_delay_an_interrupt() -> None:
     handler = signal.getsignal(signal.SIGINT)
     assert isinstance(handler, InterruptHandler)
     entered, leave = threading.Event(), threading.Event()
@@ -93,7 +93,7 @@ def test_a_shield_of_another_thread_holds_nothing_back() -> None:
     thread.join()
 
 
-def test_a_waiting_main_thread_is_interrupted_and_the_crew_still_ends() -> None:
+def test_interrupt_reaches_a_waiting_main_thread_and_the_crew_finishes_or_cancels_all_work() -> None:
     crew, done = Crew(2, "test"), SimpleQueue[Future[bool]]()
     begun, go_on = threading.Semaphore(0), threading.Event()
 
@@ -119,7 +119,7 @@ def test_a_waiting_main_thread_is_interrupted_and_the_crew_still_ends() -> None:
     assert sum(future.cancelled() for future in futures) == 2
 
 
-def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(odd: OddServer, tmp_path: Path) -> None:
+def test_interrupt_propagates_while_a_batch_is_being_opened(odd: OddServer, tmp_path: Path) -> None:
     asked, interrupted = threading.Event(), threading.Event()
 
     def open_batch(_query: str) -> tuple[int, Any, dict[str, str]]:
@@ -147,7 +147,7 @@ def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(od
         raise KeyboardInterrupt
 
 
-def test_an_interrupt_while_a_follower_begins_or_ends_waits_for_the_locks_of_its_thread(
+def test_interrupt_is_delayed_while_a_follower_starts_or_joins_its_thread(
     odd: OddServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd.answers["GET /v1/events"] = (200, b": hello\n\n", {"Content-Type": "text/event-stream"})
@@ -170,7 +170,7 @@ def test_an_interrupt_while_a_follower_begins_or_ends_waits_for_the_locks_of_its
     assert done == ["start", "join"]
 
 
-def test_an_interrupt_while_the_command_is_loaded_shows_no_traceback(tmp_path: Path) -> None:
+def test_interrupt_while_modules_are_imported_shows_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(_PRESSES_WHILE_LOADING)
     environ = {**environment(tmp_path, {}), "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
     words = [sys.executable, "-m", "svc_cli", "config", "path"]

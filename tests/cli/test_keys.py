@@ -1,4 +1,4 @@
-"""`svc key …` against a real daemon: printed once, judged by the service, ended at once."""
+"""`svc key …` against a real daemon: creating, listing and revoking API keys."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ def here(here: RunSvc) -> RunSvc:
 
 
 def listed(here: RunSvc) -> dict[str, dict[str, Any]]:
-    """Keys by name."""
+    """Return the listed keys by name."""
     return {key["name"]: key for key in here("key", "ls", "--json").json["keys"]}
 
 
-def test_a_key_is_printed_alone_and_works(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_create_prints_only_the_key_and_the_key_works(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
     made = here("key", "create", "laptop", "--preset", "read")
     key = made.stdout.removesuffix("\n")
     assert (made.exit, key[:3], "\n" in key) == (0, "sk-", False)
@@ -32,7 +32,7 @@ def test_a_key_is_printed_alone_and_works(here: RunSvc, monkeypatch: pytest.Monk
     assert here("bucket", "create", "other", "--json").failure == (4, "forbidden_project_key")
 
 
-def test_json_has_the_key_and_everything_about_it(here: RunSvc) -> None:
+def test_key_create_with_json_prints_the_key_and_its_attributes(here: RunSvc) -> None:
     words = "key create robot --can knowledge:search --can knowledge:read -b handbook --model svc-agent --expires 30d"
     made = here(*words.split(), "--json").json
     assert made["key"].startswith("sk-")
@@ -55,7 +55,7 @@ def test_a_revoked_key_is_refused_at_once(here: RunSvc, monkeypatch: pytest.Monk
     assert here("bucket", "ls", "--json").failure == (4, "invalid_project_key")
 
 
-def test_a_dry_run_makes_nothing(here: RunSvc) -> None:
+def test_dry_run_creates_no_key(here: RunSvc) -> None:
     before = listed(here)
     would = here("key", "create", "ghost", "--preset", "admin", "-b", "handbook", "--dry-run")
     assert (would.exit, "would create ghost" in would.stdout) == (0, True)
@@ -63,7 +63,7 @@ def test_a_dry_run_makes_nothing(here: RunSvc) -> None:
     assert listed(here) == before
 
 
-def test_a_refusal_is_one_json_value_with_its_exit_code(here: RunSvc) -> None:
+def test_refused_key_command_prints_one_json_value_and_its_exit_code(here: RunSvc) -> None:
     for failure, commands in {
         (2, "svc_usage"): (
             *("create x", "create x --preset read --can knowledge:read", "create x --preset root"),
@@ -79,7 +79,7 @@ def test_a_refusal_is_one_json_value_with_its_exit_code(here: RunSvc) -> None:
             assert here("key", *command.split(), "--json").failure == failure, command
 
 
-def test_a_key_whose_answer_was_lost_is_named_with_the_way_out(at_odd: RunSvc, odd: OddServer) -> None:
+def test_key_whose_answer_was_lost_is_reported_with_a_hint_to_revoke_it(at_odd: RunSvc, odd: OddServer) -> None:
     replayed: dict[str, Any] = {"id": "key_1", "name": "x", "key": None, "capabilities": []}
     odd.answers["POST /v1/keys"] = [None, (200, replayed, {"Idempotent-Replayed": "true"})]
     finished = at_odd("key", "create", "x", "--preset", "read")

@@ -1,4 +1,4 @@
-"""From the words of a command line to options."""
+"""Parsing the arguments of a command line into options."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def _options(make_console: MakeConsole, **flags: Any) -> Any:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with no settings in reach."""
+    """A working folder without settings in files or the environment."""
     for name in ("SVC_BUCKET", "SVC_PROGRESS", "SVC_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path / "config"))
@@ -27,7 +27,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_settings_count_where_a_flag_is_not_given(make_console: MakeConsole, alone: Path) -> None:
+def test_settings_apply_where_no_flag_is_given(make_console: MakeConsole, alone: Path) -> None:
     (alone / "svc.toml").write_text('wait = "accepted"\n[upload]\njobs = 2\ntags = ["a"]\nstrict = true\n')
     options = _options(make_console)
     assert (options.wait, options.jobs, options.tags, options.is_strict) == ("accepted", 2, ("a",), True)
@@ -35,7 +35,7 @@ def test_settings_count_where_a_flag_is_not_given(make_console: MakeConsole, alo
     assert (options.wait, options.jobs, options.tags) == ("ready", 3, ("b",))
 
 
-def test_flags_that_contradict_or_exceed_are_a_usage_error(make_console: MakeConsole, alone: Path) -> None:
+def test_contradicting_or_invalid_flags_are_a_usage_error(make_console: MakeConsole, alone: Path) -> None:
     wrong: list[dict[str, Any]] = [{"replace": True, "as_new": True}, {"timeout": "soon"}, {"bucket": None}]
     wrong += [{"jobs": 0}, {"jobs": 65}, {"tag": ["a,b"]}, {"tag": [" "]}, {"meta": ["novalue"]}]
     for flags in wrong:
@@ -43,7 +43,7 @@ def test_flags_that_contradict_or_exceed_are_a_usage_error(make_console: MakeCon
             pytest.fail(f"{flags} become {_options(make_console, **flags)}")
 
 
-def test_a_time_is_read_in_its_unit() -> None:
+def test_duration_is_parsed_with_its_unit() -> None:
     times = {None: None, "90": 90, "1.5": 1.5, "90s": 90, "5m": 300, "1h": 3600, "2d": 172800, "0": 0}
     assert {text: parse_duration(text) for text in times} == times
     for text in ("", "s", "-1", "1w", "nan", "inf", "1e99"):
@@ -51,10 +51,10 @@ def test_a_time_is_read_in_its_unit() -> None:
             pytest.fail(f"{text!r} is read as {parse_duration(text)}")
 
 
-def test_metadata_keeps_everything_behind_the_first_equals_sign() -> None:
+def test_metadata_value_is_everything_after_the_first_equals_sign() -> None:
     assert parse_metadata(["a=1", "b=", "c=x=y"]) == {"a": "1", "b": "", "c": "x=y"}
 
 
-def test_flags_before_the_command_count_as_well_as_behind_it() -> None:
+def test_flags_before_and_after_the_command_are_merged() -> None:
     merged = Flags(json=True).over(Flags(debug=True, base_url="http://x"))
     assert (merged.json, merged.debug, merged.base_url) == (True, True, "http://x")

@@ -1,4 +1,4 @@
-"""Files that go up together as a pack: what is cut, damaged, changed or gone on the way costs only itself."""
+"""Packs, which send many files in one request, with cut connections and damaged, changed or deleted files."""
 
 import hashlib
 import random
@@ -23,15 +23,15 @@ from tests.acceptance.proxies import CHUNK_BYTES, CuttingProxy, Proxy
 from tests.acceptance.sync_folders import count_requests
 from tests.cli.odd_servers import OddServer
 
-#: Some are read again when they are sent, some are kept in memory.
+#: Files larger than KEPT_BYTES are read again when they are sent; the others are kept in memory.
 SIZES = [KEPT_BYTES + 36_000, 10, 300_000, KEPT_BYTES, 120_000]
 QUICK = RetryPolicy(first_delay_s=0.001)
-Place = Callable[..., list[Transfer]]
+MakeTransfers = Callable[..., list[Transfer]]
 
 
 @dataclass(frozen=True)
 class Rewritten(FileContent):
-    """A file that somebody rewrites in place between two of its blocks, without a trace in its times."""
+    """Content whose blocks don't match its hash, as if the file were rewritten in make_transfers while it is sent."""
 
     def blocks(self, offset: int) -> Iterator[bytes]:
         yield bytes(1000)
@@ -39,7 +39,7 @@ class Rewritten(FileContent):
 
 
 class FlippingProxy(Proxy):
-    """Flips one byte that comes through, so many after the first."""
+    """A proxy that flips one bit of the byte at this offset of all that it forwards."""
 
     def __init__(self, target_port: int, at: int) -> None:
         super().__init__(target_port)
@@ -54,8 +54,8 @@ class FlippingProxy(Proxy):
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    """Write files of these sizes, read them, and describe them as transfers."""
+def make_transfers(tmp_path: Path) -> MakeTransfers:
+    """Return a function that writes files of these sizes and returns their transfers."""
 
     def make(sizes: Sequence[int] = SIZES) -> list[Transfer]:
         letters, transfers = random.Random(5), []
@@ -71,7 +71,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def _send(url: str, key: str, bucket: str, transfers: Sequence[Transfer]) -> list[str]:
-    """Send them as one batch; the ids of the batches, one for each time that they were opened."""
+    """Send the transfers in batches and return the ids of the batches that were opened."""
     with Client(url, key, policy=QUICK) as client:
         bucket_id = client.ensure_bucket(bucket)["id"]
         with TransferQueue(client, bucket_id, 4, "batch", on_end=lambda _: None) as queue:
@@ -86,12 +86,12 @@ def _send_here(installation: Installation, bucket: str, transfers: Sequence[Tran
 
 
 def _puts(installation: Installation) -> int:
-    """How many requests have brought bytes, as the daemon's log counts them."""
+    """Return the number of storage PUT requests in the daemon's log."""
     return count_requests(installation)["PUT /v1/storage/{session_id}/{token}"]
 
 
 def _expect_stored(installation: Installation, bucket: str, transfers: Sequence[Transfer]) -> None:
-    """The bucket has a source of each, once, with the bytes as they were hashed, and nothing else."""
+    """Assert that the bucket has exactly one source for each transfer, with the bytes that were hashed."""
     with installation.client() as client:
         stored = {source["title"]: source for source in list_sources(client, bucket)}
         assert len(list_sources(client, bucket)) == len(stored)
@@ -105,7 +105,7 @@ def _expect_stored(installation: Installation, bucket: str, transfers: Sequence[
 
 
 def _pack(transfers: Sequence[Transfer]) -> Pack:
-    """The pack of an answer that has the files in the opposite order."""
+    """Return a pack for an answer that lists the files in reverse order."""
     items, offset = [], sum(each.size_bytes for each in transfers)
     size_bytes = offset
     for each in transfers:
@@ -115,35 +115,39 @@ def _pack(transfers: Sequence[Transfer]) -> Pack:
     return Pack(opened, {each.member.client_file_id: each for each in transfers})
 
 
-def test_a_pack_has_the_same_bytes_from_every_offset(place: Place) -> None:
-    transfers = place()
+def test_blocks_of_a_pack_are_the_same_bytes_from_every_offset(make_transfers: MakeTransfers) -> None:
+    transfers = make_transfers()
     whole = b"".join(each.content.path.read_bytes() for each in reversed(transfers))
     ends = [sum(SIZES[-count:]) for count in range(1, 6)]
     for offset in (0, 1, *ends, *(end - 1 for end in ends), *(end + 1 for end in ends[:-1])):
         assert b"".join(_pack(transfers).blocks(offset)) == whole[offset:], offset
 
 
-def test_what_was_sent_is_counted_for_its_file(place: Place) -> None:
-    transfers = place()
+def test_sent_bytes_are_counted_for_the_file_they_belong_to(make_transfers: MakeTransfers) -> None:
+    transfers = make_transfers()
     pack = _pack(transfers)
     pack.count(SIZES[0] + SIZES[1] + 7)
     pack.count(3)
     assert [each.item.sent_bytes for each in transfers] == [SIZES[0] + 3, SIZES[1], 7, 0, 0]
 
 
-def test_a_pack_is_one_request_for_all_its_bytes(shared_installation: Installation, place: Place) -> None:
-    before, transfers = _puts(shared_installation), place([50] * 60 + SIZES)
+def test_a_pack_is_one_request_for_all_its_bytes(
+    shared_installation: Installation, make_transfers: MakeTransfers
+) -> None:
+    before, transfers = _puts(shared_installation), make_transfers([50] * 60 + SIZES)
     assert len(_send_here(shared_installation, "together", transfers)) == 1
     _expect_stored(shared_installation, "together", transfers)
     assert [each.item.sent_bytes for each in transfers] == [each.size_bytes for each in transfers]
     wait_until(lambda: _puts(shared_installation) == before + 1, "one request in the log")
-    _send_here(shared_installation, "together", again := place([50] * 60 + SIZES))
+    _send_here(shared_installation, "together", again := make_transfers([50] * 60 + SIZES))
     _expect_stored(shared_installation, "together", again)
     assert sum(each.item.sent_bytes for each in again) == 0
 
 
-def test_a_pack_that_is_cut_again_and_again_arrives_whole(shared_installation: Installation, place: Place) -> None:
-    moments, transfers = random.Random(3), place()
+def test_pack_completes_despite_repeated_disconnects(
+    shared_installation: Installation, make_transfers: MakeTransfers
+) -> None:
+    moments, transfers = random.Random(3), make_transfers()
     budgets = [500, 4000, *(moments.randrange(1000, sum(SIZES) // 6) for _ in range(6))]
     with CuttingProxy(port_of(shared_installation), budgets) as proxy:
         _send_here(shared_installation, "cut", transfers, proxy.port)
@@ -152,25 +156,27 @@ def test_a_pack_that_is_cut_again_and_again_arrives_whole(shared_installation: I
     assert sum(each.item.sent_bytes for each in transfers) == sum(SIZES)
 
 
-def test_a_run_goes_on_in_the_pack_of_a_run_that_was_cut(shared_installation: Installation, place: Place) -> None:
+def test_new_run_resumes_the_pack_of_an_interrupted_run(
+    shared_installation: Installation, make_transfers: MakeTransfers
+) -> None:
     sizes, others = [400_000] * 10, shared_installation.part_sizes()
-    # The first connection is that of the API, the second brings the pack.
+    # The first connection carries the API calls, the second the pack.
     cutting = CuttingProxy(port_of(shared_installation), [10**9, 2_000_000, *[1] * 40])
     with cutting as proxy, pytest.raises(NetworkFailed):
-        _send_here(shared_installation, "continued", place(sizes), proxy.port)
+        _send_here(shared_installation, "continued", make_transfers(sizes), proxy.port)
     stored = wait_until(
         lambda: sum(shared_installation.part_sizes().values()) - sum(others.values()), "the first bytes"
     )
-    transfers = place(sizes)
+    transfers = make_transfers(sizes)
     _send_here(shared_installation, "continued", transfers)
     _expect_stored(shared_installation, "continued", transfers)
     assert 2_000_000 <= sum(each.item.sent_bytes for each in transfers) <= sum(sizes) - stored
 
 
-def test_a_file_that_changed_or_went_since_it_was_hashed_costs_only_itself(
-    shared_installation: Installation, place: Place
+def test_file_changed_or_deleted_after_hashing_fails_alone(
+    shared_installation: Installation, make_transfers: MakeTransfers
 ) -> None:
-    transfers = place([200_000] * 6)
+    transfers = make_transfers([200_000] * 6)
     transfers[1].content.path.write_text("Other words.")
     transfers[3].content.path.unlink()
     facts = {field: getattr(transfers[4].content, field) for field in FileContent.__dataclass_fields__}
@@ -185,24 +191,26 @@ def test_a_file_that_changed_or_went_since_it_was_hashed_costs_only_itself(
     assert [transfers[number].item.sent_bytes for number in (0, 1, 2, 3)] == [200_000, 0, 200_000, 0]
     with shared_installation.client() as client:
         counters = client.get(f"/v1/knowledge/batches/{batch_id}").json()["counters"]
-    assert (counters["pending"], counters["total"]) == (0, 6), "the batch can end"
+    assert (counters["pending"], counters["total"]) == (0, 6), "no file of the batch is pending"
 
 
-def test_a_file_that_is_damaged_on_the_way_is_sent_again_by_itself(
-    shared_installation: Installation, place: Place
+def test_file_damaged_in_transit_is_sent_again_alone(
+    shared_installation: Installation, make_transfers: MakeTransfers
 ) -> None:
-    before, transfers = _puts(shared_installation), place([200_000] * 6)
+    before, transfers = _puts(shared_installation), make_transfers([200_000] * 6)
     with FlippingProxy(port_of(shared_installation), 700_000) as proxy:
         _send_here(shared_installation, "damaged", transfers, proxy.port)
     _expect_stored(shared_installation, "damaged", transfers)
-    # The pack, and the damaged file, which the service is asked about first.
+    # One for the pack, one that asks the service what it has of the damaged file, and one that sends the file.
     wait_until(lambda: _puts(shared_installation) == before + 3, "three requests in the log")
 
 
-def test_an_older_service_and_a_pack_that_is_refused_get_the_files_one_by_one(odd: OddServer, place: Place) -> None:
+def test_files_are_sent_one_by_one_if_the_service_offers_no_pack_or_refuses_it(
+    odd: OddServer, make_transfers: MakeTransfers
+) -> None:
     expired: tuple[int, Any, dict[str, str]] = (410, {"error": {"code": "session_expired", "message": "Late."}}, {})
     for offered in (None, {"upload_url": f"{odd.url}/pack", "size_bytes": sum(SIZES)}):
-        transfers = place()
+        transfers = make_transfers()
         names = [each.member.client_file_id for each in transfers]
         places = [{"client_file_id": name, "upload_url": f"{odd.url}/up/{name}", "offset": 0} for name in names]
         made = [{"client_file_id": name, "knowledge_id": f"src_{name}"} for name in names]
@@ -223,7 +231,7 @@ def test_an_older_service_and_a_pack_that_is_refused_get_the_files_one_by_one(od
         odd.calls.clear()
         for name, transfer in zip(names, transfers, strict=True):
             whole: tuple[int, Any, dict[str, str]] = (200, {"received_bytes": transfer.size_bytes}, {})
-            # After a pack was refused, the service is asked first what it has of the file.
+            # After a refused pack, the client first asks the service what it has of the file.
             odd.answers[f"PUT /up/{name}"] = [(308, b"", {}), whole] if offered else whole
         _send(odd.url, "sk-test", "b", transfers)
         assert [each.item.source_id for each in transfers] == [f"src_{name}" for name in names]

@@ -1,4 +1,4 @@
-"""Tables and lines for people, and what a search shows of a passage."""
+"""Tables and lines of text output, and the part of a passage that a search shows."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from svc_cli.render import cut, duration, fields, place_of, size, state_of, tabl
 from tests.cli.consoles import MakeConsole, RunSvc, Terminal
 
 
-def test_columns_are_as_wide_as_their_widest_cell_and_nothing_is_cut_in_a_file(make_console: MakeConsole) -> None:
+def test_columns_fit_their_widest_cell_and_are_not_cut_without_a_terminal(make_console: MakeConsole) -> None:
     long = "x" * 300
     shown = table(make_console().console, ("a", "title"), [("1", long), ("two words", "漢字")])
     assert shown == f"a          title\n1          {long}\ntwo words  漢字"
 
 
 def on_terminal(columns: int, heads: tuple[str, ...], *rows: tuple[str | None, ...], fold: bool = False) -> list[str]:
-    """The lines of a table on a terminal of this width, without colours."""
+    """Return the lines of a table on a terminal of this width, without colours."""
     environ = {"NO_COLOR": "1", "COLUMNS": str(columns)}
     return table(Console(Terminal(), Terminal(), environ), heads, rows, fold=fold).split("\n")
 
 
-def test_ids_are_shortened_first_to_starts_that_differ() -> None:
+def test_ids_are_shortened_first_and_remain_distinct() -> None:
     rows = [("src_01m81nywyax2k70ggze3mxk36g", "A title of some words"), ("src_01m81nywybt3g70fc85khe0yn1", "Other")]
     shown = on_terminal(40, ("source", "title"), *rows)
     assert shown[1:] == ["src_01m81nywyax2…  A title of some words", "src_01m81nywybt3…  Other"]
@@ -31,27 +31,27 @@ def test_the_title_is_cut_last_and_only_as_far_as_needed() -> None:
         assert on_terminal(40, ("why", "title"), ("a" * 30, "t" * letters))[1] == shown
 
 
-def test_a_column_without_a_value_is_as_wide_as_its_head() -> None:
+def test_column_without_values_is_as_wide_as_its_heading() -> None:
     heads, line = on_terminal(30, ("state", "pending", "folder"), ("on", None, "f" * 40))
     assert line.index("f") == heads.index("folder")
 
 
-def test_a_folded_column_goes_on_below_itself() -> None:
+def test_folded_column_wraps_within_the_column() -> None:
     shown = on_terminal(24, ("", ""), ("daemon", "one two three four"), fold=True)
     assert shown == ["daemon  one two three", "        four"]
 
 
-def test_a_cell_is_one_line_and_harmless(make_console: MakeConsole) -> None:
+def test_cell_replaces_newlines_and_escapes_control_characters(make_console: MakeConsole) -> None:
     assert table(make_console().console, ("t",), [("a\nb\x1b[2J",)]) == "t\na b\\x1b[2J"
     assert on_terminal(80, ("t",), ("a\u2028b",)) == ["t", "a\u2028b"]
 
 
-def test_fields_leave_out_what_is_not_there(make_console: MakeConsole) -> None:
+def test_fields_omit_missing_and_empty_values(make_console: MakeConsole) -> None:
     pairs: list[tuple[str, object]] = [("id", "src_1"), ("error", None), ("tags", []), ("ready", False), ("pages", 0)]
     assert fields(make_console().console, pairs) == "id     src_1\nready  no\npages  0"
 
 
-def test_a_passage_has_a_page_or_lines() -> None:
+def test_place_of_a_passage_is_its_page_or_its_lines() -> None:
     places = {(3, 1, 2): "page 3", (None, 4, 4): "line 4", (None, 4, 9): "lines 4-9", (None, None, None): ""}
     for (page, first, last), place in places.items():
         assert place_of({"page": page, "line_start": first, "line_end": last}) == place
@@ -63,21 +63,21 @@ def test_a_source_has_one_word_for_its_state() -> None:
     assert {key: state_of({"ready": key[0], "status": key[1]}) for key in states} == states
 
 
-def test_sizes_and_durations_read_at_a_glance() -> None:
+def test_sizes_and_durations_are_shown_in_a_fitting_unit() -> None:
     sizes = {None: "", 0: "0 B", 1023: "1023 B", 1024: "1.0 KB", 10 * 1024: "10 KB", 26_214_400: "25 MB"}
     assert {size_bytes: size(size_bytes) for size_bytes in sizes} == sizes
     durations = {0: "0 s", 59: "59 s", 60: "1 min", 7200: "2 h", 200_000: "2 d"}
     assert {seconds: duration(seconds) for seconds in durations} == durations
 
 
-def test_width_counts_columns_and_a_cut_fits() -> None:
+def test_width_counts_terminal_columns_and_cut_text_fits_them() -> None:
     widths = {"abc": 3, "漢字": 4, "e\u0301": 1, "\U0001f469\u200d\U0001f4bb": 4}
     assert {text: width(text) for text in widths} == widths
     for text, shown in (("abc", "abc"), ("abcd", "ab…"), ("漢字", "漢…")):
         assert (cut(text, 3), width(shown) <= 3) == (shown, True)
 
 
-def test_the_window_with_most_words_is_shown() -> None:
+def test_best_window_is_the_one_with_most_query_words() -> None:
     lines = ["alpha one", "beta two", "gamma three", "delta four", "Epsilon five"]
     windows = {"": 0, "missing": 0, "alpha": 0, "gamma": 1, "epsilon": 3, "gamma delta": 2, "alpha delta epsilon": 3}
     assert {stems: best_window(lines, set(stems.split()), 2) for stems in windows} == windows
@@ -96,7 +96,7 @@ words                         covers 0% of the query
 meaning   4     cosine 0.300  minilm@1"""
 
 
-def test_an_explanation_is_a_table_of_what_found_the_passage(make_console: MakeConsole) -> None:
+def test_explanation_is_a_table_of_how_the_passage_was_found(make_console: MakeConsole) -> None:
     terms = [{"term": "umber", "idf": 3.2, "parts": ["title", "text"]}, {"term": "quay", "idf": 2.05, "parts": []}]
     keyword, semantic = {"rank": 3, "bm25": 7.31}, {"rank": 1, "cosine": 0.712, "model": "minilm@1"}
     none: dict[str, Any] = {"rank": 1, "fused": None, "terms": [], "keyword": None, "semantic": None}
@@ -108,7 +108,7 @@ def test_an_explanation_is_a_table_of_what_found_the_passage(make_console: MakeC
         assert explanation(make_console().console, explain) == shown
 
 
-def test_a_number_of_results_of_the_settings_has_the_range_of_the_flag(svc: RunSvc) -> None:
+def test_search_k_in_the_settings_is_limited_to_1_to_50(svc: RunSvc) -> None:
     assert svc("config", "set", "search.k", "500").exit == 0
     refused = svc("search", "umber")
     assert (refused.exit, "search.k is 1 to 50, not 500" in refused.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""From paths to files, titles and contents: one moment, whole, within the limit."""
+"""Selecting files and titles by path, and reading a consistent content within the size limit."""
 
 import hashlib
 import os
@@ -37,17 +37,19 @@ def test_a_title_is_the_path_as_given(work: Path) -> None:
     for paths, titles in expected.items():
         assert _titles(*paths.split()) == titles.split(), paths
     write(work, "[x].md")
-    assert _titles("[x].md", str(work / "c.md")) == ["[x].md", str(work / "c.md")], "no pattern, and an absolute path"
+    assert _titles("[x].md", str(work / "c.md")) == ["[x].md", str(work / "c.md")], (
+        "neither brackets nor absolute paths change"
+    )
 
 
-def test_a_path_that_leads_nowhere_is_named(work: Path) -> None:
+def test_path_without_a_file_is_named_in_the_error(work: Path) -> None:
     for path in ("missing.md", "missing/", "*.nothing"):
         with pytest.raises(PathMissing) as refused:
             select([path], POLICY)
         assert refused.value.details == {"path": path}
 
 
-def test_a_file_that_is_named_is_sent_although_a_folder_leaves_it_out(work: Path) -> None:
+def test_explicitly_named_file_is_selected_even_if_its_folder_would_skip_it(work: Path) -> None:
     write(work, ".hidden.md", "picture.png", data=b"\x89PNG\0")
     write(work, "empty.md", data=b"")
     (work / "link.md").symlink_to("c.md")
@@ -56,13 +58,13 @@ def test_a_file_that_is_named_is_sent_although_a_folder_leaves_it_out(work: Path
     assert not set(named) & set(_titles("."))
 
 
-def test_a_compressed_text_is_sent_and_another_compressed_file_is_not(work: Path) -> None:
+def test_compressed_file_is_selected_only_with_an_accepted_inner_suffix(work: Path) -> None:
     write(work / "packed", "a.txt.gz", "A.MD.GZ", "a.tar.gz", "a.gz", data=b"\x1f\x8b\x08\x00\xff")
     selection = select(("packed",), FolderPolicy(frozenset({".txt.gz", ".md.gz"}), 100))
     assert [each.title for each in selection.files] == ["packed/A.MD.GZ", "packed/a.txt.gz"]
 
 
-def test_a_tree_deeper_than_calls_can_go_is_walked_to_its_end(work: Path) -> None:
+def test_folders_nested_deeper_than_the_recursion_limit_are_walked_completely(work: Path) -> None:
     depth = 1200
     for _ in range(depth):
         Path("d").mkdir()
@@ -72,11 +74,11 @@ def test_a_tree_deeper_than_calls_can_go_is_walked_to_its_end(work: Path) -> Non
     try:
         assert _titles("d") == [f"{'d/' * depth}deep.md"]
     finally:
-        # What removes the folders of tests walks them by calls.
+        # Pytest removes the folders of tests recursively, which fails for deep ones.
         subprocess.run(["rm", "-r", "d"], check=True)
 
 
-def test_a_title_goes_to_one_file_only_and_standard_input_needs_one(work: Path) -> None:
+def test_title_is_for_a_single_file_and_standard_input_requires_one(work: Path) -> None:
     assert [file.title for file in select(["c.md"], POLICY, "Chapter C").files] == ["Chapter C"]
     with pytest.raises(UsageError):
         select(["c.md", "docs/a.md"], POLICY, "Both")
@@ -85,14 +87,14 @@ def test_a_title_goes_to_one_file_only_and_standard_input_needs_one(work: Path) 
     assert select(["-"], POLICY, "notes.md").files[0].path == Path(STDIN)
 
 
-def test_text_is_distinguished_from_bytes() -> None:
+def test_is_text_tells_text_from_binary_data() -> None:
     cut = "ü".encode()[:1]
     cells = {b"plain": True, "ü".encode(): True, b"a\0b": False, b"\xff\xfe": False}
     cells |= {b"x" * 8191 + cut: True, b"x" * 100 + cut: False}
     assert {start: is_text(start) for start in cells} == cells
 
 
-def test_a_file_that_can_not_be_sent_is_refused_with_its_reason(
+def test_missing_empty_too_large_or_special_file_is_refused_with_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty").touch()
@@ -108,14 +110,14 @@ def test_a_file_that_can_not_be_sent_is_refused_with_its_reason(
         with pytest.raises(FileRefused) as refused:
             read(Path(STDIN), 100)
         assert refused.value.code == code
-    assert read(tmp_path / "large", 101).size_bytes == 101, "exactly the limit"
+    assert read(tmp_path / "large", 101).size_bytes == 101, "a file of exactly the limit is read"
 
 
 FSTAT = os.fstat
 
 
 def _write_while_read(monkeypatch: pytest.MonkeyPatch, path: Path, changes: int) -> None:
-    """Have something appended to the file, so often, between the two looks at it of one reading."""
+    """Append to the file between the two `fstat` calls of each of the first `changes` reads."""
     path.write_bytes(b"start")
     looks: list[int] = []
 
@@ -130,7 +132,7 @@ def _write_while_read(monkeypatch: pytest.MonkeyPatch, path: Path, changes: int)
     monkeypatch.setattr("svc_cli.uploads.contents.os.fstat", fstat)
 
 
-def test_a_file_is_read_again_until_it_holds_still_or_is_unstable(
+def test_changing_file_is_read_again_until_it_is_stable_or_attempts_run_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, pauses = tmp_path / "busy.log", list[float]()
@@ -142,7 +144,7 @@ def test_a_file_is_read_again_until_it_holds_still_or_is_unstable(
     assert (refused.value.code, len(pauses)) == ("svc_file_unstable", ATTEMPTS)
 
 
-def test_a_large_file_is_read_again_from_where_it_is_wanted(tmp_path: Path) -> None:
+def test_large_file_is_read_again_from_any_offset(tmp_path: Path) -> None:
     path, data = tmp_path / "large.bin", os.urandom(KEPT_BYTES * 40)
     path.write_bytes(data)
     content = read(path, len(data))

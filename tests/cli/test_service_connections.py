@@ -1,4 +1,4 @@
-"""Who gets the key, and the errors where the wrong one answers."""
+"""Which services receive an API key, and the errors when a wrong service answers."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.cli.odd_servers import OddServer
 BUCKETS: tuple[int, Any, dict[str, str]] = (200, {"team_id": "team_1", "buckets": [], "request_id": "req_1"}, {})
 #: The secret of the installation of the tests.
 SECRET = bytes(range(32))
-#: Higher than any process id is.
+#: Higher than any process id.
 NO_PID = 2**30
 UNREACHABLE = (12, "svc_daemon_unreachable")
 
@@ -42,7 +42,7 @@ def test_the_daemon_of_this_installation_gets_the_admin_key(svc: RunSvc, odd: Od
     assert odd.keys_seen() == {"Bearer sk-admin"}
 
 
-def test_another_server_at_that_address_gets_no_key(
+def test_another_server_at_the_address_of_the_daemon_gets_no_key(
     svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[Any] = [(200, b"<html>", {}), None]
@@ -60,11 +60,11 @@ def test_another_server_at_that_address_gets_no_key(
         odd.answers["GET /healthz"] = answer
         assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (12, "svc_daemon_unproven"), answer
     odd.prove_health(SECRET, "ins_1")
-    odd.port += 1  # what it passes on is the proof of a daemon elsewhere
+    odd.port += 1  # the server relays the proof of a daemon on another port
     assert (svc("bucket", "ls", "--json").failure, odd.keys_seen()) == (UNREACHABLE, set())
 
 
-def test_without_the_secret_no_daemon_is_trusted_and_the_way_out_is_named(
+def test_without_a_valid_secret_no_daemon_is_trusted_and_the_hint_is_to_kill_it(
     svc: RunSvc, odd: OddServer, files: DataFiles
 ) -> None:
     odd.answer_health("ins_1")
@@ -78,7 +78,9 @@ def test_without_the_secret_no_daemon_is_trusted_and_the_way_out_is_named(
     assert odd.keys_seen() == set()
 
 
-def test_a_lost_admin_key_is_reported_with_the_way_back(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
+def test_lost_admin_key_is_reported_with_the_command_that_creates_a_new_one(
+    svc: RunSvc, odd: OddServer, files: DataFiles
+) -> None:
     odd.prove_health(SECRET, "ins_1")
     files.admin_key.unlink()
     for text in (None, "", "two words"):
@@ -91,7 +93,7 @@ def test_a_lost_admin_key_is_reported_with_the_way_back(svc: RunSvc, odd: OddSer
         assert (key["state"], "--save" in key["hint"]) == ("failed", True), text
 
 
-def test_a_port_that_something_else_holds_is_named_with_the_fix(
+def test_port_taken_by_another_program_is_reported_with_a_fix(
     svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files.daemon.unlink()
@@ -104,7 +106,7 @@ def test_a_port_that_something_else_holds_is_named_with_the_fix(
     assert f"SVC_LISTEN=127.0.0.1:{odd.port + 1}" in finished.json["error"]["hint"]
 
 
-def test_an_address_that_is_no_service_of_ours_gets_no_key(at_odd: RunSvc, odd: OddServer) -> None:
+def test_foreign_program_or_incompatible_service_gets_no_key(at_odd: RunSvc, odd: OddServer) -> None:
     odd.answers["GET /healthz"] = (200, b"hello", {})
     assert at_odd("bucket", "ls").failure == (12, "svc_port_taken")
     for api in ("2-3", "0-0", "", "new"):
@@ -113,19 +115,21 @@ def test_an_address_that_is_no_service_of_ours_gets_no_key(at_odd: RunSvc, odd: 
     assert odd.keys_seen() == set()
 
 
-def test_an_address_with_v1_at_its_end_gets_a_hint_to_leave_it_out(svc: RunSvc, odd: OddServer) -> None:
+def test_base_url_that_ends_in_v1_gets_a_hint_to_leave_it_out(svc: RunSvc, odd: OddServer) -> None:
     error = svc("bucket", "ls", "--base-url", f"{odd.url}/v1/", "--json").json["error"]
     assert error["hint"] == "leave out the /v1 at the end of the address: svc adds it."
 
 
-def test_an_overlapping_version_works_with_one_notice(svc: RunSvc, at_odd: RunSvc, odd: OddServer) -> None:
+def test_service_with_an_overlapping_api_version_works_with_one_notice(
+    svc: RunSvc, at_odd: RunSvc, odd: OddServer
+) -> None:
     odd.answer_health(api="1-7", version="9.0.0")
     odd.answers["GET /v1/buckets"] = BUCKETS
     finished = svc("bucket", "ls", "--base-url", odd.url)
     assert (finished.exit, finished.stderr.count("9.0.0"), "restart" in finished.stderr) == (0, 1, False)
 
 
-def test_a_newer_release_that_is_installed_is_noted_once_with_what_changes_to_it(
+def test_running_daemon_of_an_older_release_is_noted_once_with_the_restart_command(
     svc: RunSvc, odd: OddServer, files: DataFiles
 ) -> None:
     odd.prove_health(SECRET, "ins_1")
@@ -154,7 +158,7 @@ def test_a_stored_key_is_not_sent_when_another_installation_took_the_address(svc
     assert odd.keys_seen() == set()
 
 
-def test_login_takes_a_key_that_the_service_accepts_and_logout_forgets_it(svc: RunSvc, odd: OddServer) -> None:
+def test_login_stores_only_a_key_that_the_service_accepts_and_logout_removes_it(svc: RunSvc, odd: OddServer) -> None:
     odd.answer_health()
     refusal = {"error": {"code": "invalid_project_key", "message": "No.", "retryable": False, "details": {}}}
     odd.answers["GET /v1/buckets"] = (401, refusal, {})
@@ -169,15 +173,13 @@ def test_login_takes_a_key_that_the_service_accepts_and_logout_forgets_it(svc: R
     assert svc("bucket", "ls", *at).exit == 4
 
 
-def test_a_projects_address_gets_neither_the_admin_key_nor_a_stored_one(
-    svc: RunSvc, odd: OddServer, files: DataFiles
-) -> None:
+def test_base_url_from_a_project_file_does_not_get_the_admin_key(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
     odd.answer_health("ins_other")
     Path("svc.toml").write_text(f'base_url = "{odd.url}"\n')
     assert (svc("bucket", "ls", "--json").failure, odd.keys_seen()) == ((4, "svc_no_api_key"), set())
 
 
-def test_temporary_refusals_are_tried_again_and_then_reported(at_odd: RunSvc, odd: OddServer) -> None:
+def test_temporary_errors_are_retried_and_then_reported(at_odd: RunSvc, odd: OddServer) -> None:
     error = {"code": "storage_full", "message": "Full.", "retryable": True, "details": {}}
     busy: tuple[int, Any, dict[str, str]] = (503, {"error": error}, {})
     away: tuple[int, Any, dict[str, str]] = (502, b"<html>Bad Gateway</html>", {})

@@ -1,4 +1,4 @@
-"""Service units: what they run, how they are escaped, and that they are loaded and removed."""
+"""Service units: their commands, the escaping of values, and how they are installed and removed."""
 
 import os
 import plistlib
@@ -17,7 +17,7 @@ ENVIRON = {"HOME": "/users/ann", "PATH": "/bin", "SVC_LISTEN": "127.0.0.1:9000",
 not_on_macos = pytest.mark.skipif(sys.platform == "darwin", reason="launchd is called otherwise")
 
 
-def test_a_unit_runs_the_daemon_with_our_variables_and_without_the_key() -> None:
+def test_unit_runs_the_daemon_with_the_svc_variables_except_the_key() -> None:
     daemon, watch = (Systemd(ENVIRON).unit(service) for service in services_of(ENVIRON))
     assert daemon.path == Path("/users/ann/.config/systemd/user/svc.service")
     lines = [f"ExecStart={sys.executable} -P -m svc_daemon serve\n", "Environment=SVC_LISTEN=127.0.0.1:9000\n"]
@@ -26,46 +26,46 @@ def test_a_unit_runs_the_daemon_with_our_variables_and_without_the_key() -> None
     assert "sk-secret" not in daemon.text + watch.text
 
 
-def test_folders_of_their_own_give_another_name_and_are_absolute() -> None:
+def test_custom_data_dir_changes_the_name_of_the_service_and_becomes_absolute() -> None:
     daemon = services_of({**ENVIRON, "SVC_DATA_DIR": "data"})[0]
     assert daemon.name.startswith("svc-")
     assert daemon.environ["SVC_DATA_DIR"] == str(Path("data").absolute())
 
 
-def test_what_means_something_to_systemd_is_escaped() -> None:
+def test_special_characters_of_systemd_are_escaped_and_newlines_refused() -> None:
     environ = {**ENVIRON, "SVC_LISTEN": 'a b"c%d$e\\f'}
     assert 'Environment="SVC_LISTEN=a b\\"c%%d$e\\\\f"\n' in Systemd(environ).unit(services_of(environ)[0]).text
     with pytest.raises(UsageError):
         Systemd(ENVIRON).unit(services_of({**ENVIRON, "SVC_LISTEN": "a\nExecStart=b"})[0])
 
 
-def test_systemd_itself_finds_no_fault(tmp_path: Path) -> None:
+def test_systemd_analyze_verify_reports_no_error(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd here")
+        pytest.skip("systemd is not installed")
     for service in services_of(ENVIRON, "/backups"):
         for unit in filter(None, (Systemd(ENVIRON).unit(service), Systemd(ENVIRON).timer(service))):
             (tmp_path / unit.name).write_text(unit.text)
     command = ["systemd-analyze", "--user", "verify", *map(str, tmp_path.glob("svc*"))]
-    # Without this folder, systemd looks at no unit.
+    # Without this folder, systemd doesn't check any unit.
     environ = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert (ended.returncode, f"{tmp_path}/svc" in ended.stderr) == (0, False), ended.stderr
 
 
-def test_systemd_finds_little_that_a_service_could_do_besides_its_work(tmp_path: Path) -> None:
+def test_systemd_analyze_security_rates_each_service_below_the_threshold(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd here")
+        pytest.skip("systemd is not installed")
     for service in services_of(ENVIRON, "/backups"):
         unit = Systemd(ENVIRON).unit(service)
         (tmp_path / unit.name).write_text(unit.text)
-        # Without namespaces, which not every system gives to users, it can't be much lower.
+        # Without namespaces, which not every system allows users, the threshold can't be much lower.
         command = ["systemd-analyze", "security", "--offline=true", "--threshold=65", "--no-pager", unit.name]
         command = [*command[:-1], str(tmp_path / unit.name)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_an_agent_of_launchd_is_a_property_list_with_the_same_command() -> None:
+def test_launchd_agent_is_a_property_list_with_the_same_command() -> None:
     manager = manager_for(ENVIRON, "darwin")
     assert isinstance(manager, Launchd)
     unit = manager.unit(services_of(ENVIRON)[0])
@@ -79,7 +79,7 @@ def test_an_agent_of_launchd_is_a_property_list_with_the_same_command() -> None:
 
 
 def _with_systemctl(folder: Path, answer: str) -> Installation:
-    """An installation whose service manager writes down how it is called."""
+    """Return an installation with a fake `systemctl` that records its calls and then runs `answer`."""
     program = folder / "bin" / "systemctl"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\n{answer}\n')
@@ -91,7 +91,7 @@ def _with_systemctl(folder: Path, answer: str) -> Installation:
 
 
 @not_on_macos
-def test_what_is_installed_is_loaded_and_what_is_uninstalled_is_gone(tmp_path: Path) -> None:
+def test_daemon_install_enables_units_and_uninstall_disables_and_removes_them(tmp_path: Path) -> None:
     installation = _with_systemctl(tmp_path, "exit 0")
     shown = installation.svc("daemon", "install", "--print")
     assert (shown.exit, "svc_daemon" in shown.stdout) == (0, True)
@@ -110,7 +110,7 @@ def test_what_is_installed_is_loaded_and_what_is_uninstalled_is_gone(tmp_path: P
 
 
 @not_on_macos
-def test_what_could_not_be_loaded_is_not_left_behind(tmp_path: Path) -> None:
+def test_daemon_install_leaves_no_units_when_systemctl_fails(tmp_path: Path) -> None:
     refused = _with_systemctl(tmp_path, "echo no bus >&2; exit 1").svc("daemon", "install", "--json")
     assert (refused.failure, "no bus" in refused.json["error"]["message"]) == ((2, "svc_service_refused"), True)
     assert list((tmp_path / "home/.config/systemd/user").iterdir()) == []

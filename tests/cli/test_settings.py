@@ -1,4 +1,4 @@
-"""Where settings and keys come from, what a file of settings may hold, and how a key is kept."""
+"""The sources of settings and API keys, the validation of settings files, and the storage of keys."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def test_each_layer_wins_over_the_next(environ: dict[str, str], tmp_path: Path) -> None:
+def test_settings_precedence_is_flag_environment_project_user_default(environ: dict[str, str], tmp_path: Path) -> None:
     user = _write(tmp_path / "config" / "config.toml", 'bucket = "user"\nprogress = "none"\nwait = "accepted"\n')
     project = _write(tmp_path / "p" / "svc.toml", 'bucket = "project"\nprogress = "plain"\n')
     settings = CliSettings.load(environ | {"SVC_BUCKET": "environment"}, tmp_path / "p")
@@ -32,7 +32,7 @@ def test_each_layer_wins_over_the_next(environ: dict[str, str], tmp_path: Path) 
     assert settings.find("upload.jobs") == SettingValue("upload.jobs", 4, "default")
 
 
-def test_the_nearest_project_file_upward_counts(tmp_path: Path) -> None:
+def test_nearest_project_file_in_a_parent_folder_is_used(tmp_path: Path) -> None:
     outer = _write(tmp_path / "svc.toml", "")
     inner = _write(tmp_path / "a" / "b" / "svc.toml", "")
     deep = tmp_path / "a" / "b" / "c"
@@ -40,7 +40,7 @@ def test_the_nearest_project_file_upward_counts(tmp_path: Path) -> None:
     assert (find_project_file(deep), find_project_file(tmp_path / "a")) == (inner, outer)
 
 
-def test_a_wrong_line_is_an_error_that_names_it(environ: dict[str, str], tmp_path: Path) -> None:
+def test_invalid_setting_in_a_file_is_an_error_that_names_it(environ: dict[str, str], tmp_path: Path) -> None:
     wrong = {'buckett = "x"': "buckett", "bucket = 3": "bucket", 'wait = "never"': "wait", "bucket = ": "svc.toml"}
     wrong |= {"[upload]\njob = 3": "upload.job", '[uplaod]\njobs = "x"': "uplaod.jobs"}
     wrong |= {f"[upload]\njobs = {value}": "upload.jobs" for value in ('"four"', "true")}
@@ -50,20 +50,20 @@ def test_a_wrong_line_is_an_error_that_names_it(environ: dict[str, str], tmp_pat
         with pytest.raises(UsageError) as refused:
             CliSettings.load(environ, tmp_path)
         assert [each for each in (name, str(file)) if each not in refused.value.message] == [], text
-    assert "svc auth login" in (refused.value.hint or ""), "the right place for a key"
+    assert "svc auth login" in (refused.value.hint or ""), "the hint names the right place for a key"
 
 
-def test_a_wrong_value_in_the_environment_names_the_variable(environ: dict[str, str], tmp_path: Path) -> None:
+def test_error_for_an_invalid_environment_value_names_the_variable(environ: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="SVC_PROGRESS"):
         CliSettings.load(environ | {"SVC_PROGRESS": "loud"}, tmp_path)
 
 
-def test_an_on_off_variable_reads_as_people_write_it(environ: dict[str, str], tmp_path: Path) -> None:
+def test_on_off_variable_accepts_the_usual_spellings(environ: dict[str, str], tmp_path: Path) -> None:
     for value, on in {"1": True, "true": True, "": False, "0": False, "No": False}.items():
         assert CliSettings.load(environ | {"SVC_NO_INPUT": value}, tmp_path).is_on("SVC_NO_INPUT") is on, value
 
 
-def test_what_is_written_is_read_again(environ: dict[str, str]) -> None:
+def test_settings_file_is_read_back_as_it_was_written(environ: dict[str, str]) -> None:
     values = {"bucket": 'odd "name" \\ ü', "upload.jobs": 8, "upload.strict": True, "upload.tags": ["a", "b"]}
     file = user_file(environ)
     write_file(file, values)
@@ -74,7 +74,7 @@ HERE = "http://127.0.0.1:7820"
 THERE = "https://svc.example"
 
 
-def test_an_origin_has_one_spelling() -> None:
+def test_origin_is_normalized_and_an_invalid_url_is_refused() -> None:
     origins = {"http://LOCALHOST:80/": "http://localhost:80", "https://svc.example/base": "https://svc.example:443"}
     origins |= {origin: origin for origin in ("http://127.0.0.1:7820", "http://[::1]:7820")}
     assert {url: origin_of(url) for url in origins} == origins
@@ -83,7 +83,7 @@ def test_an_origin_has_one_spelling() -> None:
             origin_of(url)
 
 
-def test_a_stored_key_goes_to_its_own_origin_only(environ: dict[str, str]) -> None:
+def test_stored_key_is_used_only_for_its_own_origin(environ: dict[str, str]) -> None:
     CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_1")
     assert find_key(environ, ServiceAddress(THERE + "/")).key == "sk-there"
     for url in ("https://svc.example:8443", "http://svc.example"):
@@ -91,7 +91,7 @@ def test_a_stored_key_goes_to_its_own_origin_only(environ: dict[str, str]) -> No
             find_key(environ, ServiceAddress(url))
 
 
-def test_a_projects_address_gets_no_key_that_was_meant_for_another(environ: dict[str, str]) -> None:
+def test_project_address_gets_only_a_key_stored_for_it_unless_it_is_loopback(environ: dict[str, str]) -> None:
     CredentialFile(environ).store(origin_of(HERE), "sk-here", "ins_1")
     for variables in ({}, {"SVC_API_KEY": "sk-mine"}):
         with pytest.raises(NotAuthenticated):
@@ -102,7 +102,7 @@ def test_a_projects_address_gets_no_key_that_was_meant_for_another(environ: dict
     assert loopback.key == "sk-mine", "a loopback address may have the key of the environment"
 
 
-def test_environment_then_file_then_stored_then_the_installations_own(environ: dict[str, str], tmp_path: Path) -> None:
+def test_key_precedence_is_environment_key_file_stored_key_admin_key(environ: dict[str, str], tmp_path: Path) -> None:
     key_file, admin_key = tmp_path / "key", tmp_path / "admin.key"
     key_file.write_text("sk-file\n")
     admin_key.write_text("sk-admin\n")
@@ -116,7 +116,7 @@ def test_environment_then_file_then_stored_then_the_installations_own(environ: d
     assert find_key(environ, here).key == "sk-environment"
 
 
-def test_stored_keys_are_for_their_owner_only_and_gone_once_forgotten(environ: dict[str, str]) -> None:
+def test_credential_file_is_private_and_forget_removes_a_key(environ: dict[str, str]) -> None:
     stored = CredentialFile(environ)
     stored.store(origin_of(HERE), "sk-here", "ins_1")
     assert stored.path.stat().st_mode & 0o777 == 0o600
@@ -125,18 +125,18 @@ def test_stored_keys_are_for_their_owner_only_and_gone_once_forgotten(environ: d
     assert stored.get(origin_of(HERE)) is None
 
 
-def test_what_a_header_can_not_hold_is_no_key() -> None:
+def test_key_that_no_header_can_carry_is_refused() -> None:
     for text in ("", " \n", "two words", "sk-\u00fc", "sk-\x00"):
         with pytest.raises(UsageError):
             check_key(text, "the file")
 
 
-def test_a_missing_key_file_is_named(environ: dict[str, str], tmp_path: Path) -> None:
+def test_missing_key_file_is_named_in_the_error(environ: dict[str, str], tmp_path: Path) -> None:
     environ["SVC_API_KEY_FILE"] = str(tmp_path / "none")
     with pytest.raises(UsageError, match="none"):
         find_key(environ, ServiceAddress(HERE))
 
 
-def test_loopback_is_this_machine_only() -> None:
+def test_is_loopback_accepts_only_addresses_of_this_machine() -> None:
     loopback = {HERE: True, "http://localhost:1": True, "http://[::1]:1": True, THERE: False, "http://10.0.0.1": False}
     assert {url: is_loopback(url) for url in loopback} == loopback

@@ -1,4 +1,4 @@
-"""Which source is meant by what somebody types, and its stored bytes back on this machine."""
+"""Looking up a source by title, file name or id, and downloading its bytes with `svc source get`."""
 
 import os
 import subprocess
@@ -35,9 +35,7 @@ def _ids(handbook: RunSvc, bucket: str) -> dict[str, str]:
     return {each["title"]: each["id"] for each in handbook("source", "ls", "-b", bucket, "--json").json["sources"]}
 
 
-def test_a_source_is_named_by_title_file_name_or_the_start_of_its_id(
-    handbook: RunSvc, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_source_is_found_by_title_file_name_or_id_prefix(handbook: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = _ids(handbook, "handbook")
     leave, pay = ids["docs/leave.md"], ids["pay.md"]
     for name, meant in (("docs/leave.md", leave), ("leave.md", leave), ("pay.md", pay), (leave[:-3], leave)):
@@ -47,7 +45,7 @@ def test_a_source_is_named_by_title_file_name_or_the_start_of_its_id(
     assert handbook("source", "show", "leave.md", "--json").json["id"] == _ids(handbook, "second")["docs/leave.md"]
 
 
-def test_every_command_takes_the_same_names(handbook: RunSvc) -> None:
+def test_commands_for_a_source_accept_the_same_names(handbook: RunSvc) -> None:
     dry = [("source", verb, "--dry-run") for verb in ("retry", "refresh", "detach", "rm")]
     for words in (("source", "text"), ("source", "get"), *dry, ("status",), ("wait",)):
         finished = handbook(*words, "leave.md", "-b", "handbook")
@@ -57,7 +55,7 @@ def test_every_command_takes_the_same_names(handbook: RunSvc) -> None:
     assert attached.json["id"] == _ids(handbook, "handbook")["pay.md"]
 
 
-def test_several_matches_are_listed(handbook: RunSvc) -> None:
+def test_ambiguous_name_is_an_error_that_lists_the_matches(handbook: RunSvc) -> None:
     refused = handbook("source", "show", "leave.md", "--json")
     error = refused.json["error"]
     both = {_ids(handbook, bucket)["docs/leave.md"] for bucket in ("handbook", "second")}
@@ -66,7 +64,7 @@ def test_several_matches_are_listed(handbook: RunSvc) -> None:
     assert handbook("status", "src_0").exit == 2
 
 
-def test_a_misspelled_source_or_bucket_is_suggested(handbook: RunSvc) -> None:
+def test_misspelled_source_or_bucket_gets_a_suggestion(handbook: RunSvc) -> None:
     missing = handbook("source", "show", "leaf.md", "-b", "handbook", "--json")
     assert missing.failure == (5, "source_not_found")
     assert "did you mean 'leave.md'?" in missing.json["error"]["hint"]
@@ -77,13 +75,13 @@ def test_a_misspelled_source_or_bucket_is_suggested(handbook: RunSvc) -> None:
     assert "did you mean" not in handbook("bucket", "show", "xyz", "--json").json["error"]["hint"]
 
 
-def test_the_start_of_an_id_is_completed_to_the_only_one() -> None:
+def test_id_prefix_is_completed_if_it_is_unique() -> None:
     assert [whole_id(start, ["key_12", "key_2"]) for start in ("key_1", "key_3")] == ["key_12", "key_3"]
     with pytest.raises(UsageError, match="2 ids start with 'key_'"):
         whole_id("key_", ["key_12", "key_2"])
 
 
-def test_a_whole_id_is_not_looked_up(at_odd: RunSvc, odd: OddServer) -> None:
+def test_complete_id_is_requested_without_a_lookup(at_odd: RunSvc, odd: OddServer) -> None:
     answer: dict[str, Any] = {"error": {"code": "source_not_found", "message": "gone", "retryable": False}}
     odd.answers[f"GET /v1/sources/{SOURCE_ID}"] = (404, answer, {})
     assert at_odd("source", "show", SOURCE_ID).exit == 5
@@ -100,7 +98,7 @@ def plan(here: RunSvc) -> bytes:
     return content
 
 
-def test_a_pipe_gets_the_bytes_as_they_were(plan: bytes, shared_installation: Installation) -> None:
+def test_source_get_writes_the_original_bytes_to_a_pipe(plan: bytes, shared_installation: Installation) -> None:
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     for output in ((), ("-o", "-")):
         words = ("svc_cli", *GET, *output)
@@ -108,20 +106,20 @@ def test_a_pipe_gets_the_bytes_as_they_were(plan: bytes, shared_installation: In
             assert (process.communicate(timeout=60)[0], process.returncode) == (plan, 0)
 
 
-def test_a_file_is_written_whole_and_takes_the_place_of_another(svc: RunSvc, plan: bytes) -> None:
+def test_source_get_replaces_an_existing_file(svc: RunSvc, plan: bytes) -> None:
     Path("old.pdf").write_bytes(b"old")
     got = svc(*GET, "-o", "old.pdf", "--json")
     assert (got.exit, got.json["path"], got.json["sha256"]) == (0, "old.pdf", sha256(plan).hexdigest())
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == {"old.pdf": plan}
 
 
-def test_where_bytes_can_not_go_is_a_usage_error(svc: RunSvc, plan: bytes) -> None:
+def test_source_get_to_an_unusable_destination_is_a_usage_error(svc: RunSvc, plan: bytes) -> None:
     Path("folder").mkdir()
     for words in (("--json",), ("-o", "-", "--json"), ("-o", "folder"), ("-o", "nowhere/plan.pdf")):
         assert (svc(*GET, *words).exit, [path.name for path in Path().rglob("*")]) == (2, ["folder"]), words
 
 
-def test_other_bytes_than_those_that_were_uploaded_leave_no_file(at_odd: RunSvc, odd: OddServer) -> None:
+def test_source_get_keeps_the_existing_file_if_the_hash_differs(at_odd: RunSvc, odd: OddServer) -> None:
     source = {"id": SOURCE_ID, "title": "a.txt", "sha256": sha256(b"whole").hexdigest()}
     odd.answers[f"GET /v1/sources/{SOURCE_ID}"] = (200, source, {})
     odd.answers[f"GET /v1/sources/{SOURCE_ID}/content"] = (200, {"not": "whole"}, {})
@@ -131,7 +129,7 @@ def test_other_bytes_than_those_that_were_uploaded_leave_no_file(at_odd: RunSvc,
     assert {path.name: path.read_text() for path in Path().iterdir()} == {"kept.txt": "kept"}
 
 
-def test_a_link_stays_and_its_target_gets_the_bytes_with_the_mode_it_had(svc: RunSvc, plan: bytes) -> None:
+def test_source_get_writes_to_the_target_of_a_symlink_and_keeps_its_mode(svc: RunSvc, plan: bytes) -> None:
     Path("kept").mkdir()
     target = Path("kept", "plan.pdf")
     target.write_bytes(b"old")
@@ -142,7 +140,7 @@ def test_a_link_stays_and_its_target_gets_the_bytes_with_the_mode_it_had(svc: Ru
     assert found == (target, plan, 0o600)
 
 
-def test_a_pipe_is_written_to_and_no_file_takes_its_place(svc: RunSvc, plan: bytes) -> None:
+def test_source_get_writes_into_a_named_pipe_without_replacing_it(svc: RunSvc, plan: bytes) -> None:
     os.mkfifo("pipe")
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
     assert (svc(*GET, "-o", "pipe").exit, reader.communicate(timeout=60)[0]) == (0, plan)

@@ -1,4 +1,4 @@
-"""What the words of `svc sync` and `svc watch run` mean, before a service is asked; and a watcher's live screen."""
+"""The arguments of `svc sync` and `svc watch run`, checked before any request, and the display of a watcher."""
 
 import time
 from pathlib import Path
@@ -25,7 +25,7 @@ def project(svc: RunSvc) -> RunSvc:
     return svc
 
 
-def test_what_would_take_another_mappings_files_is_refused(project: RunSvc) -> None:
+def test_ambiguous_or_overlapping_mappings_are_refused(project: RunSvc) -> None:
     for words, message in {
         "docs": "Several mappings match: docs into handbook, public into public.",
         "other --name docs": "The mapping 'docs' is of ",
@@ -39,19 +39,19 @@ def test_what_would_take_another_mappings_files_is_refused(project: RunSvc) -> N
             assert message in error["message"], (verb, words)
 
 
-def test_all_takes_nothing_that_it_would_ignore(project: RunSvc) -> None:
+def test_sync_all_refuses_a_folder_a_bucket_and_a_name(project: RunSvc) -> None:
     for words in ("docs", "-b public", "--name docs"):
         ended = project("sync", "--all", *words.split(), "--json")
         assert (ended.exit, "--all takes no" in ended.json["error"]["message"]) == (2, True), words
 
 
-def test_what_is_clear_goes_on_to_the_service(project: RunSvc) -> None:
+def test_unambiguous_arguments_proceed_to_the_service(project: RunSvc) -> None:
     for words in ("docs -b public", "--name docs", "other", "--all"):
         assert project("sync", *words.split(), "--json").exit == 12, words
 
 
 @pytest.mark.parametrize("is_verbose", [False, True])
-def test_skipped_files_are_counted_and_listed_on_demand(make_console: MakeConsole, is_verbose: bool) -> None:
+def test_skipped_files_are_counted_or_if_verbose_listed(make_console: MakeConsole, is_verbose: bool) -> None:
     recorded = make_console(terminal=True, TERM="xterm-256color", NO_COLOR="1", COLUMNS="60")
     recorded.console.is_verbose = is_verbose
     mapping = Mapping(name="docs", folder=Path("docs"), bucket="b")

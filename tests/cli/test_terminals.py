@@ -1,4 +1,4 @@
-"""What a person sees and is asked on a real terminal of a certain width, and what a pipe gets instead."""
+"""Output and prompts on a pseudo-terminal of a given width, compared with output to a pipe."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ def _upload(installation: Installation, name: str, bucket: str, words: str = "Wo
     return str(item["source_id"])
 
 
-def test_a_terminal_gets_a_bar_colours_and_the_next_command(shared_installation: Installation) -> None:
+def test_terminal_shows_a_progress_bar_colours_and_the_next_command(shared_installation: Installation) -> None:
     (shared_installation.root / "a.md").write_text("Words about ferries.")
     code, shown = on_terminal(shared_installation, "upload", "a.md", "-b", "seen")
     words = ("indexing", "\x1b[32mready\x1b[0m", "svc search")
@@ -24,14 +24,14 @@ def test_a_terminal_gets_a_bar_colours_and_the_next_command(shared_installation:
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h")
 
 
-def test_status_watch_ends_when_everything_has_settled(shared_installation: Installation) -> None:
+def test_status_watch_ends_when_all_sources_are_settled(shared_installation: Installation) -> None:
     (shared_installation.root / "c.md").write_text("Words about quays.")
     shared_installation.svc("upload", "c.md", "-b", "watched", "--wait", "accepted")
     code, shown = on_terminal(shared_installation, "status", "-b", "watched", "--watch")
     assert (code, "watched" in shown) == (0, True)
 
 
-def test_a_login_that_is_asked_for_does_not_show_the_key(shared_installation: Installation) -> None:
+def test_login_prompt_does_not_show_the_key(shared_installation: Installation) -> None:
     login = ("auth", "login")
     code, shown = on_terminal(shared_installation, *login, after="API key", typed=f"{shared_installation.key}\n")
     assert (code, shared_installation.key in shown) == (0, False)
@@ -62,7 +62,7 @@ def test_several_buckets_are_deleted_after_one_question(shared_installation: Ins
     assert {shared_installation.svc("bucket", "show", bucket).exit for bucket in ("one", "two")} == {5}
 
 
-def test_yes_does_not_delete_what_something_depends_on(shared_installation: Installation) -> None:
+def test_confirmation_without_force_does_not_delete_a_source_or_agent_in_use(shared_installation: Installation) -> None:
     free, blocked = (_upload(shared_installation, f"{name}.md", "several", name) for name in ("free", "blocked"))
     creation = "agent create sales --source blocked.md --surface widget --json"
     assert shared_installation.svc(*creation.split()).json["policy"]["source_ids"] == [blocked]
@@ -75,7 +75,7 @@ def test_yes_does_not_delete_what_something_depends_on(shared_installation: Inst
         assert shared_installation.svc(*words, "--force").exit == 0
 
 
-def test_a_terminal_shows_text_and_refuses_other_bytes(shared_installation: Installation) -> None:
+def test_source_get_shows_text_on_a_terminal_and_refuses_binary_data(shared_installation: Installation) -> None:
     _upload(shared_installation, "plain.txt", "shown", "One\x1b[2Jtwo.\nThree.\n")
     (shared_installation.root / "plan.pdf").write_bytes(make_pdf(["The umber plan."]))
     assert shared_installation.svc("upload", "plan.pdf", "-b", "shown").exit == 0
@@ -107,7 +107,7 @@ def test_tables_fit_the_terminal(shared_installation: Installation) -> None:
     assert all(shared_installation.svc("source", "show", start, "-b", "wide").exit == 0 for start in shortened)
 
 
-def test_what_failed_comes_first_and_red(shared_installation: Installation) -> None:
+def test_bucket_with_a_failed_source_is_listed_first_and_in_red(shared_installation: Installation) -> None:
     shared_installation.svc("bucket", "create", "a-first")
     _upload(shared_installation, "z.pdf", "z-failed", BROKEN)
     store = shared_installation.svc("bucket", "show", "z-failed", "--json").json["bucketStore"]

@@ -24,14 +24,14 @@ MOST = 1000
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
-    """A folder with a file; beside it is another one that nobody may see."""
+    """A folder with files, next to the folders `docs-secret` and `more`."""
     files = {"docs/a.md": b"allowed", "docs/deep/b.md": b"deeper", "docs-secret/s.md": b"secret", "more/c.md": b"more"}
     for name, text in files.items():
         write(tmp_path, name, data=text)
     return tmp_path / "docs"
 
 
-def test_a_file_is_read_by_either_kind_of_path_and_looked_for_in_each_folder(docs: Path) -> None:
+def test_file_is_read_by_relative_or_absolute_path_from_each_allowed_folder(docs: Path) -> None:
     (docs.parent / "link").symlink_to(docs)
     folders, linked = Folders([docs, docs.parent / "more"]), Folders([docs.parent / "link"])
     assert folders.read("c.md", MOST) == ("c.md", b"more")
@@ -41,7 +41,7 @@ def test_a_file_is_read_by_either_kind_of_path_and_looked_for_in_each_folder(doc
         assert linked.read(str(folder / "a.md"), MOST)[1] == b"allowed", "a folder may be a link itself"
 
 
-def test_what_is_outside_is_refused_even_when_it_is_not_there(docs: Path) -> None:
+def test_path_outside_the_allowed_folders_is_refused_even_if_missing(docs: Path) -> None:
     outside = docs.parent / "docs-secret"
     links = {"out.md": outside / "s.md", "out": outside, "in.md": docs / "a.md", "loop": docs / "loop"}
     for name, target in links.items():
@@ -56,7 +56,7 @@ def test_what_is_outside_is_refused_even_when_it_is_not_there(docs: Path) -> Non
     assert Folders([docs]).read("in.md", MOST) == ("in.md", b"allowed")
 
 
-def test_what_is_no_readable_file_is_refused(docs: Path) -> None:
+def test_missing_special_empty_or_too_large_file_is_refused(docs: Path) -> None:
     os.mkfifo(docs / "pipe")
     (docs / "empty.md").touch()
     (docs / "large.md").write_bytes(b"x" * (MOST + 1))
@@ -68,7 +68,7 @@ def test_what_is_no_readable_file_is_refused(docs: Path) -> None:
         assert raised.value.code == code
 
 
-def test_only_folders_can_be_allowed_and_none_allows_nothing(docs: Path) -> None:
+def test_only_existing_folders_can_be_allowed_and_an_empty_list_allows_no_file(docs: Path) -> None:
     assert not Folders([])
     with pytest.raises(PathRefused, match="No folder is allowed"):
         Folders([]).read(str(docs / "a.md"), MOST)
@@ -82,7 +82,7 @@ NOBODY = "http://127.0.0.1:1"
 
 
 def connecting(*addresses: str) -> Callable[[], AbstractContextManager[Client]]:
-    """Connections to these addresses, one after the other; then the service is unreachable."""
+    """Return a function that connects to these addresses in turn and then fails as unreachable."""
     left = list(addresses)
 
     @contextmanager
@@ -99,7 +99,7 @@ def list_buckets(connect: Callable[[], AbstractContextManager[Client]]) -> Any:
     return asyncio.run(run_tool(connect, Folders([]), LIST, {}))
 
 
-def test_each_call_has_a_connection_of_its_own_and_another_where_that_is_dead(odd: OddServer) -> None:
+def test_each_call_opens_a_connection_and_a_second_one_if_the_first_is_dead(odd: OddServer) -> None:
     odd.answers["GET /v1/buckets"] = (200, {"buckets": []}, {})
     connect = connecting(odd.url, odd.url)
     assert [list_buckets(connect).buckets for _ in range(2)] == [[], []]
@@ -113,7 +113,7 @@ def test_each_call_has_a_connection_of_its_own_and_another_where_that_is_dead(od
     assert failed.value.code == "svc_network_failed"
 
 
-def test_an_answer_that_makes_no_sense_is_reported_as_such(odd: OddServer) -> None:
+def test_malformed_answer_is_reported_as_a_bad_answer(odd: OddServer) -> None:
     nonsense: list[Any] = [(200, {"buckets": [{"id": "bkt_x"}]}, {}), (200, b"<html>", {})]
     for answer in nonsense:
         odd.answers["GET /v1/buckets"] = answer

@@ -1,4 +1,4 @@
-"""The end of an upload: counts, exit code, error."""
+"""The report at the end of an upload: counts, exit code and errors."""
 
 from svc_cli.commands.upload_report import ACTIONS, Summary, render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
@@ -57,7 +57,7 @@ def test_the_exit_code_and_the_error_follow_from_the_items() -> None:
         assert found == (exit_code, int(exit_code), code), summary.items
 
 
-def test_the_outcomes_add_up_to_the_items() -> None:
+def test_counts_of_actions_add_up_to_the_number_of_items() -> None:
     summary = _summary(READY, QUEUED, BROKEN, CONFLICT, _skipped("s"))
     counts = summary.counts
     assert sum(counts[action] for action in ACTIONS) == len(summary.items)
@@ -74,7 +74,7 @@ def test_the_report_names_failures_skips_and_warnings(make_console: MakeConsole)
         assert words in text
 
 
-def test_files_of_one_type_that_can_not_be_read_are_one_row(make_console: MakeConsole) -> None:
+def test_unreadable_files_of_one_type_are_one_row_unless_verbose(make_console: MakeConsole) -> None:
     summary = _summary(*(_skipped(f"a/{number}.gz") for number in range(40)), _skipped("b.bin"))
     console = make_console().console
     assert f"40 \N{MULTIPLICATION SIGN} .gz  {UNREADABLE}" in render_summary(console, summary)
@@ -82,7 +82,7 @@ def test_files_of_one_type_that_can_not_be_read_are_one_row(make_console: MakeCo
     assert all(f"a/{number}.gz" in render_summary(console, summary) for number in range(40))
 
 
-def test_one_cause_of_many_failures_is_named_once_with_every_file(make_console: MakeConsole) -> None:
+def test_error_shared_by_many_files_is_shown_once_with_every_file(make_console: MakeConsole) -> None:
     text = render_summary(make_console().console, _summary(*(_item(f"{n}.pdf", source=FAILED) for n in range(5))))
     assert text.count("document_unreadable") == 1
     assert all(f"  {number}.pdf" in text for number in range(5))
@@ -95,14 +95,14 @@ def test_a_skipped_file_has_a_code_for_its_reason() -> None:
     assert _item("a").as_json()["reason_code"] is None
 
 
-def test_many_skips_are_counted_and_not_all_named(make_console: MakeConsole) -> None:
+def test_many_skipped_files_are_counted_instead_of_listed(make_console: MakeConsole) -> None:
     items = [_skipped(f"{number}.png", "ignored") for number in range(500)]
     text = render_summary(make_console().console, _summary(*items))
     assert "500 files, such as 0.png  ignored" in text
     assert len(text.splitlines()) < 30
 
 
-def test_an_error_of_an_item_has_every_field_of_an_error_and_names_its_request() -> None:
+def test_error_of_an_item_has_all_fields_including_the_request_id() -> None:
     for error in ({"code": "no_text_found", "message": "m"}, {"code": "x", "message": "m", "details": {"a": 1}}):
         item = _item("a.pdf")
         item.fail(error)

@@ -17,7 +17,7 @@ Upload = Callable[..., Finished]
 
 @pytest.fixture
 def upload(here: RunSvc, bucket: str) -> Upload:
-    """`svc upload … --json` into a bucket of this test's own."""
+    """Run `svc upload … --json` into the test's own bucket."""
     return lambda *words, **options: here("upload", *words, "-b", bucket, "--json", **options)
 
 
@@ -25,7 +25,7 @@ def _write(name: str, text: str = "Some words about ferries.") -> None:
     write(Path(), name, data=text.encode())
 
 
-def test_the_same_command_again_sends_nothing(upload: Upload) -> None:
+def test_repeated_upload_sends_nothing(upload: Upload) -> None:
     _write("docs/a.md")
     _write("docs/sub/b.txt")
     first, second = upload("docs"), upload("docs")
@@ -36,7 +36,7 @@ def test_the_same_command_again_sends_nothing(upload: Upload) -> None:
     assert [item["source_id"] for item in second.json["items"]] == [item["source_id"] for item in first.json["items"]]
 
 
-def test_other_bytes_under_a_title_are_a_conflict_and_nothing_is_sent(upload: Upload) -> None:
+def test_changed_file_is_a_conflict_and_is_not_sent(upload: Upload) -> None:
     _write("a.md")
     first = only(upload("a.md"))
     _write("a.md", "Other words.")
@@ -47,7 +47,9 @@ def test_other_bytes_under_a_title_are_a_conflict_and_nothing_is_sent(upload: Up
     assert "--replace" in item["error"]["hint"]
 
 
-def test_replace_swaps_and_goes_back_again(upload: Upload, bucket: str, shared_installation: Installation) -> None:
+def test_replace_leaves_one_source_and_can_return_to_earlier_bytes(
+    upload: Upload, bucket: str, shared_installation: Installation
+) -> None:
     ids = []
     for text in ("first", "second", "first", "second"):
         _write("a.md", f"The {text} words.")
@@ -59,7 +61,9 @@ def test_replace_swaps_and_goes_back_again(upload: Upload, bucket: str, shared_i
     assert len(set(ids)) == 4
 
 
-def test_as_new_puts_it_beside_and_does_so_once(upload: Upload, bucket: str, shared_installation: Installation) -> None:
+def test_as_new_creates_a_second_source_only_once(
+    upload: Upload, bucket: str, shared_installation: Installation
+) -> None:
     _write("a.md")
     upload("a.md")
     _write("a.md", "Other words.")
@@ -68,7 +72,7 @@ def test_as_new_puts_it_beside_and_does_so_once(upload: Upload, bucket: str, sha
         assert [source["title"] for source in list_sources(client, bucket)] == ["a.md", "a.md"]
 
 
-def test_a_removed_or_detached_file_comes_back(upload: Upload, bucket: str, svc: RunSvc) -> None:
+def test_deleted_or_detached_file_is_created_again(upload: Upload, bucket: str, svc: RunSvc) -> None:
     _write("a.md")
     ids = {only(upload("a.md"))["source_id"]}
     for words in (("rm", "--force"), ("rm", "--force"), ("detach", "-b", bucket)):
@@ -79,7 +83,7 @@ def test_a_removed_or_detached_file_comes_back(upload: Upload, bucket: str, svc:
         ids = {item["source_id"]}
 
 
-def test_what_can_not_be_taken_is_exit_3_with_its_code(upload: Upload) -> None:
+def test_refused_file_or_tags_exit_with_3_and_the_error_code(upload: Upload) -> None:
     _write("a.md")
     _write("empty.md", "")
     with Path("large.md").open("wb") as file:
@@ -91,7 +95,7 @@ def test_what_can_not_be_taken_is_exit_3_with_its_code(upload: Upload) -> None:
     assert upload("large.md").json["bytes_sent"] == 0
 
 
-def test_what_policy_skips_is_listed_and_fails_only_when_strict(upload: Upload) -> None:
+def test_skipped_file_is_listed_and_fails_only_with_strict(upload: Upload) -> None:
     _write("docs/a.md")
     _write("docs/empty.md", "")
     relaxed, strict = upload("docs"), upload("docs", "--strict")
@@ -99,7 +103,7 @@ def test_what_policy_skips_is_listed_and_fails_only_when_strict(upload: Upload) 
     assert [item["reason"] for item in relaxed.json["items"] if item["action"] == "skipped"] == ["empty"]
 
 
-def test_titles_tags_and_metadata_arrive(upload: Upload, svc: RunSvc) -> None:
+def test_title_tags_and_metadata_are_stored(upload: Upload, svc: RunSvc) -> None:
     _write("a.md")
     named = only(upload("-", "--title", "notes/today.md", stdin=b"# Today\n\nNothing happened."))
     shown = svc("source", "show", named["source_id"], "--json").json
@@ -110,7 +114,7 @@ def test_titles_tags_and_metadata_arrive(upload: Upload, svc: RunSvc) -> None:
     assert (shown["tags"], shown["metadata"], shown["title"]) == (["x", "y z"], {"k": "v=w"}, "Ü")
 
 
-def test_a_dry_run_decides_and_changes_nothing(upload: Upload, bucket: str, svc: RunSvc) -> None:
+def test_dry_run_reports_actions_and_changes_nothing(upload: Upload, bucket: str, svc: RunSvc) -> None:
     _write("a.md")
     _write("b.md")
     dry = upload("a.md", "b.md", "--dry-run").json
@@ -122,7 +126,7 @@ def test_a_dry_run_decides_and_changes_nothing(upload: Upload, bucket: str, svc:
     assert ([item["action"] for item in dry["items"]], dry["bytes_sent"]) == (["would_replace", "would_create"], 0)
 
 
-def test_one_file_that_can_not_be_read_does_not_hold_up_the_others(upload: Upload) -> None:
+def test_unreadable_file_does_not_prevent_other_uploads(upload: Upload) -> None:
     _write("a.md")
     os.mkfifo("pipe.md")
     finished = upload("a.md", "pipe.md")
@@ -130,28 +134,30 @@ def test_one_file_that_can_not_be_read_does_not_hold_up_the_others(upload: Uploa
     assert {item["path"]: item["ready"] for item in finished.json["items"]} == {"a.md": True, "pipe.md": False}
 
 
-def test_events_stream_and_the_summary_comes_last(here: RunSvc) -> None:
+def test_ndjson_prints_item_events_and_then_the_summary(here: RunSvc) -> None:
     _write("a.md")
     lines = [json.loads(line) for line in here("upload", "a.md", "-b", "events", "--ndjson").stdout.splitlines()]
     events = [(line["type"], line.get("ready")) for line in lines]
     assert events == [("upload.item", False), ("upload.item", True), ("upload.summary", None)]
 
 
-def test_a_refused_key_ends_the_whole_run(upload: Upload, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_key_fails_the_whole_upload(upload: Upload, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         _write(f"docs/{number}.md", str(number))
     monkeypatch.setenv("SVC_API_KEY", "sk-wrong")
     assert upload("docs").failure == (4, "invalid_project_key")
 
 
-def test_a_bucket_that_is_archived_or_may_not_be_made_takes_nothing(upload: Upload, bucket: str, svc: RunSvc) -> None:
+def test_upload_fails_if_the_bucket_is_archived_or_missing_with_no_create(
+    upload: Upload, bucket: str, svc: RunSvc
+) -> None:
     _write("a.md")
     assert upload("a.md", "--no-create").failure == (5, "bucket_not_found")
     assert [svc("bucket", verb, bucket).exit for verb in ("create", "archive")] == [0, 0]
     assert upload("a.md").failure == (5, "bucket_not_found")
 
 
-def test_a_time_out_leaves_the_work_going(upload: Upload, shared_installation: Installation) -> None:
+def test_source_becomes_ready_after_the_upload_has_timed_out(upload: Upload, shared_installation: Installation) -> None:
     _write("a.md")
     with reading_nothing(shared_installation.pids):
         finished = upload("a.md", "--timeout", "0")

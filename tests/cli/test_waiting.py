@@ -1,4 +1,4 @@
-"""Waiting for sources, before a request is tried again, and at the gate before creates."""
+"""Waiting until sources are settled, the delays of retries, and the gate that paces creates."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +20,16 @@ NAMES = [f"src_{number:04}" for number in range(2000)]
 
 
 class Service:
-    """Sources that become something at a moment of a clock, asked through the reader's two methods."""
+    """A fake service whose sources reach a final state at given times of a fake clock."""
 
     def __init__(self, ends: dict[str, tuple[float, str]]) -> None:
-        #: By id: the second at which it ends, and how: `ready`, `failed`, `gone`.
+        #: By source id: the time of its final state in seconds, and the state: `ready`, `failed` or `gone`.
         self.ends, self.pauses = ends, list[float]()
         self.now_s, self.asked, self.listed, self.batches = 0.0, 0, 0, 0
         self.is_old = False
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower:
-        """As a service of a release without events."""
+        """Fail as a service of a release without events."""
         raise ApiError(404, {"code": "not_found"})
 
     def look_up_sources(self, source_ids: Sequence[str]) -> Json:
@@ -43,7 +43,7 @@ class Service:
         return {"id": source_id, "status": "active" if state == "ready" else state, "ready": state == "ready"}
 
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
-        """The bucket's list from an id on, as the service pages it; what is gone is not in it."""
+        """Return a page of the bucket's sources after an id; sources that are gone are not in it."""
         asked = filters or {}
         assert (bucket, asked["status"]) == ("handbook", "all")
         self.listed += 1
@@ -53,7 +53,7 @@ class Service:
         return {"sources": page, "has_more": len(page) < len(later), "last_id": page[-1]["id"] if page else None}
 
     def batch(self, batch_id: str, *, items: bool = False) -> Json:
-        """A batch of a hundred, in the order of their names; what is gone is deleted."""
+        """Return a batch of a hundred sources in the order of their ids; sources that are gone are `deleted`."""
         assert items
         self.batches += 1
         number = int(batch_id.removeprefix("bat_"))
@@ -78,12 +78,12 @@ class Service:
         return state if self.now_s >= moment_s else "indexing"
 
 
-def test_one_small_file_is_seen_within_milliseconds() -> None:
+def test_single_source_is_seen_ready_within_50_ms() -> None:
     service = Service({"a": (0.015, "ready")})
     assert (service.wait(Watch(["a"]))["a"]["ready"], service.now_s < 0.05) == (True, True)
 
 
-def test_the_pause_grows_to_a_second_and_starts_again_when_something_happens() -> None:
+def test_pause_grows_to_the_maximum_and_restarts_when_a_source_settles() -> None:
     service = Service({"a": (20, "ready"), "b": (40, "ready")})
     service.wait(Watch(["a", "b"]))
     assert max(service.pauses) == LONGEST_PAUSE_S
@@ -91,30 +91,30 @@ def test_the_pause_grows_to_a_second_and_starts_again_when_something_happens() -
     assert min(service.pauses[6:]) < 0.05
 
 
-def test_failed_and_gone_end_the_wait_too() -> None:
+def test_failed_and_deleted_sources_end_the_wait() -> None:
     seen = Service({"a": (1, "failed"), "b": (1, "gone"), "c": (1, "ready")}).wait(Watch(["a", "b", "c"]))
     assert [seen[key]["status"] for key in "abc"] == ["failed", "gone", "active"]
     assert seen["b"]["replaced_by"] == "src_next"
 
 
-def test_many_are_watched_through_their_bucket_and_never_asked_for_one_by_one() -> None:
+def test_many_sources_are_polled_through_pages_of_their_bucket() -> None:
     service = Service({name: (number / 100, "ready") for number, name in enumerate(NAMES[:1000])})
     assert all(source["ready"] for source in service.wait(Watch(NAMES[:1000], "handbook")).values())
     assert service.asked <= FEW * 10
     assert service.listed < 60
 
 
-def test_only_one_that_left_the_bucket_is_asked_for_by_itself() -> None:
+def test_only_sources_that_left_the_bucket_are_requested_one_by_one() -> None:
     gone = {NAMES[7], NAMES[250], NAMES[299]}
     service = Service({name: (1, "gone" if name in gone else "ready") for name in NAMES[:300]})
     seen = service.wait(Watch(NAMES[:300], "handbook"))
     assert ({name for name in seen if seen[name]["status"] == "gone"}, service.asked) == (gone, len(gone))
     service = Service(dict.fromkeys(NAMES, (0, "ready")))
-    assert set(service.wait(Watch(NAMES[::100], "handbook"))) == set(NAMES[::100]), "others are read over"
+    assert set(service.wait(Watch(NAMES[::100], "handbook"))) == set(NAMES[::100]), "other sources are ignored"
     assert service.asked == 0
 
 
-def test_what_was_sent_in_batches_is_watched_through_these_and_in_no_other_way() -> None:
+def test_sources_sent_in_batches_are_polled_through_their_batches() -> None:
     gone = {NAMES[7], NAMES[250], NAMES[299]}
     batches = {name: f"bat_{number // 100}" for number, name in enumerate(NAMES[:1000])}
     ends = {name: (number / 100, "gone" if name in gone else "ready") for number, name in enumerate(NAMES[:1000])}
@@ -130,7 +130,7 @@ def test_what_was_sent_in_batches_is_watched_through_these_and_in_no_other_way()
     assert (service.batches, service.listed > 0) == (1, True), "an older service reports no warnings of a batch's items"
 
 
-def test_a_time_out_names_what_is_left() -> None:
+def test_timeout_names_the_sources_that_are_not_settled() -> None:
     service = Service({"a": (1, "ready"), "b": (100, "ready")})
     watch = Watch(["a", "b"])
     with pytest.raises(WaitTimedOut) as late:
@@ -140,18 +140,18 @@ def test_a_time_out_names_what_is_left() -> None:
     assert 5 <= service.now_s < 6.5
 
 
-def test_a_follower_whose_time_is_over_already_has_no_events() -> None:
+def test_follower_returns_no_events_for_a_negative_timeout() -> None:
     with Client("http://127.0.0.1:9", "sk-test") as client:
         assert client.follow_events().take(-0.001) == []
 
 
-def test_another_error_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_raises_other_api_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Service, "source", Mock(side_effect=ApiError(401, {"code": "invalid_project_key"})))
     with pytest.raises(ApiError, match="answered 401"):
         Service({"a": (0, "ready")}).wait(Watch(["a"]))
 
 
-def test_only_what_may_pass_soon_is_tried_again() -> None:
+def test_only_errors_that_may_pass_soon_are_retried() -> None:
     soon = [(503, "storage_full"), (503, "shutting_down"), (502, "search_failed"), (408, "request_timeout")]
     never = [(409, "idempotency_key_conflict"), (429, "rag_quota_exceeded"), (500, "internal_error")]
     rows = [*((row, True, True) for row in [*soon, (409, "request_in_progress")])]
@@ -161,7 +161,7 @@ def test_only_what_may_pass_soon_is_tried_again() -> None:
         assert is_worth_retrying(status, code, retryable=retryable) is worth, code
 
 
-def test_delays_double_with_jitter_and_end_and_the_service_may_ask_for_a_longer_one() -> None:
+def test_retry_delays_double_with_jitter_and_follow_retry_after() -> None:
     assert (RetryPolicy().delay_s(1, 3), RetryPolicy().delay_s(1, 3600)) == (3, None)
     policy = RetryPolicy(attempts=4, jitter=random.Random(1))
     delays = [policy.delay_s(attempt) for attempt in (1, 2, 3, 4)]
@@ -171,13 +171,13 @@ def test_delays_double_with_jitter_and_end_and_the_service_may_ask_for_a_longer_
         assert full_s / 2 <= delay_s <= full_s
 
 
-def test_a_retry_after_header_is_seconds_or_nothing() -> None:
+def test_retry_after_header_is_parsed_as_seconds_or_none() -> None:
     headers = {"2": 2.0, "0.5": 0.5, "-1": 0.0, "soon": None, None: None}
     assert {text: parse_retry_after(text) for text in headers} == headers
 
 
 class Clock:
-    """A clock that a gate's waiting moves."""
+    """A fake clock that is set forward by waiting at a gate."""
 
     now_s = 100.0
 
@@ -186,7 +186,7 @@ class Clock:
 
 
 def _moments(gate: Gate, clock: Clock, count: int, after: Callable[[], None] = lambda: None) -> list[float]:
-    """When each create would be let through by a caller that waits exactly as long as it has to."""
+    """Return when the gate admits each create of a caller that waits exactly as long as it has to."""
     moments = []
     for _ in range(count):
         while (left_s := gate._take()) > 0:
@@ -196,7 +196,7 @@ def _moments(gate: Gate, clock: Clock, count: int, after: Callable[[], None] = l
     return moments
 
 
-def test_no_create_meets_an_empty_token_bucket() -> None:
+def test_paced_creates_never_find_the_token_bucket_empty() -> None:
     for per_second, late_s in ((1, 0.0), (2, 0.0), (2, 0.15), (5, 0.0), (5, 0.15), (50, 0.01)):
         gate = Gate(clock := Clock())
         gate.pace(per_second)
@@ -207,7 +207,7 @@ def test_no_create_meets_an_empty_token_bucket() -> None:
         assert moments[-1] - moments[0] <= 200 / per_second * 1.02, (per_second, late_s)
 
 
-def test_what_was_not_counted_costs_no_time() -> None:
+def test_create_given_back_to_the_gate_causes_no_wait() -> None:
     gate = Gate(clock := Clock())
     gate.pace(5)
     moments = _moments(gate, clock, 100, after=gate.give_back)
@@ -223,7 +223,7 @@ def test_without_a_pace_only_a_hold_makes_creates_wait() -> None:
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_a_held_gate_holds_everybody_until_it_opens_or_stops(is_stopped: bool) -> None:
+def test_held_gate_blocks_all_threads_until_it_opens_or_stops(is_stopped: bool) -> None:
     gate = Gate()
     gate.hold(60 if is_stopped else 0.2)
     with ThreadPoolExecutor(4) as threads:
@@ -234,7 +234,7 @@ def test_a_held_gate_holds_everybody_until_it_opens_or_stops(is_stopped: bool) -
         assert [type(each.exception(10)) for each in passing] == [Stopped if is_stopped else type(None)] * 4
 
 
-def test_a_follower_returns_what_came_before_it_reports_a_failure() -> None:
+def test_follower_returns_received_events_before_it_raises_a_failure() -> None:
     follower = EventFollower(Mock(), {})
     for came in ({"type": "source.ready"}, {"type": "source.failed"}, NetworkFailed("gone")):
         follower._came.put(came if isinstance(came, NetworkFailed) else (None, came))
