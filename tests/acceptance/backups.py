@@ -1,4 +1,4 @@
-"""Backups and restores in the test's own process, and in children of it that die at a chosen line."""
+"""Make backups and restore them, in the test's process or in a child that is killed at a chosen line."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.restoring import RestoreOptions, RestoreSummary, restore
 from svc_daemon.store.backups import BackupFolder, find_backup
 
-#: The lines that are counted are in these modules.
+#: `run_killed` counts the lines that are executed in these modules.
 COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("backing_up", "restoring", "store/backups", "store/copies"))
 
 
@@ -29,7 +29,7 @@ def restore_backup(folder: Path, data: Path) -> RestoreSummary:
 
 
 def run_killed(work: Callable[[], object], line: int, counted: tuple[str, ...] = COUNTED) -> int:
-    """Run this in a child that dies, by kill -9, before the given line of these modules; how many lines it came."""
+    """Run `work` in a child that is killed before the given counted line; return how many lines it reached."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:
         lines = 0

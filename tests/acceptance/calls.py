@@ -1,4 +1,4 @@
-"""The few API calls that most acceptance tests make."""
+"""The API calls that most acceptance tests make."""
 
 import json
 import socket
@@ -11,7 +11,7 @@ from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 
 def make_bucket(client: httpx.Client, slug: str) -> str:
-    """Create or find a bucket; its id."""
+    """Create the bucket if it doesn't exist, and return its id."""
     return str(client.put(f"/v1/buckets/{slug}").raise_for_status().json()["id"])
 
 
@@ -31,7 +31,7 @@ def get_source(client: httpx.Client, source_id: str) -> dict[str, Any]:
 
 
 def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
-    """The source once it is ready or failed; raises TooLate."""
+    """Wait until the source is ready or failed, and return it; raises TooLate."""
 
     def ended() -> dict[str, Any] | None:
         source = get_source(client, source_id)
@@ -41,7 +41,7 @@ def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = PATIENCE
 
 
 def take_in(client: httpx.Client, bucket: str, filename: str, data: bytes, **fields: str) -> str:
-    """Upload into the bucket, made if need be, and wait until it is ready; the id."""
+    """Upload a file into the bucket, which is created if need be, wait until it is ready, and return its id."""
     make_bucket(client, bucket)
     source_id = str(upload(client, bucket, filename, data, **fields).raise_for_status().json()["id"])
     assert wait_ended(client, source_id)["ready"], filename
@@ -49,7 +49,7 @@ def take_in(client: httpx.Client, bucket: str, filename: str, data: bytes, **fie
 
 
 def asked_raw(installation: Installation, path: str, body: dict[str, Any]) -> socket.socket:
-    """The connection on which this was posted as JSON, and nothing was read yet."""
+    """Send a JSON POST request and return its connection without reading the response."""
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
@@ -59,19 +59,19 @@ def asked_raw(installation: Installation, path: str, body: dict[str, Any]) -> so
 
 
 def list_sources(client: httpx.Client, bucket: str) -> list[dict[str, Any]]:
-    """Every source of a bucket, whatever its state."""
+    """Return every source of a bucket, in any status."""
     listed = client.get(f"/v1/buckets/{bucket}/sources", params={"status": "all"}).raise_for_status()
     return list(listed.json()["sources"])
 
 
 def search(client: httpx.Client, query: str, bucket: str) -> list[dict[str, Any]]:
-    """Results of a search in one bucket, best first."""
+    """Search one bucket and return the results, best first."""
     answer = client.post("/v1/search", json={"query": query, "buckets": [bucket]}).raise_for_status()
     return list(answer.json()["data"])
 
 
 def wait_task(client: httpx.Client, task_id: str, timeout_s: float = 120) -> dict[str, Any]:
-    """The task once it has ended; raises TooLate."""
+    """Wait until the task has ended, and return it; raises TooLate."""
 
     def ended() -> dict[str, Any] | None:
         task = client.get(f"/v1/knowledge/tasks/{task_id}").raise_for_status().json()

@@ -1,4 +1,4 @@
-"""Deleting a full bucket over HTTP, for the test and for the benchmark."""
+"""Fill and delete a bucket over HTTP, for the test and the benchmark of deletions."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from tests.acceptance.calls import make_bucket, upload
 from tests.acceptance.installations import wait_until
 from tests.corpus import Prose
 
-#: Indexing some hundred documents on a busy machine.
+#: The timeout for indexing a few hundred documents on a busy machine.
 FILLED_S = 240
 
 
 def fill(client: httpx.Client, members: int, shared: int) -> list[str]:
-    """The bucket `doomed` with ready members, the first `shared` of them in `kept` too; their ids."""
+    """Fill the bucket `doomed`, attach its first `shared` sources to `kept` too, and return all source ids."""
     for bucket in ("doomed", "kept"):
         make_bucket(client, bucket)
     texts = (f"# Note {number}\n\nThe umber quay. {Prose(str(number)).paragraphs(1)[0]}" for number in range(members))
@@ -36,6 +36,6 @@ def delete(client: httpx.Client) -> dict[str, Any]:
 
 
 def found(client: httpx.Client) -> set[str]:
-    """Sources that a search of everything finds."""
+    """Return the ids of the sources that a search of all buckets finds."""
     answer = client.post("/v1/search", json={"query": "umber quay", "max_num_results": 50})
     return {result["source_id"] for result in answer.json()["data"]}

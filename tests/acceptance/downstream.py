@@ -1,6 +1,6 @@
-"""A program of another project, which uses each method of the Python client and relies on the types of its answers.
+"""A program of another project: it uses each method of the Python client and relies on the types that they return.
 
-It imports nothing else of ours. mypy reads it beside the wheel, and it runs against a real daemon.
+It imports only `svc_cli.client`. mypy checks it against the built wheel, and a test runs it against a real daemon.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def use_buckets(client: Client) -> str:
 
 
 def use_uploads(client: Client, bucket: str, folder: Path) -> list[str]:
-    """Send three files, each in another way; return their ids."""
+    """Upload files in each way that the client offers, and return their ids."""
     path = folder / "leave.md"
     path.write_bytes(TEXT)
     first = client.upload_file(bucket, path, tags=["hr"], metadata={"year": 2026}, idempotency_key="leave-1")
@@ -106,7 +106,7 @@ def use_sources(client: Client, bucket: str, source_ids: list[str]) -> None:
     assert (task["source_id"], source["error"], source["size_bytes"]) == (first, None, len(TEXT))
     assert b"".join(client.source_content(first)) == TEXT
     assert client.source_text(first)["chunks"][0]["location"]["line_start"] == 3
-    # Without an embedding model, no passage has a vector, and offered ones are not kept.
+    # Without an embedding model, no passage has a vector, and offered vectors are not stored.
     assert client.source_vectors(first)["chunks"][0]["text"] in TEXT.decode()
     assert client.bucket_vectors(bucket)["model"] is None
     offer: OfferedVectorDict = {"text_sha256": "0" * 64, "vector": "AACAPw=="}
@@ -182,7 +182,7 @@ def use_the_rest(client: Client) -> None:
 
 
 def misuse(client: Client) -> None:
-    """What a type checker must refuse: mypy complains about each ignored error that is none."""
+    """Mistakes that a type checker must report: mypy rejects each `type: ignore` that suppresses no error."""
     client.source("src_1")["titel"]  # type: ignore[typeddict-item]
     client.search("words", bucket="b")  # type: ignore[call-arg]
     client.search("words", max_num_results="10")  # type: ignore[arg-type]

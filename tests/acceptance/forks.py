@@ -1,4 +1,4 @@
-"""`svc` and `svc-daemon` as forks of one process that has loaded their modules, which takes an interpreter a second.
+"""Run `svc` and `svc-daemon` as forks of a process with their modules loaded, which saves a second per process.
 
 A fork is a process like any other: it has its own folder, environment, standard streams, signals and exit code, and
 runs its program as `python -m` does. What an interpreter does before that is proved by the tests that start one: the
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What a request may need, with 500 environment variables.
+#: The size limit of a request to the fork server, enough for 500 environment variables.
 MESSAGE_BYTES = 128 * 1024
-#: What the server loads beside the whole command line: the daemon, and what its commands load late.
+#: What the server imports besides the whole command line: the daemon, and the modules that its commands import late.
 DAEMON_MODULES = (
     "svc_daemon.command",
     "svc_daemon.server",
@@ -37,14 +37,14 @@ DAEMON_MODULES = (
     "svc_daemon.upgrading",
     "svc_daemon.admin_requests",
 )
-#: What the server loads besides; for a run whose daemons need more libraries.
+#: More modules for the server to import, in runs whose daemons need more libraries.
 MORE_MODULES: list[str] = []
-#: What an interpreter reads from its environment when it starts, which a fork can't change any more.
+#: Prefixes of the variables that an interpreter reads at its start, and that a fork therefore can't change.
 OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 
 
 class Fork(subprocess.Popen[Any]):
-    """A process that the fork server made, with the interface of `Popen`; its arguments are a module and its words."""
+    """A process forked by the server, with the interface of `Popen`; its arguments are a module and its arguments."""
 
     def _execute_child(self, args: Sequence[str], *settings: Any) -> None:
         _executable, _preexec, _close, _pass, cwd, env, _info, _flags, _shell, *pipes = settings
@@ -70,7 +70,7 @@ class Fork(subprocess.Popen[Any]):
         return self.returncode
 
     def _await_end(self, timeout_s: float | None) -> None:
-        """Read the exit code if it comes in this time; None waits for it."""
+        """Read the exit code if it arrives within the timeout; None waits without one."""
         if self.returncode is None and select.select([self._ended], [], [], timeout_s)[0]:
             with self._waitpid_lock:  # type: ignore[attr-defined]
                 if self.returncode is None:
@@ -78,14 +78,14 @@ class Fork(subprocess.Popen[Any]):
 
 
 class ForkServer:
-    """The test's side of the server."""
+    """The client of the fork server, in the process of the tests."""
 
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                # The names of the programs are for those who look for their processes.
+                # The names of the programs let tests find the processes by their command line.
                 [sys.executable, "-m", __name__, str(theirs.fileno()), "svc_cli", "svc_daemon", *MORE_MODULES],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
@@ -94,27 +94,27 @@ class ForkServer:
             )
 
     def fork(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
-        """The process id of a fork that runs the requested module with the standard streams that come first."""
+        """Fork a process that runs the requested module with these descriptors as standard streams; return its id."""
         with self._lock:
             socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
             return int(self._control.recv(16))
 
     def close(self) -> None:
-        """End the server; its forks go on."""
+        """Stop the server; its forks keep running."""
         self._control.close()
         self._process.communicate()
 
 
 @cache
 def fork_server() -> ForkServer:
-    """The server of this process, which starts with the first call."""
+    """Return the fork server of this process, which the first call starts."""
     server = ForkServer()
     atexit.register(server.close)
     return server
 
 
 def can_fork(environ: Mapping[str, str]) -> bool:
-    """Whether a fork of the server is the same as a new interpreter in this environment."""
+    """Whether a fork of the server behaves like a new interpreter in this environment."""
     ours, theirs = (
         {name: value for name, value in each.items() if name.startswith(OF_THE_INTERPRETER) and name != "PYTHONPATH"}
         for each in (os.environ, environ)
@@ -123,8 +123,8 @@ def can_fork(environ: Mapping[str, str]) -> bool:
 
 
 def _serve(control: socket.socket) -> dict[str, Any]:
-    """Fork for each request and report how each fork ended; returns in the fork, with what it is to run."""
-    #: By pidfd, the process and where its exit code goes.
+    """Fork for each request and report each fork's exit code; in a fork, return what it is to run."""
+    #: The process and the descriptor that its exit code is written to, by pidfd.
     forks: dict[int, tuple[int, int]] = {}
     events = select.poll()
     events.register(control, select.POLLIN)
@@ -153,7 +153,7 @@ def _serve(control: socket.socket) -> dict[str, Any]:
 
 
 def _become(streams: Sequence[int]) -> None:
-    """Take these as standard streams, and leave everything else that is open to the server."""
+    """Make these the standard streams, and close the server's other descriptors."""
     for number, (stream, name) in enumerate(zip(streams, ("stdin", "stdout", "stderr"), strict=True)):
         os.dup2(stream, number)
         before = getattr(sys, name)
@@ -180,6 +180,6 @@ if __name__ == "__main__":
     for name in (*DAEMON_MODULES, *sys.argv[4:], *names):
         if not name.endswith("__main__"):
             importlib.import_module(name)
-    # What all forks have stays shared between them: the collector would copy it page by page.
+    # Objects made before the fork stay in shared memory: the collector would make each fork copy their pages.
     gc.freeze()
     _run(**_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -1,4 +1,4 @@
-"""One installation as a user has it: three folders, a real daemon process, and the real `svc` beside it."""
+"""An installation as users have it: its own folders, a real daemon process, and the real `svc` command."""
 
 import json
 import os
@@ -21,20 +21,20 @@ from tests.acceptance.rotations import Rotation
 
 T = TypeVar("T")
 
-#: Far longer than anything that a test waits for takes, on the busiest machine: who waits so long has failed.
+#: The default timeout of tests: far longer than anything they wait for takes, even on a busy machine.
 PATIENCE_S = 60.0
-#: Longer than any command of the tests takes, so that one that hangs fails by name.
+#: The timeout of commands: longer than any of them takes, so that the test of a hanging command fails.
 COMMAND_TIMEOUT_S = 180.0
-#: Where clients reach the nodes of a cluster.
+#: The address at which clients reach the nodes of a cluster.
 _HOST = "127.0.0.1"
 
 
 class TooLate(AssertionError):
-    """A condition did not come true by its deadline; the message names it."""
+    """A condition was not met before its timeout; the message names the condition."""
 
 
 def wait_until(condition: Callable[[], T | None], what: str, timeout_s: float = PATIENCE_S, every_s: float = 0.02) -> T:
-    """The first value of `condition` that counts as true; raises TooLate at the deadline."""
+    """Call `condition` until it returns a true value, and return that value; raises TooLate at the timeout."""
     deadline_s = time.monotonic() + timeout_s
     while not (value := condition()):
         if time.monotonic() > deadline_s:
@@ -45,7 +45,7 @@ def wait_until(condition: Callable[[], T | None], what: str, timeout_s: float = 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a command ended."""
+    """The exit code and output of a command."""
 
     exit: int
     stdout: str
@@ -65,7 +65,7 @@ class Finished:
 def _list_files(installation: "Installation", folder: str) -> dict[str, int]:
     sizes = {}
     for path in getattr(installation.files, folder).iterdir():
-        # The daemon may remove it meanwhile.
+        # The daemon may remove the file before its size is read.
         with suppress(FileNotFoundError):
             sizes[path.name] = path.stat().st_size
     return sizes
@@ -80,45 +80,45 @@ def _count_in_file(installation: "Installation") -> tuple[int, int]:
 
 
 class Installation:
-    """Starts, kills and stops one daemon; runs `svc` and HTTP requests against it."""
+    """Starts, kills and stops a daemon, and runs `svc` and HTTP requests against it."""
 
-    #: Returns the variables of the engines of an installation; options of pytest choose some.
+    #: Returns the environment variables that select the engines; pytest's options replace it.
     environ_for: ClassVar[Callable[[Path], Mapping[str, str]]] = staticmethod(lambda _: {})
-    #: Lists names and sizes of what is stored in one of `blobs` and `parts`.
+    #: Returns the sizes of the files in `blobs` or `parts`, by name.
     list_stored: ClassVar["Callable[[Installation, str], dict[str, int]]"] = staticmethod(_list_files)
-    #: Counts the chunks in the index, and those that have a vector.
+    #: Counts the chunks in the index and the chunks with a vector.
     count_vectors: ClassVar["Callable[[Installation], tuple[int, int]]"] = staticmethod(_count_in_file)
-    #: How many daemons serve each installation of the run; several need engines that they share.
+    #: How many daemons serve each installation of the run; more than one needs shared engines.
     node_count: ClassVar[int] = 1
 
     def __init__(self, root: Path, **variables: str) -> None:
         self.root = root
         self.files = DataFiles(root / "data")
         self.environ = environment(root, {**type(self).environ_for(root), **variables})
-        #: What follows `svc-daemon serve`.
+        #: More arguments of `svc-daemon serve`.
         self.options: Sequence[str] = ()
-        #: How long its daemon may take to its first answer.
+        #: How long the daemon may take until its first response.
         self.start_timeout_s = PATIENCE_S
-        #: How long it may take to stop.
+        #: How long the daemon may take to stop.
         self.stop_timeout_s = PATIENCE_S
         self._process: subprocess.Popen[bytes] | None = None
         #: The address that the daemon listens on, if it is one of several nodes.
         self._address = ""
-        #: The other nodes, and what is before all of them.
+        #: The other nodes, and the load balancer in front of all nodes.
         self._others: list[Installation] = []
         self._door: Rotation | None = None
 
     def start(self, launcher: Sequence[str] = ()) -> Self:
-        """Start the daemon and wait until it answers; raises TooLate with what it printed.
+        """Start the daemon and wait until it responds; raises TooLate with the daemon's output.
 
-        `launcher` is the command that starts it, less the command that it starts, and must become the daemon's process.
+        `launcher` is a command that is put before the daemon's own and must replace itself with it, as `exec` does.
         """
         has_others = type(self).node_count > 1 and not (launcher or self.options or "SVC_TLS_CERT" in self.environ)
         if has_others or self._door is not None:
             self._open_door()
         self._process = self.spawn_daemon(launcher)
         if self._others:
-            # The first node that starts makes the key.
+            # The first node that starts creates the admin key.
             self._wait(self.files.admin_key.exists, "the key")
             for node in self._others:
                 node.environ = {**self.environ, **_folders(node.root)}
@@ -138,7 +138,7 @@ class Installation:
             raise TooLate(f"{late}; it printed: {self.printed()}") from None
 
     def _open_door(self) -> None:
-        """Open the door to all nodes, where programs on this machine find the daemon from now on."""
+        """Open the load balancer in front of all nodes, at which programs find the daemon from now on."""
         hosts = [f"127.0.0.{2 + number}" for number in range(type(self).node_count)]
         if self._door is None:
             self._door = Rotation(hosts)
@@ -154,14 +154,14 @@ class Installation:
         staged.replace(self.files.daemon)
 
     def spawn_daemon(self, launcher: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """Start one more daemon process on the same folders, without waiting for anything."""
+        """Start another daemon process on the same folders without waiting for it."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "daemon.out").open("ab") as out:
             listen = ("--listen", self._address) if self._address else ()
             return self.spawn("svc_daemon", "serve", *listen, *self.options, launcher=launcher, stdout=out, stderr=out)
 
     def kill(self) -> None:
-        """kill -9, as a crash or the kernel would."""
+        """Kill the daemon with SIGKILL."""
         process = self._started()
         process.kill()
         for node in self._others:
@@ -171,12 +171,12 @@ class Installation:
             self._door.close()
 
     def crash(self) -> None:
-        """kill -9, and start again."""
+        """Kill the daemon with SIGKILL and start it again."""
         self.kill()
         self.start()
 
     def stop(self) -> int:
-        """SIGTERM; the exit code, or TooLate."""
+        """Stop the daemon with SIGTERM and return its exit code; raises TooLate."""
         nodes = [self, *self._others]
         for node in nodes:
             node._started().terminate()
@@ -190,7 +190,7 @@ class Installation:
                 self._door.close()
 
     def clear(self) -> None:
-        """End whatever runs on these folders, a daemon that a command started by itself included."""
+        """End every daemon of these folders, including one that a command has started."""
         if self._process is not None and self._process.poll() is None:
             self.stop()
         for node in self._others:
@@ -198,13 +198,13 @@ class Installation:
         stop_process(self.pid)
 
     def printed(self) -> str:
-        """What the daemon wrote to its terminal."""
+        """Return the end of the daemon's standard output and standard error."""
         out = self.root / "daemon.out"
         return out.read_text(encoding="utf-8", errors="replace")[-4000:] if out.exists() else ""
 
     @property
     def announced(self) -> dict[str, Any]:
-        """daemon.json; empty while there is none, and where there can be none."""
+        """The content of daemon.json, or an empty dict if it doesn't exist or can't be read."""
         try:
             facts: dict[str, Any] = json.loads(self.files.daemon.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
@@ -221,42 +221,42 @@ class Installation:
 
     @property
     def key(self) -> str:
-        """The admin key that the first start made."""
+        """The admin key that the first start has created."""
         return self.files.admin_key.read_text(encoding="utf-8").strip()
 
     @property
     def pids(self) -> list[int]:
-        """The processes of all nodes that were started here."""
+        """The process ids of all nodes."""
         return [node._started().pid for node in (self, *self._others)]
 
     def part_sizes(self) -> dict[str, int]:
-        """How many bytes the open sessions have, by their ids."""
+        """Return how many bytes each open upload session has received, by session id."""
         return type(self).list_stored(self, "parts")
 
     def blob_sizes(self) -> dict[str, int]:
-        """How many bytes the blobs have, by their names."""
+        """Return the sizes of the blobs, by name."""
         return type(self).list_stored(self, "blobs")
 
     def is_staging(self) -> bool:
-        """Whether some upload is on its way to a blob."""
+        """Whether an upload is being written to the staging folder."""
         return any(any(node.files.staging.iterdir()) for node in (self, *self._others))
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """The lines that the daemon has logged, in order; those of several nodes by time."""
+        """Return the lines of the daemon's log in order, those of several nodes sorted by time."""
         texts = [node.files.log.read_text(encoding="utf-8") for node in (self, *self._others)]
-        # The last line may be half written.
+        # The last line may be incomplete.
         lines = [json.loads(line) for text in texts for line in text.split("\n")[:-1]]
         return sorted(lines, key=lambda line: str(line["ts"]))
 
     def client(self, **headers: str) -> httpx.Client:
-        """A client with the admin key, unless another is given; the caller closes it."""
+        """Return an HTTP client with the admin key, unless `headers` has another; the caller closes it."""
         if "Authorization" not in headers:
             headers["Authorization"] = f"Bearer {self.key}"
-        # There is no TLS to verify, and reading the certificates would cost 20 ms each time.
+        # The connection is local, and loading certificates would cost 20 ms for each client.
         return httpx.Client(base_url=self.base_url, headers=headers, trust_env=False, verify=False, timeout=PATIENCE_S)
 
     def health(self) -> dict[str, Any] | None:
-        """The answer of /healthz, or None when nobody answers."""
+        """Return the response of /healthz, or None if the daemon doesn't respond."""
         try:
             answer = httpx.get(f"{self.base_url}/healthz", trust_env=False, verify=False, timeout=10)
         except (KeyError, httpx.TransportError):
@@ -266,7 +266,7 @@ class Installation:
     def svc(
         self, *arguments: str, stdin: str | None = None, cwd: Path | None = None, timeout_s: float = COMMAND_TIMEOUT_S
     ) -> Finished:
-        """Run `svc` to its end, with neither terminal nor colours."""
+        """Run `svc` without a terminal and without colours, and return its result."""
         process = self.spawn_svc(*arguments, cwd=cwd, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
         with process:
             try:
@@ -277,7 +277,7 @@ class Installation:
         return Finished(process.returncode, out, err)
 
     def run(self, *command: str, without: Sequence[str] = (), **options: Any) -> Finished:
-        """Run any program to its end, in this environment `without` some variables."""
+        """Run any program in the installation's environment, less the variables `without`, and return its result."""
         environ = {name: value for name, value in self.environ.items() if name not in without}
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         options = {"cwd": self.root, "timeout": COMMAND_TIMEOUT_S, **pipes, **options}
@@ -285,11 +285,11 @@ class Installation:
         return Finished(ended.returncode, ended.stdout, ended.stderr)
 
     def verify(self, *options: str) -> Finished:
-        """`svc-daemon verify` on the data directory."""
+        """Run `svc-daemon verify` on the data directory."""
         return self.operate("verify", *options)
 
     def operate(self, *arguments: str) -> Finished:
-        """Run `svc-daemon` to its end: of several nodes, on the folder of one that announces itself there."""
+        """Run `svc-daemon` and return its result; of several nodes, on the folder of one that is running."""
         running = [node for node in self._others if node._process and node._process.poll() is None]
         words, pipe = ("svc_daemon", *arguments), subprocess.PIPE
         with (running or [self])[0].spawn(*words, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
@@ -297,7 +297,7 @@ class Installation:
         return Finished(process.returncode, out, err)
 
     def hold_to_every_promise(self) -> None:
-        """Stop the daemon, whatever started it; then its data directory must be whole, to the last byte."""
+        """Stop the daemon and assert that `svc-daemon verify --read-data` finds no fault in its data directory."""
         if self._started().poll() is not None:
             stop_process(self.pid)
         elif (code := self.stop()) != 0:
@@ -309,14 +309,14 @@ class Installation:
     def spawn_svc(
         self, *arguments: str, cwd: Path | None = None, stdin: int = subprocess.DEVNULL
     ) -> "subprocess.Popen[str]":
-        """Start `svc` and return at once."""
+        """Start `svc` and return its process without waiting for it."""
         pipe = subprocess.PIPE
         return self.spawn(
             "svc_cli", *arguments, cwd=cwd or self.root, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
         )
 
     def spawn(self, *words: str, launcher: Sequence[str] = (), **options: Any) -> "subprocess.Popen[Any]":
-        """Start the module that comes first with the other words: as a fork, where that is the same."""
+        """Start the Python module `words[0]` with the other words as arguments; as a fork where that is the same."""
         options = {"env": self.environ, "cwd": self.root, "stdin": subprocess.DEVNULL, **options}
         if launcher or not can_fork(self.environ):
             return subprocess.Popen([*launcher, sys.executable, "-m", *words], **options)
@@ -328,7 +328,7 @@ class Installation:
         return self._process
 
     def _answers(self) -> bool:
-        """Whether this very process answers, not one that lived here before."""
+        """Whether the process that was started last responds, and not an earlier one on the same folders."""
         process = self._started()
         if process.poll() is not None:
             raise TooLate(f"the daemon ended with {process.returncode}")
@@ -336,7 +336,7 @@ class Installation:
 
 
 def environment(root: Path, variables: dict[str, str]) -> dict[str, str]:
-    """This process's environment with nothing of ours in it but folders under `root` and the given variables."""
+    """Return this process's environment without SVC_ variables, plus folders under `root` and the given variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
     return inherited | _folders(root) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"} | variables
 
@@ -346,7 +346,7 @@ def _folders(root: Path) -> dict[str, str]:
 
 
 def stop_process(pid: int | None) -> None:
-    """End a daemon that is nobody's child any more, if it is still there."""
+    """End a daemon process that may not be a child of the test, if it still runs."""
     if pid is None or not _is_daemon(pid):
         return
     process = psutil.Process(pid)
@@ -358,7 +358,7 @@ def stop_process(pid: int | None) -> None:
 
 
 def _is_daemon(pid: int) -> bool:
-    """Whether a daemon runs under this number; one that nobody has reaped yet runs no more."""
+    """Whether this process id is a running daemon; a zombie isn't."""
     try:
         process = psutil.Process(pid)
         return process.status() != psutil.STATUS_ZOMBIE and "svc_daemon" in process.cmdline()
@@ -367,6 +367,6 @@ def _is_daemon(pid: int) -> bool:
 
 
 def process_tree(pid: int) -> list[psutil.Process]:
-    """A process and all below it."""
+    """Return a process and all its descendants."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]

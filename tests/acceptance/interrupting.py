@@ -1,6 +1,6 @@
-"""`svc`, interrupted at one exact step of its main thread: `python -m tests.acceptance.interrupting STEP WORDS…`.
+"""Run `svc` and interrupt its main thread at an exact step: `python -m tests.acceptance.interrupting STEP WORDS…`.
 
-Steps are the calls, lines and returns of the main thread once the command has begun, in our own code and in the locks
+Steps are the calls, lines and returns of the main thread once the command has begun, in svc's code and in the locks
 of Python's threads and futures. The last line on stderr is the number of steps.
 """
 
@@ -16,7 +16,7 @@ COUNTED = (*("svc_cli/uploads/", "svc_cli/sync/", "svc_cli/client/"), *("concurr
 
 
 class Interrupter:
-    """Presses Ctrl-C at the given step."""
+    """A trace function that raises SIGINT at the given step."""
 
     def __init__(self, step: int) -> None:
         self.steps = 0

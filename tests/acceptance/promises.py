@@ -1,4 +1,4 @@
-"""What clients were promised (`workloads`), held against what the service has once nothing is on its way."""
+"""Compare what the service has acknowledged to the clients of `workloads` with what it has once it is idle."""
 
 import json
 from collections import Counter
@@ -10,14 +10,14 @@ from tests.acceptance.calls import list_sources, wait_ended, wait_task
 from tests.acceptance.installations import wait_until
 from tests.acceptance.workloads import BUCKETS, Client, Made, Site
 
-#: How many documents are searched for at once, each by the word that only it has.
+#: How many documents one search looks for, each by its unique word.
 WORDS_AT_ONCE = 8
 
 
 def hold_to_promises(client: httpx.Client, clients: Sequence[Client], site: Site, settle_s: float = 90.0) -> None:
-    """Wait until all work is done; then everything that was answered is there, once, and nothing else.
+    """Wait until all work is done, and assert that everything acknowledged exists once, and nothing else does.
 
-    What waits for a lease or a pause after the last kill is done within `settle_s`.
+    Work that waits for an expiring lease or a retry after the last kill has to end within `settle_s`.
     """
     _wait_settled(client, clients, settle_s)
     made = [made for each in clients for made in each.made]
@@ -25,13 +25,13 @@ def hold_to_promises(client: httpx.Client, clients: Sequence[Client], site: Site
     _hold_searches(client, made)
     _hold_webhooks(site, made)
     for each in clients:
-        # Each key is still answered with the source that it made.
+        # A replay of each idempotency key returns the source that the key has created.
         assert [key for key, (send, source_id) in each.answered.items() if send(key)["id"] != source_id] == []
         each.close()
 
 
 def _wait_settled(client: httpx.Client, clients: Sequence[Client], settle_s: float) -> None:
-    """Until nothing is on its way: cascades, sources and calls have ended."""
+    """Wait until all deletions, all indexing and all webhook calls have ended."""
     for task_id in (task_id for each in clients for task_id in each.cascades):
         assert wait_task(client, task_id, settle_s)["status"] == "succeeded"
     for made in (made for each in clients for made in each.made if not made.is_deleted):
@@ -44,7 +44,7 @@ def _wait_settled(client: httpx.Client, clients: Sequence[Client], settle_s: flo
 
 
 def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
-    """The buckets hold what was promised, once, and nothing else."""
+    """Assert that the buckets contain each acknowledged source once, and no others."""
     wanted = {(place, each.id) for each in made if not each.is_deleted for place in each.places}
     listed = [(bucket, source) for bucket in BUCKETS for source in list_sources(client, bucket)]
     assert Counter((bucket, source["id"]) for bucket, source in listed) == Counter(wanted)
@@ -60,7 +60,7 @@ def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
 
 
 def _hold_searches(client: httpx.Client, made: Sequence[Made]) -> None:
-    """Found in the buckets by the word that only it has; deleted ones, and questions, nowhere."""
+    """Assert that a search finds each source by its unique word, and no deleted source and no stored question."""
     for start in range(0, len(made), WORDS_AT_ONCE):
         some = made[start : start + WORDS_AT_ONCE]
         query = {"query": " ".join(each.word for each in some), "buckets": list(BUCKETS), "max_num_results": 50}
@@ -71,7 +71,7 @@ def _hold_searches(client: httpx.Client, made: Sequence[Made]) -> None:
 
 
 def _hold_webhooks(site: Site, made: Sequence[Made]) -> None:
-    """Each source that came from a URL and is there was reported ready, always as the same event."""
+    """Assert that each remaining source with a URL was reported as ready, with the same event id in each call."""
     events: dict[str, set[str]] = {}
     for call in (json.loads(seen.body) for seen in site.server.requests if seen.path == "/hook"):
         assert call["event"] == "source.ready", call

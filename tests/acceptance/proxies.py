@@ -1,4 +1,4 @@
-"""TCP proxies before a daemon: one cuts connections in the middle of what the client sends, one holds them."""
+"""TCP proxies in front of a daemon: one cuts connections in the middle of a request, one stalls them."""
 
 import random
 import socket
@@ -16,7 +16,7 @@ CHUNK_BYTES = 16 * 1024
 
 
 class Proxy:
-    """Forwards to a local port; the subclass decides how much of what the client sends."""
+    """Forwards connections to a local port; subclasses decide how much of each request they forward."""
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
@@ -31,7 +31,7 @@ class Proxy:
         self._listener.close()
 
     def number_connection(self) -> int:
-        """Called for each connection, in order; the number that `forward` gets."""
+        """Return the number that `forward` gets for a connection; called for each connection in order."""
         return 0
 
     def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
@@ -49,26 +49,26 @@ class Proxy:
             try:
                 self.forward(number, client, target)
             finally:
-                # Its pump lets go of it, so that its end, or its reset, goes out with the end of this block.
+                # This ends the pump thread's read, so that leaving the block closes or resets the connection.
                 target.shutdown(socket.SHUT_RD)
 
 
 class CuttingProxy(Proxy):
-    """Each connection may send so many bytes, then it is cut on both sides."""
+    """Cuts each connection on both sides after a number of bytes."""
 
     def __init__(self, target_port: int, budgets: list[int]) -> None:
         super().__init__(target_port)
-        #: Bytes that the connections to come may send, one each; those behind them are not cut.
+        #: How many bytes each of the next connections may send; connections after these are not cut.
         self.budgets = budgets
         self.cuts = 0
-        #: What the client of each connection has sent, in order, and how much of it is the first head.
+        #: How many bytes each connection has sent, in order, and how many of them are its first request head.
         self.forwarded: list[int] = []
         self.heads: list[int] = []
-        #: Whether a cut is a reset or an orderly end.
+        #: Decides whether a cut resets or closes the connection.
         self._random = random.Random(1)
 
     def body_bytes(self, number: int) -> int:
-        """What the connection has sent after its first head."""
+        """Return how many bytes the connection has sent after its first request head."""
         return self.forwarded[number] - self.heads[number]
 
     def number_connection(self) -> int:
@@ -101,7 +101,7 @@ class CuttingProxy(Proxy):
 
 
 class HoldingProxy(Proxy):
-    """Once `budget_bytes` have gone to the port in all, nothing more does, and no connection ends."""
+    """Forwards `budget_bytes` in all, and then forwards nothing more while connections stay open."""
 
     def __init__(self, target_port: int, budget_bytes: int) -> None:
         super().__init__(target_port)
@@ -111,7 +111,7 @@ class HoldingProxy(Proxy):
         self.holds = threading.Event()
 
     def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
-        # What is held is read all the same, so that the end of the client is noticed.
+        # Stalled data is still read, so that the proxy notices when the client closes the connection.
         while data := client.recv(CHUNK_BYTES):
             with self._lock:
                 passed = data[: self._left_bytes]
@@ -123,8 +123,8 @@ class HoldingProxy(Proxy):
 
 @contextmanager
 def held(installation: Installation, budget_bytes: int, *words: str) -> "Iterator[subprocess.Popen[str]]":
-    """`svc WORDS… --json`, whose connections are held since so many bytes went out; killed at the end of the block."""
-    # The key that is stored for the daemon's own address does not count at this one.
+    """Run `svc WORDS… --json` with its connections stalled after this many bytes; kill it at the end of the block."""
+    # The stored key is for the daemon's own address, not for the proxy's.
     installation.environ["SVC_API_KEY"] = installation.key
     with HoldingProxy(port_of(installation), budget_bytes) as proxy:
         url = f"http://127.0.0.1:{proxy.port}"
@@ -137,7 +137,7 @@ def held(installation: Installation, budget_bytes: int, *words: str) -> "Iterato
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
-    """Pass on what one side sends, and its end."""
+    """Forward what one side sends, until it closes the connection."""
     with suppress(OSError):
         while data := source.recv(CHUNK_BYTES):
             sink.sendall(data)

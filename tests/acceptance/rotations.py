@@ -1,7 +1,7 @@
-"""A load balancer before daemons: sends each request to the next one, whatever connection it comes on.
+"""A load balancer in front of daemons: it sends each request to the next daemon, even those of one connection.
 
-Bodies are passed on as they arrive, in both directions, and headers as they are. A daemon that is dead, or that ends
-before it has answered, is a 502.
+Bodies are forwarded as they arrive, in both directions, and headers unchanged. A daemon that is dead, or that ends
+before it has responded, results in a 502.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from itertools import cycle
 import h11
 
 CHUNK_BYTES = 64 * 1024
-#: Heads of requests may be as long as daemons take them, and longer.
+#: The limit of request heads, which is above the daemons' own.
 HEAD_BYTES = 256 * 1024
 
 
 class _Peer:
-    """The connection to one side of a request."""
+    """The connection to the client or to the daemon of a request."""
 
     def __init__(
         self, role: "type[h11.CLIENT] | type[h11.SERVER]", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -28,7 +28,7 @@ class _Peer:
         self.writer = writer
 
     async def events(self) -> "AsyncIterator[h11.Event]":
-        """What the other end sends, up to the end of its message."""
+        """Yield the events that the peer sends, up to the end of its message."""
         while True:
             event = self.http.next_event()
             if event is h11.NEED_DATA:
@@ -47,10 +47,10 @@ class _Peer:
 
 
 class Rotation:
-    """The balancer, in a thread of its own; while it is closed, nobody answers at its port."""
+    """The load balancer, in a thread of its own; while it is closed, its port refuses connections."""
 
     def __init__(self, hosts: Sequence[str]) -> None:
-        """The daemons will listen on these addresses, at the balancer's own port."""
+        """Balance between daemons that listen on these addresses, at the balancer's own port."""
         self._hosts = hosts
         self._turns = cycle(hosts)
         self.port = 0
@@ -58,7 +58,7 @@ class Rotation:
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Listen, at the same port as before."""
+        """Listen, at the same port as the last time."""
         if self._thread is not None:
             return
         started = threading.Event()
@@ -97,12 +97,12 @@ class Rotation:
             writer.transport.abort()
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
-        # Connections that were aborted close their sockets in the next turn of the loop.
+        # Aborted connections close their sockets in the next iteration of the event loop.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
     async def _serve(self, client: _Peer) -> None:
-        """Pass on the requests of a connection, one after another."""
+        """Forward the requests of a connection, one after another."""
         while True:
             async for event in client.events():
                 if isinstance(event, h11.Request):
@@ -135,12 +135,12 @@ class Rotation:
 
 
 async def _send(client: _Peer, daemon: _Peer, request: h11.Request) -> None:
-    """Send the request as its body arrives; if the client ends its connection, the daemon sees that too."""
+    """Forward the request as its body arrives; if the client disconnects, disconnect from the daemon too."""
     try:
         await daemon.send(_copied(request))
         async for event in client.events():
             await daemon.send(event)
-        # From here on it sends its next request, if anything.
+        # Anything that the client sends after its body belongs to its next request.
         data = await client.reader.read(CHUNK_BYTES)
         client.http.receive_data(data)
         is_gone = not data
@@ -152,7 +152,7 @@ async def _send(client: _Peer, daemon: _Peer, request: h11.Request) -> None:
 
 
 def _copied(event: "h11.Event") -> "h11.Event":
-    """The event with its headers as they were written, which h11 has in small letters."""
+    """Return the event with the original case of its header names, which h11 converts to lowercase."""
     if isinstance(event, h11.Request):
         return h11.Request(
             method=event.method, target=event.target, headers=event.headers.raw_items(), http_version=b"1.1"
@@ -163,7 +163,7 @@ def _copied(event: "h11.Event") -> "h11.Event":
 
 
 async def _refuse(client: _Peer) -> None:
-    """502, after which the connection ends."""
+    """Respond with 502 and close the connection."""
     headers = [("Content-Length", "0"), ("Connection", "close")]
     await client.send(h11.Response(status_code=502, headers=headers, reason=b"Bad Gateway"))
     await client.send(h11.EndOfMessage())

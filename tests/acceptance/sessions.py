@@ -1,4 +1,4 @@
-"""An upload session as its client sees it."""
+"""A client of one upload session."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -10,18 +10,18 @@ from tests.acceptance.installations import PATIENCE_S, wait_until
 
 @dataclass(frozen=True)
 class Session:
-    """An upload session and what is to be sent."""
+    """An upload session and the bytes to send."""
 
     id: str
     url: str
     data: bytes
 
     def ask_offset(self, port: int) -> int:
-        """How many bytes are stored."""
+        """Ask the daemon how many bytes are stored."""
         return self._put(port, b"", f"bytes */{len(self.data)}")
 
     def send(self, port: int, first: int, end: int | None = None) -> int:
-        """Send these bytes; how many are stored then. Raises httpx.TransportError when the connection is cut."""
+        """Send these bytes and return how many are stored; raises httpx.TransportError if the connection is cut."""
         part = self.data[first:end]
         return self._put(port, part, f"bytes {first}-{first + len(part) - 1}/{len(self.data)}")
 
@@ -34,7 +34,7 @@ class Session:
             is_busy = answer.status_code == 409 and answer.json()["error"]["code"] == "request_in_progress"
             return None if is_busy else answer
 
-        # A writer before this one may need a while to let go.
+        # An earlier writer may still hold the session for a moment.
         answer = wait_until(sent, "an answer")
         if answer.status_code == 200:
             return len(self.data)

@@ -1,4 +1,4 @@
-"""Folders for tests of sync, and what the bucket has of them."""
+"""Create and sync folders, and compare them with their bucket."""
 
 import fcntl
 import hashlib
@@ -16,7 +16,7 @@ from tests.acceptance.calls import list_sources, search, take_in
 from tests.acceptance.installations import Finished, Installation, wait_until
 
 BUCKET = "handbook"
-#: Thousands of files on a machine that has other things to do.
+#: The timeout of a sync of thousands of files on a busy machine.
 TIMEOUT_S = 900.0
 Json = dict[str, Any]
 
@@ -30,8 +30,8 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
 
 @contextmanager
 def unreadable(path: Path) -> Iterator[None]:
-    """The file can't be opened while the block runs, not even by root: somebody has a lease on it."""
-    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # the news that another process opens it
+    """Make opening the file fail during the block, even for root, by holding a write lease on it."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # sent when another process opens the file
     descriptor = os.open(path, os.O_RDWR)
     fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     try:
@@ -42,7 +42,7 @@ def unreadable(path: Path) -> Iterator[None]:
 
 
 def fill(folder: Path, count: int, size_bytes: int = 60) -> Path:
-    """Markdown files in subfolders of 100, each another."""
+    """Write `count` different Markdown files in subfolders of 100 files."""
     for number in range(count):
         head = f"# Note {number}\n\nThe word of this note is wren{number}.\n"
         text = head + "moss " * (max(0, size_bytes - len(head)) // 5)
@@ -51,7 +51,7 @@ def fill(folder: Path, count: int, size_bytes: int = 60) -> Path:
 
 
 def sync(installation: Installation, *words: str, folder: str = "docs", verb: str = "sync") -> Finished:
-    """`svc sync docs -b handbook --json`, or `diff`."""
+    """Run `svc sync docs -b handbook --json`, or `svc diff`."""
     return installation.svc(verb, folder, "-b", BUCKET, "--json", *words, timeout_s=TIMEOUT_S)
 
 
@@ -60,12 +60,12 @@ def sha256_of(path: Path) -> str:
 
 
 def counts(finished: Finished) -> dict[str, int]:
-    """Outcomes that occurred at all."""
+    """Return how many files had each outcome, without the zeros."""
     return {name: number for name, number in finished.json["counts"].items() if number}
 
 
 def withheld(finished: Finished) -> list[tuple[str, int | None, list[str]]]:
-    """Why files that are gone were left: code, number of files, and paths that are the cause."""
+    """Return why sources of deleted files were kept: code, number of files, and the paths that are the cause."""
     return [(each["code"], each["files"], each["because"]) for each in finished.json["withheld"]]
 
 
@@ -83,37 +83,37 @@ def titles(installation: Installation, bucket: str = BUCKET) -> list[str]:
 
 
 def found(installation: Installation, query: str) -> list[str]:
-    """Titles that a search of the bucket finds."""
+    """Return the titles that a search of the bucket finds."""
     with installation.client() as client:
         return [hit["title"] for hit in search(client, query, BUCKET)]
 
 
 def put_stranger(installation: Installation, name: str = "stranger.md") -> str:
-    """A document that sync did not create; its id."""
+    """Upload a document outside of sync and return its id."""
     with installation.client() as client:
         return take_in(client, BUCKET, name, b"# Stranger\n\nNobody of the folder.", title=name)
 
 
 def forget(installation: Installation) -> None:
-    """Lose all local state, as a fresh machine has none."""
+    """Delete the local state of sync, as on a new machine."""
     shutil.rmtree(installation.root / "state")
 
 
 def assert_equal(installation: Installation, folder: Path) -> None:
-    """The bucket has each file of the folder once, with its bytes, ready, and nothing else."""
+    """Assert that the bucket has each file of the folder once, with its bytes and ready, and nothing else."""
     hashes = {path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()}
     held = [(source["title"], source["sha256"], source["ready"]) for source in list_held(installation)]
     assert sorted(held) == sorted((title, sha256, True) for title, sha256 in hashes.items())
 
 
 def count_requests(installation: Installation) -> Counter[str]:
-    """How often the daemon was asked for each method and route so far, from its log."""
+    """Count the requests to the daemon so far by method and route, from its log."""
 
     def logged() -> Counter[str]:
         lines = [line.get("fields") or {} for line in installation.log_lines()]
         return Counter(f"{fields['method']} {fields['route']}" for fields in lines if "method" in fields)
 
-    # A request is logged after its answer: those before this one are, when this one is.
+    # Requests are logged after their responses: once this request is in the log, all earlier ones are.
     mark, before = f"GET {NO_ROUTE}", logged()
     with installation.client() as client:
         client.get("/nothing")
@@ -125,7 +125,7 @@ def count_requests(installation: Installation) -> Counter[str]:
 
 @contextmanager
 def moved_away(folder: Path) -> Iterator[None]:
-    """The folder is elsewhere while the block runs, as a disk that is not mounted."""
+    """Move the folder away during the block, as if its disk were not mounted."""
     away = folder.with_name(f"{folder.name}-away")
     folder.rename(away)
     try:

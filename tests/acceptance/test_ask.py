@@ -1,4 +1,4 @@
-"""`svc ask` and `svc cite verify` against a real daemon: pages named, quotes proven, one changed byte found."""
+"""`svc ask` names pages and quotes of a real daemon's sources, and `svc cite verify` proves or disproves the quotes."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ NOTES = b"# Harbour\n\nThe boats leave at ten.\nThe tide is high at noon.\n"
 
 @pytest.fixture(scope="module")
 def pdf(shared_installation: Installation) -> str:
-    """The id of a PDF whose third page has the answer."""
+    """The id of an uploaded PDF whose third page has the answer."""
     with shared_installation.client() as http:
         make_bucket(http, "other")
         take_in(http, "handbook", "notes.md", NOTES)
@@ -24,19 +24,19 @@ def pdf(shared_installation: Installation) -> str:
 
 @pytest.fixture(scope="module")
 def answer(shared_installation: Installation, pdf: str) -> dict[str, Any]:
-    """What `svc ask --json` prints."""
+    """The JSON answer of `svc ask`."""
     finished = shared_installation.svc("ask", QUESTION, "--json")
     assert finished.exit == 0
     return dict(finished.json)
 
 
 def verify(installation: Installation, document: Any) -> tuple[int, set[str]]:
-    """Exit code and results of `svc cite verify` on a document."""
+    """Run `svc cite verify` on a document and return the exit code and the results."""
     finished = installation.svc("cite", "verify", "-", "--json", stdin=json.dumps(document))
     return finished.exit, {item["result"] for item in finished.json["items"]}
 
 
-def test_an_answer_names_its_page_or_line_and_quotes_it(shared_installation: Installation, pdf: str) -> None:
+def test_ask_prints_the_page_or_line_and_the_quote_of_each_source(shared_installation: Installation, pdf: str) -> None:
     finished = shared_installation.svc("ask", QUESTION)
     quoted = f"{ANSWER}\n\n[1] handbook.pdf, page 3  {pdf}\n    “{QUOTE}”\n"
     assert (finished.exit, finished.stdout, finished.stderr) == (0, quoted, "")
@@ -44,13 +44,13 @@ def test_an_answer_names_its_page_or_line_and_quotes_it(shared_installation: Ins
     assert "[1] notes.md, line 4  src_" in of_a_text.stdout
 
 
-def test_where_nothing_is_found_it_says_so_and_strict_fails(shared_installation: Installation, pdf: str) -> None:
+def test_ask_strict_says_that_nothing_was_found_and_exits_with_3(shared_installation: Installation, pdf: str) -> None:
     finished = shared_installation.svc("ask", "Which walrus won the chess tournament?", "--strict")
     assert (finished.exit, finished.stdout) == (3, "I found nothing about this in the sources.\n")
     assert "warning: no source supports the answer." in finished.stderr
 
 
-def test_a_stream_of_json_ends_with_the_whole_answer_or_the_error(shared_installation: Installation, pdf: str) -> None:
+def test_ask_ndjson_ends_with_the_complete_answer_or_an_error(shared_installation: Installation, pdf: str) -> None:
     finished = shared_installation.svc("ask", QUESTION, "--ndjson", "--agent", "default")
     *events, whole = [json.loads(line) for line in finished.stdout.splitlines()]
     assert (events[0]["type"], events[-1]["response"]) == ("response.created", whole)
@@ -60,7 +60,7 @@ def test_a_stream_of_json_ends_with_the_whole_answer_or_the_error(shared_install
     assert refused.json["request_id"].startswith("req_")
 
 
-def test_warnings_of_the_search_go_to_stderr(shared_installation: Installation, pdf: str) -> None:
+def test_ask_prints_search_warnings_to_stderr(shared_installation: Installation, pdf: str) -> None:
     assert shared_installation.svc("agent", "create", "narrow", "-b", "handbook").exit == 0
     words = ("--agent", "narrow", "-b", "handbook", "-b", "other")
     for stream in ("--stream", "--no-stream"):
@@ -69,7 +69,7 @@ def test_warnings_of_the_search_go_to_stderr(shared_installation: Installation, 
         assert finished.stderr == "warning: The agent does not search the bucket 'other'; it was left out.\n"
 
 
-def test_quotes_are_proven_on_the_stored_bytes(
+def test_cite_verify_proves_quotes_of_answers_and_search_results(
     shared_installation: Installation, answer: dict[str, Any], pdf: str
 ) -> None:
     shown = shared_installation.svc("cite", "verify", "-", stdin=json.dumps(answer))
@@ -83,7 +83,7 @@ def test_quotes_are_proven_on_the_stored_bytes(
 
 
 @pytest.mark.folders
-def test_one_changed_byte_of_quote_or_file_is_found(
+def test_cite_verify_detects_a_changed_byte_in_a_quote_or_a_stored_file(
     shared_installation: Installation, answer: dict[str, Any], pdf: str
 ) -> None:
     forged = json.loads(json.dumps(answer).replace("get 30 days", "get 31 days"))
@@ -97,7 +97,7 @@ def test_one_changed_byte_of_quote_or_file_is_found(
         blob.write_bytes(stored)
 
 
-def test_an_empty_service_shows_how_to_begin(installation: Installation) -> None:
+def test_search_and_ask_of_an_empty_service_suggest_the_first_upload(installation: Installation) -> None:
     for command in ("search", "ask"):
         finished = installation.svc(command, "walrus")
         assert finished.exit == 0

@@ -1,4 +1,4 @@
-"""A backup has everything that was acknowledged before it began, and each can be restored, whatever is killed."""
+"""Backups contain everything acknowledged before they began and can be restored, even after kills."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from tests.acceptance.installations import COMMAND_TIMEOUT_S, Installation, wait
 from tests.acceptance.workloads import BUCKETS, Client, hosting
 from tests.conftest import UNLIMITED, MakeInstallation
 
-# Of data directories: who runs a cluster copies its engines with their own programs.
+# Only for data directories: the engines of a cluster are backed up with their own programs.
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 BACKUPS, LARGE_BACKUPS = 2, 20
 #: How many lines a backup and a restore are killed at.
@@ -36,26 +36,26 @@ PIPES: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
 def rows(data: Path) -> dict[str, str]:
-    """The SHA-256 of each source of a data directory, by id."""
+    """Return the SHA-256 of each source in a data directory, by source id."""
     with closing(sqlite3.connect(f"file:{data}/state.db?mode=ro", uri=True)) as state:
         return dict(state.execute("SELECT id, sha256 FROM sources").fetchall())
 
 
 def revision(installation: Installation) -> int:
-    """The revision of the bucket as clients see it."""
+    """Return the bucket's revision from the API."""
     with installation.client() as client:
         return int(client.get(f"/v1/buckets/{BUCKET}").json()["revision"])
 
 
 def restored(folder: Path, data: Path) -> dict[str, str]:
-    """Restore the newest backup to this directory, which must then be whole to the last byte; its sources."""
+    """Restore the newest backup, assert that verifying finds no fault, and return the hashes of the sources."""
     assert restore_backup(folder, data).is_whole
     verdict = verify_directory(data, read_data=True, repair=False)
     assert verdict.is_whole, list(verdict.lines())
     return rows(data)
 
 
-def test_backups_under_load_and_kills_have_all_that_was_acknowledged(
+def test_backup_during_load_and_kills_contains_all_acknowledged_sources(
     make_installation: MakeInstallation, tmp_path: Path, large: bool
 ) -> None:
     count = LARGE_BACKUPS if large else BACKUPS
@@ -79,12 +79,12 @@ def test_backups_under_load_and_kills_have_all_that_was_acknowledged(
         assert [each.failure for each in clients if each.failure] == []
     wait_until(lambda: _is_idle(installation), "all work is done")
     installation.hold_to_every_promise()
-    # Of the killed runs, some may have been complete.
+    # Some of the killed runs may have completed their backup.
     assert min(count, 7) <= len(BackupFolder(tmp_path / "backups").list_backups()) <= 7
 
 
 def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path: Path, turn: int) -> None:
-    """Make a backup, of which some runs are killed, and the daemon with them; restore it."""
+    """Kill one backup, make another, killing the daemon meanwhile in odd turns, and check the restored data."""
     moments, folder, data = random.Random(turn), tmp_path / "backups", tmp_path / f"restored{turn}"
     done = sum(each.done.total() for each in clients)
     wait_until(lambda: sum(each.done.total() for each in clients) > done + 15, "some operations")
@@ -100,7 +100,7 @@ def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path
     summary = json.loads(out)
     assert (process.returncode, summary["problems"]) == (0, [])
     found = restored(folder, data)
-    # Then each client knows whether what it was doing has deleted a source.
+    # Afterwards each client knows whether its operation during the backup has deleted a source.
     were = {each: each.done.total() for each in clients}
     wait_until(lambda: all(each.done.total() > were[each] for each in clients), "an operation of each client")
     assert [made for made in promised if not made.is_deleted and made.sha256 not in (None, found[made.id])] == []
@@ -109,7 +109,7 @@ def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A data directory with six ready notes, and a session with half of its bytes; its daemon was killed."""
+    """The data directory of a killed daemon, with six ready notes and a half-finished upload session."""
     installation = Installation(tmp_path_factory.mktemp("filled"), **UNLIMITED).start()
     with installation.client() as client:
         for number in range(6):
@@ -128,12 +128,12 @@ def _note(number: int) -> bytes:
 
 
 def digest(folder: Path) -> str:
-    """A hash of the names and contents of all files."""
+    """Return a hash of the names and contents of all files."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return hashlib.sha256(b"".join(str(path).encode() + path.read_bytes() for path in paths)).hexdigest()
 
 
-def test_a_backup_killed_at_any_line_leaves_the_earlier_ones_and_is_continued(
+def test_backup_killed_at_any_line_keeps_an_earlier_one_and_succeeds_when_run_again(
     data: Path, tmp_path: Path, large: bool
 ) -> None:
     folder, copy = tmp_path / "backups", tmp_path / "data"
@@ -144,7 +144,7 @@ def test_a_backup_killed_at_any_line_leaves_the_earlier_ones_and_is_continued(
         before = {backup.path: digest(backup.path) for backup in BackupFolder(folder).list_backups()}
         assert run_killed(lambda: make_backup(copy, folder, keep=2), line) <= line
         after = {backup.path: digest(backup.path) for backup in BackupFolder(folder).list_backups()}
-        # A backup that was complete when its process died is one.
+        # A backup that was complete when its process was killed is listed too.
         assert before.items() & after.items() and all(before.get(path, found) == found for path, found in after.items())
         assert make_backup(copy, folder, keep=2).problems == []
         assert not (folder / PARTIAL).exists()
@@ -157,7 +157,7 @@ def test_a_backup_killed_at_any_line_leaves_the_earlier_ones_and_is_continued(
         assert make_backup(copy, place).problems == []
 
 
-def test_a_restore_killed_at_any_line_is_continued_and_serves_nothing_before(
+def test_restore_killed_at_any_line_resumes_and_the_daemon_refuses_partial_data(
     data: Path, tmp_path: Path, large: bool
 ) -> None:
     folder = tmp_path / "backups"
@@ -177,7 +177,7 @@ def test_a_restore_killed_at_any_line_is_continued_and_serves_nothing_before(
         shutil.rmtree(target)
 
 
-def test_a_second_backup_links_what_the_first_has_and_nothing_to_living_bytes(data: Path, tmp_path: Path) -> None:
+def test_second_backup_hard_links_to_the_first_and_never_to_stored_files(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     first, second = (make_backup(data, folder) for _ in range(2))
     assert (first.counts.copied, second.counts.copied, second.counts.linked) == (9, 0, 10)
@@ -188,7 +188,7 @@ def test_a_second_backup_links_what_the_first_has_and_nothing_to_living_bytes(da
     assert (len(list(folder.iterdir())), restored(folder, tmp_path / "new")) == (1, rows(data))
 
 
-def test_damage_is_reported_kept_out_and_repaired_from_what_is_whole(data: Path, tmp_path: Path) -> None:
+def test_backup_reports_damaged_files_and_later_backups_replace_damaged_copies(data: Path, tmp_path: Path) -> None:
     copy, folder = tmp_path / "data", tmp_path / "backups"
     shutil.copytree(data, copy, ignore=shutil.ignore_patterns("scratch"))
     one, other = sorted((copy / "blobs").iterdir())[:2]
@@ -196,24 +196,24 @@ def test_damage_is_reported_kept_out_and_repaired_from_what_is_whole(data: Path,
     one.write_bytes(bytes(len(whole)))
     made = make_backup(copy, folder)
     assert [(each.invariant, one.name in each.message) for each in made.problems] == [("I3", True)]
-    # The source is restored as failed, so that its file is uploaded again.
+    # The source is restored as failed, so that its file can be uploaded again.
     lost = restore_backup(folder, tmp_path / "lost")
     assert (len(lost.lost), lost.is_whole) == (1, False)
     assert verify_directory(tmp_path / "lost", read_data=True, repair=False).is_whole
     one.write_bytes(whole)
     second = make_backup(copy, folder)
     assert (second.problems, second.counts.copied) == ([], 1)
-    # What has decayed in the backups is copied again when they are read.
+    # A damaged copy in an earlier backup is detected by `read_data` and copied again.
     (second.backup.path / "blobs" / other.name).write_bytes(bytes(other.stat().st_size))
     third = make_backup(copy, folder, read_data=True)
     assert (third.problems, third.counts.copied) == ([], 1)
-    # What is lost here but not there stays in the backups.
+    # A file that is missing in the data directory stays in the backups.
     other.unlink()
     assert make_backup(copy, folder).problems == []
     assert restored(folder, tmp_path / "new") == rows(copy)
 
 
-def test_a_backup_without_the_secret_is_reported_and_restored_without(data: Path, tmp_path: Path) -> None:
+def test_backup_with_a_missing_or_invalid_secret_reports_it_and_restores_without_it(data: Path, tmp_path: Path) -> None:
     copy = tmp_path / "data"
     shutil.copytree(data, copy, ignore=shutil.ignore_patterns("scratch"))
     for number, content in enumerate((b"", b"no secret", None)):
@@ -230,7 +230,7 @@ def test_a_backup_without_the_secret_is_reported_and_restored_without(data: Path
         assert rows(target) == rows(data)
 
 
-def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: Path) -> None:
+def test_backup_and_restore_refuse_unsuitable_folders_and_damaged_or_newer_backups(data: Path, tmp_path: Path) -> None:
     folder, full = tmp_path / "backups", tmp_path / "full"
     make_backup(data, folder)
     other = tmp_path / "other"
@@ -267,7 +267,7 @@ def test_what_must_not_be_overwritten_or_mixed_is_refused(data: Path, tmp_path: 
     assert (full / "x" / "letter.txt").read_text() == "mine"
 
 
-def test_without_its_index_a_backup_is_restored_and_the_index_made_again(
+def test_backup_without_an_index_is_restored_and_the_index_is_rebuilt(
     make_installation: MakeInstallation, data: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "backups"
@@ -282,7 +282,7 @@ def test_without_its_index_a_backup_is_restored_and_the_index_made_again(
         assert len(search(client, "number3", BUCKET)) > 0
 
 
-def test_by_its_commands_a_backup_is_made_and_restored_and_a_sync_goes_on(
+def test_sync_after_restoring_a_backup_uploads_the_files_added_since(
     make_installation: MakeInstallation, tmp_path: Path
 ) -> None:
     installation, notes, folder = make_installation(**UNLIMITED).start(), tmp_path / "notes", tmp_path / "backups"
@@ -294,7 +294,7 @@ def test_by_its_commands_a_backup_is_made_and_restored_and_a_sync_goes_on(
     made = installation.operate("backup", str(folder), "--json").json
     assert (made["type"], made["whole"], made["sources"], made["exit_code"]) == ("backup.summary", True, 1, 0)
     assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))} == {0o700, 0o600}
-    # Since then the bucket has changed, and the index of `svc sync` knows its newest revision.
+    # The bucket changes after the backup, and the index of `svc sync` has its newest revision.
     (notes / "b.md").write_bytes(_note(2))
     assert installation.svc(*sync).exit == 0
     newest = revision(installation)

@@ -1,4 +1,4 @@
-"""A default agent whose stored policy is broken: it finds nothing, and each check shows why."""
+"""A default agent with a broken stored policy finds nothing until the policy is set again, and `doctor` reports it."""
 
 import sqlite3
 
@@ -8,7 +8,7 @@ from tests.acceptance.installations import Installation
 
 
 @pytest.mark.sqlite
-def test_a_broken_default_agent_finds_nothing_and_is_reported(installation: Installation) -> None:
+def test_broken_policy_of_the_default_agent_is_reported_and_can_be_set_again(installation: Installation) -> None:
     notes = installation.root / "notes.md"
     notes.write_text("The umber quay was built of grey stone.\n")
     assert installation.svc("upload", str(notes), "-b", "inbox").exit == 0

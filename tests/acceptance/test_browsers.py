@@ -1,4 +1,4 @@
-"""A page of another origin, in a real browser: it may send bytes to an upload's address, and nothing else."""
+"""A page of another origin in a real browser can send bytes to an upload URL, and no other requests."""
 
 import hashlib
 import html
@@ -16,7 +16,7 @@ from tests.acceptance.installations import Installation
 from tests.fetch.servers import serving
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-#: Of the page's own clock, which waits while a request is on its way.
+#: The page's time limit, on a virtual clock that stands still during requests.
 SCRIPT_MS = 30_000
 pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium is installed; docs/development.md says how to get it")
 
@@ -24,7 +24,7 @@ LINE = "The umber quay was built of grey stone.\n"
 LINES, PART_BYTES = 10_000, 150_000
 DATA = (LINE * LINES).encode()
 
-#: Sends the bytes in parts as a browser must, which can't read a 308, and asks once in the middle.
+#: Sends the bytes in parts and asks for the offset once; browsers can't read a 308, so a header asks for a 200.
 UPLOAD = """
 const data = new TextEncoder().encode(%(line)s.repeat(%(lines)d));
 const answers = [];
@@ -46,7 +46,7 @@ try {
   document.querySelector("pre").textContent = JSON.stringify({answers, error: String(error)});
 }
 """
-#: Tries a route with a key, which a page must not be able to.
+#: Requests an API route with and without a key, which the browser must block.
 DRIVE = """
 const answers = {};
 for (const [name, options] of Object.entries({
@@ -61,7 +61,7 @@ document.querySelector("pre").textContent = JSON.stringify(answers);
 
 
 def run(script: str, folder: Path) -> Any:
-    """What the script wrote into its page, which has an origin of its own, in a browser without a window."""
+    """Run the script in a page of its own origin in a headless browser, and return the JSON that it writes there."""
     assert BROWSER is not None
     page = f"<!doctype html><title>x</title><body><pre></pre><script type=module>{script}</script></body>".encode()
 
@@ -77,7 +77,7 @@ def run(script: str, folder: Path) -> Any:
     return json.loads(html.unescape(found[1]))
 
 
-def test_a_page_of_another_origin_uploads_in_parts(installation: Installation, tmp_path: Path) -> None:
+def test_page_of_another_origin_uploads_in_parts(installation: Installation, tmp_path: Path) -> None:
     with installation.client() as client:
         make_bucket(client, "inbox")
         body = {"filename": "notes.md", "size_bytes": len(DATA)}
@@ -94,7 +94,7 @@ def test_a_page_of_another_origin_uploads_in_parts(installation: Installation, t
         assert client.get(f"/v1/sources/{source['id']}/content").content == DATA
 
 
-def test_a_page_of_another_origin_drives_nothing_else(installation: Installation, tmp_path: Path) -> None:
+def test_page_of_another_origin_cannot_use_the_api(installation: Installation, tmp_path: Path) -> None:
     shown = run(DRIVE % {"key": installation.key, "url": f"{installation.base_url}/v1/buckets"}, tmp_path)
     assert shown == dict.fromkeys(("read", "plain", "write"), "TypeError")
     with installation.client() as client:

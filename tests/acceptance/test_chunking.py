@@ -1,11 +1,11 @@
-"""How a bucket's documents are cut, changed from the command line."""
+"""Set, change and show the chunking of a bucket on the command line."""
 
 from tests.acceptance.installations import Installation, wait_until
 
 TEXT = "# Quays\n\n" + "The umber quay was built of grey stone. " * 120
 
 
-def test_the_chunking_of_a_bucket_is_changed_and_shown(shared_installation: Installation) -> None:
+def test_bucket_set_changes_the_chunking_and_splits_the_sources_again(shared_installation: Installation) -> None:
     svc = shared_installation.svc
     (shared_installation.root / "quays.md").write_text(TEXT)
     assert svc("upload", "quays.md", "-b", "inbox").exit == 0
@@ -16,7 +16,7 @@ def test_the_chunking_of_a_bucket_is_changed_and_shown(shared_installation: Inst
     assert ("250" in shown, "In" in shown) == (True, True)
 
 
-def test_what_makes_no_sense_is_refused(shared_installation: Installation) -> None:
+def test_bucket_set_rejects_invalid_chunking_and_keeps_the_old_values(shared_installation: Installation) -> None:
     svc = shared_installation.svc
 
     def chunking() -> dict[str, int]:

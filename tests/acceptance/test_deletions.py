@@ -1,15 +1,15 @@
-"""Deleting a full bucket: out of reach at once, and gone whatever is killed. A benchmark measures how long it takes."""
+"""A deleted bucket's sources are unreachable at once, and their data is deleted even if the daemon is killed."""
 
 from tests.acceptance.calls import list_sources, wait_task
 from tests.acceptance.cascades import delete, fill, found
 from tests.acceptance.installations import Installation, wait_until
 
-#: Members, and of these the ones that another bucket has too.
+#: How many sources the bucket has, and how many of them are in another bucket too.
 MEMBERS, SHARED = 120, 12
 LARGE_MEMBERS, LARGE_SHARED = 1000, 100
 
 
-def test_a_full_bucket_is_unreachable_at_once_and_gone_whatever_is_killed(
+def test_deleted_bucket_is_unreachable_at_once_and_its_deletion_survives_kills(
     installation: Installation, large: bool
 ) -> None:
     members, shared = (LARGE_MEMBERS, LARGE_SHARED) if large else (MEMBERS, SHARED)
@@ -17,7 +17,7 @@ def test_a_full_bucket_is_unreachable_at_once_and_gone_whatever_is_killed(
         kept = set(fill(client, members, shared)[:shared])
         assert found(client) - kept
         deletion = delete(client)
-        # From the first answer on, while the cascade goes on.
+        # From the response on, while the deletion is still running.
         assert set() < found(client) <= kept
     for _ in range(5):
         installation.crash()

@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs/ show is what happens: their commands, run in order."""
+"""The commands in README.md and docs/, run in order, print what the pages show."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.acceptance.sync_folders import forget, titles, write
 from tests.cli.odd_servers import serving
 from tests.rules.transcripts import Command, shown_commands
 
-#: The first command of the README makes an environment and installs the project.
+#: Enough for the README's first command, which creates an environment and installs the project.
 COMMAND_TIMEOUT_S = 300.0
 
 
@@ -32,14 +32,14 @@ def read_page(name: str) -> str:
 
 
 def run(installation: Installation, commands: str, cwd: Path | None = None) -> Finished:
-    """Run them in a shell, without a keyboard."""
-    # Not `-u`: Python 3.12.1's own `activate` script uses a variable that may not be set.
+    """Run the commands in a non-interactive shell."""
+    # Without `-u`: the `activate` script of Python 3.12.1 uses a variable that may be unset.
     return installation.run("sh", "-ec", commands, cwd=cwd or installation.root, timeout=COMMAND_TIMEOUT_S)
 
 
 @pytest.fixture
 def builder(installation: Installation) -> Installation:
-    """An installation as a build has it: our commands are on its path."""
+    """An installation as in a CI build, with svc's commands on its PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{installation.environ['PATH']}"
     installation.environ |= {"PATH": path, "CI": "1"}
     return installation
@@ -47,9 +47,9 @@ def builder(installation: Installation) -> Installation:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Installation]:
-    """A fresh copy of the tree and nothing else."""
+    """An empty folder and a clean environment, as a new reader of the docs has."""
     fresh = Installation(tmp_path)
-    # Compiled when they are imported, which most modules of the libraries never are.
+    # Modules are compiled when they are imported, and most modules of the libraries never are.
     fresh.environ = environment(tmp_path, {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
     for inherited in ("PYTHONPATH", "VIRTUAL_ENV", "PYTEST_CURRENT_TEST"):
         fresh.environ.pop(inherited, None)
@@ -57,8 +57,8 @@ def reader(tmp_path: Path) -> Iterator[Installation]:
     fresh.clear()
 
 
-def test_a_newcomer_gets_from_installing_to_a_restored_backup_by_the_docs_alone(reader: Installation) -> None:
-    # What a clone would have: no caches, no environments, no build folders.
+def test_readme_tutorial_events_and_restore_pages_work_as_shown_from_the_installation_on(reader: Installation) -> None:
+    # Only what a clone contains: no caches, environments or build folders.
     left_out = (".git", ".venv", "*_cache", "__pycache__", "*.egg-info", "build", "dist", ".hypothesis")
     copy = shutil.copytree(ROOT, reader.root / "svc", ignore=shutil.ignore_patterns(*left_out))
     hold(reader, shown_commands((copy / "README.md").read_text(encoding="utf-8")), copy)
@@ -84,14 +84,14 @@ def test_a_newcomer_gets_from_installing_to_a_restored_backup_by_the_docs_alone(
         assert_runs(reader, block, work)
 
     def is_found() -> bool:
-        # While the index is rebuilt, searches are refused.
+        # Searches are refused while the index is rebuilt.
         return "docs/reference/api.md" in run(reader, "svc search 'what a policy narrows' -b handbook", work).stdout
 
     wait_until(is_found, "a document of the backup")
 
 
 def follow_events(reader: Installation, work: Path) -> None:
-    """Do what the page on events shows; the script that acts on each of them misses none and repeats none."""
+    """Run the events page's examples, and assert that its script handles each event exactly once."""
     page = read_page("how-to/events.md")
     hold(reader, [command for command in shown_commands(page) if command.output], work)
     failed, script, stream, resumed, _ = sh_blocks("how-to/events.md")
@@ -115,7 +115,7 @@ def follow_events(reader: Installation, work: Path) -> None:
         wait_until(lambda: "event: source.ready\n" in lines, "the stream")
     with running(reader, f"{stream.splitlines()[0]}\nLAST={ids[-2]}\n{resumed}", work) as lines:
         wait_until(lambda: f"id: {ids[-1]}\n" in lines, "the resumed stream")
-    # The stream begins with the id after which it continues, without an event.
+    # The stream begins with the id that it resumes after, without its event.
     events = [line for line, after in pairwise(lines) if after.startswith("event: ")]
     assert f"id: {ids[-2]}\n" not in events
 
@@ -125,7 +125,7 @@ def sh_blocks(page: str) -> list[str]:
 
 
 def hold(reader: Installation, shown: Sequence[Command], cwd: Path, *, has_failures: bool = False) -> None:
-    """Run the commands, which must print what the page promises, and succeed unless it is about failures too."""
+    """Run the commands and assert that they print what the page shows, and that they succeed unless `has_failures`."""
     assert shown
     for command in shown:
         ended = run(reader, command.line, cwd)
@@ -141,7 +141,7 @@ def assert_runs(reader: Installation, commands: str, cwd: Path) -> Finished:
 
 
 def upload(reader: Installation, work: Path) -> str:
-    """Upload one more file; its title."""
+    """Upload another file and return its title."""
     title = f"extra-{len(list(work.glob('extra-*')))}.md"
     write(work, title, f"Words of {title}.")
     assert_runs(reader, f"svc upload {title} -b handbook", work)
@@ -150,7 +150,7 @@ def upload(reader: Installation, work: Path) -> str:
 
 @contextmanager
 def running(reader: Installation, commands: str, cwd: Path) -> Iterator[list[str]]:
-    """Commands that don't end by themselves, and the lines that they have printed; killed at the end of the block."""
+    """Run commands that don't end by themselves, and yield the lines that they print; kill them after the block."""
     shell = ("sh", "-euc", commands)
     pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(shell, env=reader.environ, cwd=cwd, start_new_session=True, **pipes) as process:
@@ -166,14 +166,14 @@ def running(reader: Installation, commands: str, cwd: Path) -> Iterator[list[str
 
 
 def build(builder: Installation, number: int) -> Finished:
-    """Run a block of docs/how-to/ci.md on a machine that has never synced before."""
+    """Run a code block of docs/how-to/ci.md without any local state of sync."""
     if (builder.root / "state").exists():
         forget(builder)
     commands = re.findall(r"^```sh\n(.*?)^```", read_page("how-to/ci.md"), re.DOTALL | re.MULTILINE)
     return run(builder, commands[number])
 
 
-def test_a_build_shows_what_a_sync_would_do_and_fails_with_each_unready_document(builder: Installation) -> None:
+def test_ci_page_shows_a_dry_run_and_reports_each_document_that_is_not_ready(builder: Installation) -> None:
     docs = builder.root / "docs"
     write(docs, "a.md", "Words.")
     write(docs, "b.md", "More words.")
@@ -209,7 +209,7 @@ It opens at seven.
 PRICING = "# Prices\n\nThe plan costs five crowns a month, to be paid on the first day.\n"
 
 
-def test_a_build_fails_when_an_expectation_is_broken(builder: Installation) -> None:
+def test_eval_page_recipe_fails_if_an_expectation_is_not_met(builder: Installation) -> None:
     page = read_page("how-to/eval.md")
     expectations, recipe = re.findall(r"^```(?:yaml|sh)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     write(builder.root / "docs", "handbook.md", HANDBOOK)
@@ -227,7 +227,7 @@ def test_a_build_fails_when_an_expectation_is_broken(builder: Installation) -> N
     assert (report.get("tests"), report.get("failures")) == ("2", "1")
 
 
-def test_the_script_that_sends_a_pack_does_it_and_its_rest_can_be_sent(builder: Installation) -> None:
+def test_packs_page_script_sends_a_pack_and_resumes_a_partial_one(builder: Installation) -> None:
     send, resume = re.findall(r"^```sh\n(.*?)^```$", read_page("how-to/packs.md"), re.DOTALL | re.MULTILINE)
     notes = {f"{number}.md": f"# Note {number}\n\nThe quay has {number} cranes.\n" for number in range(12)}
     for name, text in notes.items():

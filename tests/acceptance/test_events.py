@@ -1,4 +1,4 @@
-"""Followers of the event log of a real daemon: each event once and in order, whoever is slow, cut off or killed."""
+"""Clients that follow a real daemon's event log get each event once and in order, despite delays, cuts and kills."""
 
 import json
 import threading
@@ -18,10 +18,10 @@ STREAM = {"Accept": "text/event-stream"}
 
 
 class Follower:
-    """Follows all events in a thread, connecting again at each end of a stream."""
+    """Follows all events in a thread, and reconnects whenever the stream ends."""
 
     def __init__(self, installation: Installation, *, pause_s: float = 0.0, cuts: int = 0, every: int = 1) -> None:
-        """After each `every` events it does nothing for `pause_s`, and cuts the connection as often as `cuts` says."""
+        """Pause for `pause_s` after each `every` events, and there cut the connection `cuts` times in all."""
         self._installation = installation
         self._pause_s = pause_s
         self._cuts = cuts
@@ -32,14 +32,14 @@ class Follower:
         threading.Thread(target=self._run, daemon=True).start()
 
     def finish(self, last: str, timeout_s: float) -> list[str]:
-        """The events that were seen up to this one, once it is."""
+        """Wait until the event `last` was received, and return the ids of all events up to it."""
         wait_until(lambda: last in self.seen, "the last event is seen", timeout_s)
         self._is_over = True
         return self.seen[: self.seen.index(last) + 1]
 
     def _run(self) -> None:
         while not self._is_over:
-            # The daemon may be dead, or be dying.
+            # The daemon may be dead or stopping.
             with suppress(httpx.TransportError, httpx.HTTPStatusError, KeyError, OSError):
                 self._follow()
             time.sleep(0.02)
@@ -61,7 +61,7 @@ class Follower:
 
 
 def events_of(stream: httpx.Response) -> Iterator[dict[str, Any]]:
-    """The events as they arrive; each has the id and the type that are on lines of their own too."""
+    """Yield the events as they arrive, and assert that their `id` and `event` lines agree with their data."""
     fields: dict[str, str] = {}
     for line in stream.iter_lines():
         if line and not line.startswith(":"):
@@ -75,7 +75,7 @@ def events_of(stream: httpx.Response) -> Iterator[dict[str, Any]]:
 
 
 def list_events(client: httpx.Client, **query: Any) -> list[dict[str, Any]]:
-    """All events, page by page."""
+    """Return all events of all pages."""
     found: list[dict[str, Any]] = []
     after: dict[str, str] = {}
     while True:
@@ -86,7 +86,7 @@ def list_events(client: httpx.Client, **query: Any) -> list[dict[str, Any]]:
         after = {"after": page["last_id"]}
 
 
-def test_each_follower_sees_each_event_once_and_in_order(make_installation: Any, large: bool) -> None:
+def test_each_follower_gets_each_event_once_and_in_order(make_installation: Any, large: bool) -> None:
     files, kills, cuts, every = (25_000, 3, 50, 1500) if large else (100, 1, 10, 20)
     one: Installation = make_installation(
         SVC_LIMIT_CREATES_PER_SECOND="0", SVC_LIMIT_BYTES_PER_MINUTE="0", SVC_NO_AUTOSTART="1"
@@ -136,12 +136,12 @@ def make_folder(one: Installation, files: int) -> str:
 
 
 def send_all(one: Installation, folder: str) -> None:
-    """Upload until it is done, however often the daemon dies."""
+    """Run `svc upload` until it succeeds, even if the daemon is killed meanwhile."""
     while one.svc("upload", folder, "-b", BUCKET, "--wait", "accepted", timeout_s=900).exit != 0:
         time.sleep(0.2)
 
 
-def test_a_stop_and_a_revoked_key_end_a_stream(installation: Installation) -> None:
+def test_event_stream_ends_when_its_key_is_revoked_or_the_daemon_stops(installation: Installation) -> None:
     with installation.client() as client:
         made = client.post("/v1/keys", json={"name": "follower", "preset": "read"}).raise_for_status().json()
         revoked = {"Authorization": f"Bearer {made['key']}"}
@@ -161,7 +161,7 @@ def test_a_stop_and_a_revoked_key_end_a_stream(installation: Installation) -> No
             assert list(lines) == [""]
 
 
-def test_a_client_that_reads_nothing_delays_nobody(installation: Installation) -> None:
+def test_event_stream_that_is_not_read_delays_no_other_follower(installation: Installation) -> None:
     with installation.client() as client:
         make_bucket(client, BUCKET)
         with installation.client(**STREAM) as stalled, stalled.stream("GET", "/v1/events"):
@@ -174,7 +174,7 @@ def test_a_client_that_reads_nothing_delays_nobody(installation: Installation) -
 
 
 @pytest.mark.parametrize("accept", ["text/event-stream", "application/json"])
-def test_errors_of_streams_and_pages_are_the_same(installation: Installation, accept: str) -> None:
+def test_expired_event_id_is_a_410_for_streams_and_pages_alike(installation: Installation, accept: str) -> None:
     with installation.client(Accept=accept) as client:
         refused = client.get("/v1/events", params={"after": "evt_gone"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (410, "events_expired")

@@ -1,4 +1,4 @@
-"""`svc events`: what has happened, and what happens."""
+"""`svc events` lists past events and follows new ones."""
 
 import json
 import signal
@@ -10,7 +10,7 @@ from tests.acceptance.sync_folders import count_requests, write
 from tests.cli.odd_servers import serving
 
 
-def test_it_shows_what_has_happened_oldest_first(installation: Installation, tmp_path: Path) -> None:
+def test_events_lists_past_events_with_filters_and_pages(installation: Installation, tmp_path: Path) -> None:
     write(tmp_path, "plan.md", "The umber quay.")
     write(tmp_path, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
     assert installation.svc("upload", "plan.md", "broken.pdf", "-b", "notes", cwd=tmp_path).exit == 3
@@ -30,7 +30,7 @@ def test_it_shows_what_has_happened_oldest_first(installation: Installation, tmp
     assert installation.svc("events", "--follow", "--json").failure == (2, "svc_usage")
 
 
-def test_following_shows_each_event_once_until_it_is_interrupted(installation: Installation, tmp_path: Path) -> None:
+def test_events_follow_prints_each_event_in_order_until_ctrl_c(installation: Installation, tmp_path: Path) -> None:
     with installation.client() as client:
         client.put("/v1/buckets/notes")
         latest = client.get("/v1/events", params={"after": "latest"}).json()["last_id"]
@@ -50,7 +50,7 @@ def test_following_shows_each_event_once_until_it_is_interrupted(installation: I
         following.communicate()
 
 
-def test_following_and_forwarding_continue_when_the_service_has_been_away(installation: Installation) -> None:
+def test_events_follow_and_webhook_listen_resume_after_a_restart_of_the_daemon(installation: Installation) -> None:
     with installation.client() as client:
         make_bucket(client, "notes")
         latest = client.get("/v1/events", params={"after": "latest"}).json()["last_id"]
@@ -74,14 +74,14 @@ def test_following_and_forwarding_continue_when_the_service_has_been_away(instal
                     for command in (following, listening):
                         assert command.stderr is not None
                         assert any("away" in line for line in command.stderr)
-                    # It has another address now.
+                    # The daemon has a new address from now on.
                     installation.start()
         finally:
             following.kill()
             listening.kill()
 
 
-def test_waiting_for_many_sources_takes_few_requests(installation: Installation, tmp_path: Path, large: bool) -> None:
+def test_wait_for_many_sources_sends_few_requests(installation: Installation, tmp_path: Path, large: bool) -> None:
     count = 1000 if large else 100
     for number in range(count):
         write(tmp_path / "docs", f"{number}.md", f"Words of {number}.")

@@ -1,4 +1,4 @@
-"""A bucket moves between services as one file: nothing is lost, added or doubled, whatever is killed."""
+"""A bucket that is exported and imported into another service is the same there, even after kills."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ from tests.exports.archives import Handmade, read
 BUCKET = "shelf"
 #: How many lines an export and an import are killed at.
 KILLS, LARGE_KILLS = 2, 40
-#: The lines that are counted are in these modules.
+#: `run_killed` counts the lines that are executed in these modules.
 COUNTED = tuple(
     f"svc_cli/{name}.py"
     for name in ("exports/exporting", "exports/importing", "exports/vectors", "downloads", "uploads/runs")
@@ -37,7 +37,7 @@ COUNTED = tuple(
 
 
 def export(installation: Installation, name: str = "shelf.tar", bucket: str = BUCKET) -> bytes:
-    """Export the bucket; the file's bytes, whose hash the command has reported."""
+    """Export the bucket, assert that the reported hash and size are right, and return the file's bytes."""
     finished = installation.svc("bucket", "export", bucket, name, "--json")
     assert finished.exit == 0, finished.stdout
     data = (installation.root / name).read_bytes()
@@ -50,7 +50,7 @@ def counts(finished: Any) -> dict[str, int]:
 
 
 def fill_oddly(client: httpx.Client, page_url: str) -> None:
-    """Add to the bucket one of each kind of source, and what only the API can make."""
+    """Add sources of each kind to the bucket, including some that only the API can create."""
     path = f"/v1/buckets/{BUCKET}"
     deepest = '{"a":' + "[" * 31 + "1" + "]" * 31 + "}"
     sent = [upload(client, BUCKET, "deep.md", b"# Deep\n", title="deep", metadata=deepest)]
@@ -71,7 +71,7 @@ def fill_oddly(client: httpx.Client, page_url: str) -> None:
 
 
 def find_all(client: httpx.Client, queries: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-    """All that each search finds, less ids and times: the texts in order, and the whole hits, sorted."""
+    """Return the hits of each search without ids and times: in order without labels, and sorted with all fields."""
     place, found = ("title", "filename", "score", "text", "location"), list[tuple[list[str], list[str]]]()
     for query in queries:
         body = {"query": query, "buckets": [BUCKET], "max_num_results": 50}
@@ -84,7 +84,7 @@ def find_all(client: httpx.Client, queries: Sequence[str]) -> list[tuple[list[st
 
 
 def rare_words(folder: Path) -> list[str]:
-    """Words of these files that few passages have in any of their forms, which mostly begin with the same letters."""
+    """Return words of these files that are rare, counting all words with the same first four letters as one."""
     texts = (path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
     counted = Counter(word for text in texts for word in re.findall(r"[a-z]{5,}", text.lower()))
     forms: Counter[str] = Counter()
@@ -93,7 +93,9 @@ def rare_words(folder: Path) -> list[str]:
     return sorted(word for word in counted if forms[word[:4]] < 8)
 
 
-def test_a_bucket_that_was_exported_and_imported_is_the_same(make_installation: MakeInstallation, large: bool) -> None:
+def test_imported_bucket_exports_the_same_bytes_and_has_the_same_search_results(
+    make_installation: MakeInstallation, large: bool
+) -> None:
     here, there = (make_installation(name, **UNLIMITED, SVC_FETCH_ALLOW="127.0.0.0/8").start() for name in "ab")
     shutil.copytree(ROOT / ("svc_daemon" if large else "docs"), here.root / "docs")
     with here.client() as client, there.client() as other, hosting() as site:
@@ -103,13 +105,13 @@ def test_a_bucket_that_was_exported_and_imported_is_the_same(make_installation: 
         assert here.svc("upload", "docs", "-b", BUCKET).exit == 0
         data, before = export(here), count_requests(here)
         assert export(here) == data
-        # Text that is the same as the bytes is read once.
+        # Texts that are equal to the bytes are downloaded only once.
         names = read(data).manifest.members
         differ = {name for name in names if name.replace("bytes/", "texts/") not in names}
         assert (count_requests(here) - before)["GET /v1/sources/{source_id}/content"] == len(differ) < len(names) / 4
         imported = there.svc("bucket", "import", str(here.root / "shelf.tar"), "--keep-mapping", "--json")
         total = len(list_sources(client, BUCKET))
-        # What can't be read there can't be read here.
+        # A source that is unreadable in one service is so in the other.
         assert (imported.exit, imported.failure[1], counts(imported)["created"]) == (3, "unsupported_format", total - 1)
         assert len(list_sources(other, BUCKET)) == total
         again = there.svc("bucket", "import", str(here.root / "shelf.tar"), "--keep-mapping", "--json")
@@ -126,7 +128,7 @@ def test_a_bucket_that_was_exported_and_imported_is_the_same(make_installation: 
 
 @contextmanager
 def two_machines(make_installation: MakeInstallation) -> Iterator[list[Installation]]:
-    """Two installations with the same model; as machines do, they compute other last bits of its vectors."""
+    """Start two installations with the same model, whose vectors differ in their last bits, as between machines."""
     with vector_server() as one, vector_server() as other:
         other.drift = 0.001
         yield [
@@ -136,7 +138,7 @@ def two_machines(make_installation: MakeInstallation) -> Iterator[list[Installat
 
 
 def fill_with_passages(installation: Installation) -> None:
-    """Add 11 documents of 20 passages, of which two have the same title and text."""
+    """Add 11 documents of 20 passages, two of which have the same title and text."""
     with installation.client() as client:
         make_bucket(client, BUCKET)
         for number in range(11):
@@ -146,14 +148,16 @@ def fill_with_passages(installation: Installation) -> None:
     assert wait_embedded(installation) == 220
 
 
-def test_vectors_move_with_their_bucket_to_the_last_bit_whatever_is_killed(make_installation: MakeInstallation) -> None:
+def test_export_and_import_keep_vectors_bit_for_bit_even_if_imports_are_killed(
+    make_installation: MakeInstallation,
+) -> None:
     with two_machines(make_installation) as (here, there):
         fill_with_passages(here)
         data, archive = export(here), str(here.root / "shelf.tar")
         lines = _run_killed(there, 0, "import", archive, "-b", "other")
         _run_killed(there, lines // 2, "import", archive)
         imported = there.svc("bucket", "import", archive, "--wait", "accepted", "--json")
-        # Nothing is left to offer if the first run was killed at its end.
+        # No vector is left to offer if the killed run had already offered all.
         offered = imported.json.get("vectors", {"found": 0, "kept": 0})
         assert (imported.exit, offered["kept"]) == (0, offered["found"])
         there.kill()
@@ -170,7 +174,7 @@ def test_vectors_move_with_their_bucket_to_the_last_bit_whatever_is_killed(make_
 
 
 def _run_killed(installation: Installation, line: int, *words: str) -> int:
-    """Run `svc bucket …` in a child that dies, by kill -9, before the given line; how many lines it came."""
+    """Run `svc bucket …` in a child that is killed before the given counted line; return how many lines it reached."""
 
     def work() -> None:
         os.environ.update(installation.environ)
@@ -180,9 +184,7 @@ def _run_killed(installation: Installation, line: int, *words: str) -> int:
     return run_killed(work, line, COUNTED)
 
 
-def test_an_export_and_an_import_killed_at_any_line_are_finished_by_running_them_again(
-    installation: Installation, large: bool
-) -> None:
+def test_export_or_import_killed_at_any_line_completes_when_run_again(installation: Installation, large: bool) -> None:
     kills, moments = LARGE_KILLS if large else KILLS, random.Random(5)
     count = 250 if large else 20
     files = [(f"{number}.md", f"# Note {number}\n\nThe umber quay {number}.\n".encode()) for number in range(count)]

@@ -1,4 +1,4 @@
-"""A disk that is full or became read-only: what is answered, what is logged, and how the daemon ends."""
+"""The daemon on a full or read-only disk: its responses, its log and its exit code."""
 
 import subprocess
 import sys
@@ -13,18 +13,18 @@ from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
-#: What gives a command mounts of its own, and may mount.
+#: Runs a command in its own mount namespace with the right to mount.
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
 READ_ONLY = "mount --bind {0} {0} && mount -o remount,bind,ro {0}"
 FULL = "mount -t tmpfs -o size=2m none {0} && ! head -c 3m /dev/zero > {0}/filler"
 NOTE = b"The umber quay.\n"
-#: Python keeps what it could not print, and fails again at its end.
+#: With buffering, Python keeps output that it couldn't write, and fails again at its exit.
 BUFFERED: dict[str, Any] = {"without": ["PYTHONUNBUFFERED"]}
 
 
 @pytest.fixture
 def mounting(make_installation: MakeInstallation) -> Installation:
-    """An installation that is not started yet, on a system where we may mount."""
+    """An installation that is not started yet, if the system allows mount namespaces."""
     if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this system gives no mount namespace")
     mounting = make_installation(**UNLIMITED)
@@ -33,11 +33,11 @@ def mounting(make_installation: MakeInstallation) -> Installation:
 
 
 def after(mount: str, folder: Path) -> list[str]:
-    """What runs a command where something is mounted on the folder."""
+    """Return a command prefix that first mounts something on the folder."""
     return [*NAMESPACE, "sh", "-c", f'{mount.format(folder)} 2>&- && exec "$@"', "sh"]
 
 
-def test_a_disk_that_became_read_only_is_a_503_that_may_be_repeated(mounting: Installation) -> None:
+def test_write_to_a_disk_that_became_read_only_is_a_retryable_503(mounting: Installation) -> None:
     mounting.start(NAMESPACE)
     with mounting.client() as client:
         take_in(client, "inbox", "a.md", NOTE)
@@ -58,7 +58,7 @@ def test_a_disk_that_became_read_only_is_a_503_that_may_be_repeated(mounting: In
     assert (mounting.stop(), mounting.printed()) == (0, "")
 
 
-def test_a_start_on_a_read_only_disk_is_refused_with_a_sentence(mounting: Installation) -> None:
+def test_daemon_start_on_a_read_only_disk_fails_with_one_line(mounting: Installation) -> None:
     mounting.start()
     mounting.stop()
     assert mounting.spawn_daemon(after(READ_ONLY, mounting.files.root)).wait(PATIENCE_S) == 1
@@ -66,15 +66,15 @@ def test_a_start_on_a_read_only_disk_is_refused_with_a_sentence(mounting: Instal
     assert mounting.printed().count("\n") == 1
 
 
-def test_svc_repeats_why_the_daemon_does_not_start_on_a_full_disk(mounting: Installation) -> None:
+def test_svc_prints_why_the_daemon_does_not_start_on_a_full_disk(mounting: Installation) -> None:
     ended = mounting.run(*after(FULL, mounting.files.root), sys.executable, "-m", "svc_cli", "bucket", "ls", **BUFFERED)
     assert ended.exit == 12, ended.stderr
     for part in ("ended with exit code 1.", "state.db can't be opened"):
         assert part in ended.stderr
 
 
-def test_what_cannot_be_written_anywhere_fails_nothing_else(make_installation: MakeInstallation) -> None:
-    """Neither the exit code of a wrong setting, nor anything of a daemon whose log is on a full disk."""
+def test_output_or_log_that_cannot_be_written_changes_no_exit_code(make_installation: MakeInstallation) -> None:
+    """An invalid setting still exits with 2, and a daemon whose log is on a full disk still indexes files."""
     wrong = make_installation("wrong", SVC_LOG_LEVEL="shouting")
     wrong.root.mkdir()
     with Path("/dev/full").open("wb") as full:

@@ -1,4 +1,4 @@
-"""The fault lab: every error, delay and cut on demand, before or after the effect, and never where it isn't wanted."""
+"""The fault lab injects errors, delays and cut connections before or after a request's effect, only if turned on."""
 
 import json
 import os
@@ -13,13 +13,13 @@ from svc_daemon.wire.error_codes import ErrorCode
 from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
-# A daemon of a cluster refuses to have faults.
+# A daemon of a cluster refuses `--faults`.
 pytestmark = pytest.mark.sqlite
 FILES = "POST /v1/buckets/{bucket}/files"
 
 
 class Lab:
-    """An installation whose daemon follows a file of faults."""
+    """An installation whose daemon reads its faults from a file."""
 
     def __init__(self, installation: Installation, path: Path) -> None:
         self.installation = installation
@@ -29,7 +29,7 @@ class Lab:
     def disturb(self, *rules: str) -> None:
         text = "\n".join(f"[[fault]]\n{rule}" for rule in rules)
         self._path.write_text(text, encoding="utf-8")
-        # Even if it has the size of the one before, and comes within the same tick of the clock.
+        # The daemon has to notice a new file of the same size, even within one tick of the clock.
         self._ticks += 1
         os.utime(self._path, ns=(self._ticks, self._ticks))
 
@@ -60,7 +60,7 @@ def upload(client: httpx.Client, bucket: str, name: str) -> httpx.Response:
     )
 
 
-def test_every_error_of_the_table_happens_on_demand(lab: Lab) -> None:
+def test_fault_lab_injects_every_error_code(lab: Lab) -> None:
     lab.disturb(*(f'name = "{code}"\nroute = "GET /v1/version"\ncode = "{code}"' for code in ERRORS))
     with lab.installation.client() as client:
         for code, rule in ERRORS.items():
@@ -73,7 +73,7 @@ def test_every_error_of_the_table_happens_on_demand(lab: Lab) -> None:
         assert "svc-fault" not in client.get("/v1/version").headers
 
 
-def test_a_fault_before_the_effect_leaves_nothing_and_after_it_everything(lab: Lab) -> None:
+def test_fault_before_the_effect_stores_nothing_and_after_it_the_file(lab: Lab) -> None:
     with lab.installation.client() as client:
         for when, bucket, left in (("before", "never", []), ("after", "done", ["cut.txt", "refused.txt"])):
             client.put(f"/v1/buckets/{bucket}")
@@ -86,13 +86,13 @@ def test_a_fault_before_the_effect_leaves_nothing_and_after_it_everything(lab: L
             refused = upload(client, bucket, "refused.txt")
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
             assert titles(client, bucket) == left
-            # What a client does then: it sends the same again, and the file is there once.
+            # A client sends the same request again, and the file is stored once.
             for name in ("cut.txt", "refused.txt"):
                 assert upload(client, bucket, name).status_code in (200, 201)
             assert titles(client, bucket) == ["cut.txt", "refused.txt"]
 
 
-def test_our_own_client_gets_over_what_the_lab_does(lab: Lab, tmp_path: Path) -> None:
+def test_svc_upload_succeeds_despite_injected_cuts_and_rate_limits(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("The umber quay.")
     lab.disturb(
         'skip = 1\ntimes = 2\nwhen = "after"\ncut = true',
@@ -105,7 +105,7 @@ def test_our_own_client_gets_over_what_the_lab_does(lab: Lab, tmp_path: Path) ->
         assert titles(client, "ours") == ["plan.md"]
 
 
-def test_a_delay_is_marked_and_status_says_that_the_lab_is_on(lab: Lab) -> None:
+def test_injected_delay_is_marked_and_daemon_status_shows_the_fault_lab(lab: Lab) -> None:
     lab.disturb('name = "slow"\nroute = "GET /v1/buckets"\ndelay_s = 0.2\nskip = 1\ntimes = "always"')
     with lab.installation.client() as client:
         seen = [client.get("/v1/buckets") for _ in range(3)]
@@ -116,7 +116,7 @@ def test_a_delay_is_marked_and_status_says_that_the_lab_is_on(lab: Lab) -> None:
     assert "fault lab" in lab.installation.svc("bucket", "ls").stderr
 
 
-def test_a_file_that_can_not_be_used_changes_nothing(lab: Lab) -> None:
+def test_invalid_fault_file_of_a_running_daemon_keeps_the_earlier_faults(lab: Lab) -> None:
     lab.disturb('route = "GET /v1/limits"\ncode = "not_found"\ntimes = "always"')
     with lab.installation.client() as client:
         assert client.get("/v1/limits").status_code == 404
@@ -137,13 +137,15 @@ def test_a_file_that_can_not_be_used_changes_nothing(lab: Lab) -> None:
         ("[[fault]]\ncut = true\ncount = 1", "fault.0.count: There is no such field."),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_daemon_refuses_to_start_with_an_invalid_fault_file(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "faults.toml").write_text(text)
     ended = Installation(tmp_path).operate("serve", "--faults", str(tmp_path / "faults.toml"))
     assert (ended.exit, message in ended.stderr) == (2, True), ended.stderr
 
 
-def test_nothing_else_turns_it_on_and_no_data_is_in_danger(make_installation: MakeInstallation, tmp_path: Path) -> None:
+def test_only_the_flag_turns_faults_on_and_never_on_existing_data_or_other_addresses(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
     path = tmp_path / "faults.toml"
     path.write_text("[[fault]]\ncut = true")
     made = make_installation(**UNLIMITED, SVC_FAULTS=str(path), SVC_DAEMON_FAULTS=str(path))
@@ -151,7 +153,7 @@ def test_nothing_else_turns_it_on_and_no_data_is_in_danger(make_installation: Ma
     assert made.svc("bucket", "ls").exit == 0
     assert json.loads(made.svc("daemon", "status", "--json").stdout)["faults"] is False
     made.stop()
-    # Also while its state is moved away for a repair.
+    # The daemon also refuses it while state.db is moved away for a repair.
     moved = made.files.state.with_name("moved.db")
     for back, there in ((made.files.state, moved), (moved, made.files.state)):
         refused = made.operate("serve", "--faults", str(path))

@@ -1,4 +1,4 @@
-"""A folder of hostile names and of things that can't be read: `upload` and `sync` agree on each, and all is listed."""
+"""`upload` and `sync` treat each odd name and unreadable file of a folder alike, and report each of them."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.installations import Finished, Installation
 from tests.acceptance.sync_folders import write
 
-#: Root reads everything, unless a process gave up the right to before it became `svc`.
+#: Drops the capabilities with which root reads everything, and runs `svc`.
 _WITHOUT_ROOTS_RIGHTS = """
 import ctypes, os, sys
 for right in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
@@ -33,7 +33,7 @@ TWICE = ("caf\u00e9.md", "\u00e9/in.md", "empty \u00fc.md", "f\u0131n\u00e9\u200
 
 @pytest.fixture
 def tree(installation: Installation) -> Iterator[Path]:
-    """The folder; its doors are opened again at the end."""
+    """A folder of odd and unreadable files, whose permissions are restored at the end."""
     folder = installation.root / "tree"
     for name in (*GOOD, *REFUSED, *(unicodedata.normalize(form, name) for name in TWICE for form in ("NFC", "NFD"))):
         write(folder, name, "" if name.startswith("empty") else f"Words about {name.encode()!r}.")
@@ -60,25 +60,25 @@ def tree(installation: Installation) -> Iterator[Path]:
 
 
 def _svc(installation: Installation, *words: str) -> Finished:
-    """Run `svc` without root's right to read everything."""
+    """Run `svc` without the capabilities with which root reads everything."""
     return installation.run(sys.executable, "-c", _WITHOUT_ROOTS_RIGHTS, *words)
 
 
 def _verdicts(finished: Finished) -> dict[str, tuple[str, str | None, str | None]]:
-    """By path below the tree: what was done, why it was skipped, why it failed."""
+    """Return the action, the reason for skipping and the error message of each path."""
     items = finished.json["items"]
     verdicts = {
         each["path"].removeprefix("tree/"): (each["action"], each["reason"], (each["error"] or {}).get("message"))
         for each in items
     }
-    assert len(verdicts) == len(items), "each item has a path of its own"
+    assert len(verdicts) == len(items), "two items have the same path"
     return verdicts
 
 
-#: Far below in folders of long names.
+#: A path that is too long, in nested folders with long names.
 FAR = "/".join(["n" * 200] * 6 + ["far.md"])
 DENIED = "can't be read: Permission denied."
-#: What is not created, by its reason: names that are refused, and of two spellings the second by code points.
+#: The paths that are not uploaded, by reason; of two Unicode spellings of a name, the second by code points.
 LEFT_OUT = {
     "dotfile": (".hidden.md", ".svcignore", "sub/.gitignore"),
     "ignored": ("ignored.md", "ignored-link.md"),
@@ -100,7 +100,7 @@ LEFT_OUT = {
 }
 
 
-def test_upload_and_sync_give_one_verdict_on_each_and_omit_none(installation: Installation, tree: Path) -> None:
+def test_upload_and_sync_report_the_same_result_for_each_file(installation: Installation, tree: Path) -> None:
     uploaded = _svc(installation, "upload", "tree", "-b", "uploaded", "--json")
     synced = _svc(installation, "sync", "tree", "-b", "synced", "--json")
     assert (uploaded.exit, synced.exit) == (3, 3), uploaded.stderr + synced.stderr
@@ -114,8 +114,10 @@ def test_upload_and_sync_give_one_verdict_on_each_and_omit_none(installation: In
         assert set(error) == {"code", "message", "retryable", "details", "hint", "request_id"}
 
 
-def test_what_is_unreadable_or_given_twice_is_named_and_ends_nothing(installation: Installation, tree: Path) -> None:
-    # A link is followed as far as a closed door.
+def test_unreadable_paths_and_names_in_two_spellings_are_reported_as_errors(
+    installation: Installation, tree: Path
+) -> None:
+    # A followed link fails if its target can't be read.
     followed = _verdicts(_svc(installation, "sync", "tree", "-b", "followed", "--follow-links", "--json"))
     assert (followed["behind a door.md"], followed["plain.md"][0]) == (("failed", None, DENIED), "created")
 
@@ -127,14 +129,14 @@ def test_what_is_unreadable_or_given_twice_is_named_and_ends_nothing(installatio
     inside = _svc(installation, "upload", "tree/closed/inside.md", "-b", "closed", "--json")
     assert (inside.exit, inside.json["error"]["message"]) == (3, "tree/closed/inside.md: Permission denied.")
 
-    # Of a name that was given in both spellings, one is sent and one reported.
+    # If a name is given in both Unicode spellings, one file is uploaded and one is reported.
     names = [unicodedata.normalize(form, "tree/caf\u00e9.md") for form in ("NFC", "NFD")]
     both = installation.svc("upload", *names, "-b", "both", "--json")
     assert both.failure == (3, "svc_title_conflict")
     assert (both.json["counts"]["created"], both.json["counts"]["failed"]) == (1, 1)
 
 
-def test_an_archived_bucket_is_named_although_nothing_has_changed(shared_installation: Installation) -> None:
+def test_upload_and_sync_of_unchanged_files_to_an_archived_bucket_fail(shared_installation: Installation) -> None:
     svc = shared_installation.svc
     write(shared_installation.root / "docs", "a.md", "Words.")
     for verb in ("upload", "sync"):

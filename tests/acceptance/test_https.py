@@ -1,4 +1,4 @@
-"""A daemon that serves HTTPS: programs with its data directory trust it as it is, others by its authority."""
+"""A daemon that serves HTTPS is trusted by commands with its data directory, and by others through its authority."""
 
 import re
 import socket
@@ -15,7 +15,7 @@ import trustme
 from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
-#: No address: what `svc` finds at 127.0.0.1 has a certificate for another name.
+#: A name that isn't the daemon's address, 127.0.0.1, so that the certificate doesn't match it.
 NAME = "svc.example"
 
 
@@ -26,7 +26,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def secure(authority: trustme.CA, make_installation: MakeInstallation, tmp_path: Path) -> Callable[..., Installation]:
-    """Make an installation with a certificate for these names, valid for so many days."""
+    """A function that makes an installation with a certificate for these names, valid for `days`."""
 
     def make(*names: str, days: int = 90, **variables: str) -> Installation:
         leaf = authority.issue_cert(*names, not_after=datetime.now(UTC) + timedelta(days=days))
@@ -39,7 +39,7 @@ def secure(authority: trustme.CA, make_installation: MakeInstallation, tmp_path:
     return make
 
 
-def test_commands_with_the_data_directory_need_no_authority_and_no_name(
+def test_commands_with_the_data_directory_trust_a_certificate_of_another_name(
     secure: Callable[..., Installation], tmp_path: Path
 ) -> None:
     installation = secure(NAME).start()
@@ -63,7 +63,9 @@ def test_commands_with_the_data_directory_need_no_authority_and_no_name(
     installation.hold_to_every_promise()
 
 
-def test_the_key_of_the_certificate_appears_nowhere(secure: Callable[..., Installation], tmp_path: Path) -> None:
+def test_private_key_of_the_certificate_is_not_in_logs_or_the_command_line(
+    secure: Callable[..., Installation], tmp_path: Path
+) -> None:
     installation = secure(NAME, SVC_LOG_LEVEL="debug").start()
     key = "".join((tmp_path / "served.key").read_text().splitlines()[1:-1])
     assert stat.S_IMODE(installation.files.daemon.stat().st_mode) == 0o600
@@ -72,7 +74,7 @@ def test_the_key_of_the_certificate_appears_nowhere(secure: Callable[..., Instal
     assert [text for text in seen if key[10:40] in text or "PRIVATE" in text] == []
 
 
-def test_other_programs_trust_an_authority_of_their_environment(
+def test_svc_with_a_base_url_trusts_the_authority_in_ssl_cert_file(
     secure: Callable[..., Installation], tmp_path: Path
 ) -> None:
     installation = secure(NAME, "localhost").start()
@@ -90,20 +92,20 @@ def test_other_programs_trust_an_authority_of_their_environment(
     assert (unusable.exit, "none.pem" in unusable.json["error"]["message"]) == (2, True)
 
 
-def test_a_certificate_that_ends_soon_is_a_warning_and_an_expired_one_keeps_the_daemon_manageable(
+def test_doctor_warns_before_the_certificate_expires_and_an_expired_one_is_refused(
     secure: Callable[..., Installation],
 ) -> None:
     installation = secure(NAME, days=3).start()
     checks = {check["check"]: check for check in installation.svc("doctor", "--json").json["checks"]}
     assert (checks["certificate"]["state"], "renew" in checks["certificate"]["hint"]) == ("warning", True)
-    # A certificate that has expired since the start can't be had in a test; one that is refused at the start can.
+    # A test can't wait until a certificate expires, so it checks that an expired one is refused at the start.
     assert installation.stop() == 0
     secure(NAME, days=-1)
     refused = installation.svc("daemon", "start", "--json")
     assert (refused.exit, "certificate has expired" in refused.json["error"]["message"]) == (12, True)
 
 
-def test_plain_http_to_the_same_port_gets_no_answer(secure: Callable[..., Installation]) -> None:
+def test_plain_http_request_to_the_https_port_gets_no_http_response(secure: Callable[..., Installation]) -> None:
     installation = secure(NAME).start()
     port = urlsplit(installation.base_url).port
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:

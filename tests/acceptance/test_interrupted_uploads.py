@@ -1,4 +1,4 @@
-"""`svc upload` or the daemon killed in the middle, and the same command again: it goes on, nothing is there twice."""
+"""`svc upload` resumes when it is run again after it or the daemon was killed, and duplicates nothing."""
 
 import hashlib
 import random
@@ -25,7 +25,7 @@ def _upload(installation: Installation, *words: str, bucket: str = BUCKET) -> Fi
 
 
 def _outcome(finished: Finished, *names: str) -> tuple[int, ...]:
-    """The exit code, and how many files have each of these outcomes."""
+    """Return the exit code, and how many files had each of these outcomes."""
     return finished.exit, *(finished.json["counts"][name] for name in names)
 
 
@@ -37,23 +37,23 @@ def _remove_all(installation: Installation) -> None:
     assert installation.svc("source", "rm", "--force", *(each["id"] for each in list_held(installation))).exit == 0
 
 
-def test_a_killed_upload_of_a_large_file_goes_on_where_it_stopped(installation: Installation) -> None:
+def test_killed_upload_of_a_large_file_resumes_where_it_stopped(installation: Installation) -> None:
     data = random.Random(7).randbytes(SIZE)
     (installation.root / "large.bin").write_bytes(data)
     with held(installation, SIZE // 2, "upload", "large.bin", "-b", BUCKET):
         pass
     wait_until(lambda: _received(installation) > SIZE * 0.36, "the first half")
     second = _upload(installation, "large.bin")
-    # A file of random bytes can't be read; it is stored all the same.
+    # A file of random bytes can't be indexed, but it is stored.
     assert second.json["items"][0]["error"]["code"] == "unsupported_format"
-    # All that the proxy let pass is there; what it held is not.
+    # The daemon has all bytes that the proxy has forwarded, and none that it has held back.
     assert SIZE // 2 <= second.json["bytes_sent"] < SIZE * 0.65
     (source,) = list_held(installation)
     assert source["sha256"] == hashlib.sha256(data).hexdigest()
     installation.hold_to_every_promise()
 
 
-def test_a_killed_batch_goes_on_with_the_same_sessions(installation: Installation) -> None:
+def test_killed_batch_upload_resumes_with_the_same_sessions(installation: Installation) -> None:
     _make_files(installation.root / "docs", 30, 50_000)
     with held(installation, 800_000, "upload", "docs", "-b", BUCKET):
         pass
@@ -72,7 +72,7 @@ def test_a_killed_batch_goes_on_with_the_same_sessions(installation: Installatio
     installation.hold_to_every_promise()
 
 
-def test_a_daemon_killed_in_the_middle_of_a_batch_loses_nothing(installation: Installation) -> None:
+def test_batch_upload_completes_when_run_again_after_the_daemon_was_killed(installation: Installation) -> None:
     _make_files(installation.root / "docs", 30, 20_000)
     for budget_bytes in (3_000, 60_000, 500_000):
         bucket = f"after-{budget_bytes}"
@@ -86,7 +86,7 @@ def test_a_daemon_killed_in_the_middle_of_a_batch_loses_nothing(installation: In
     installation.hold_to_every_promise()
 
 
-def test_what_a_batch_refuses_is_recorded_for_each_file_and_the_others_go_up(installation: Installation) -> None:
+def test_files_that_a_batch_rejects_are_reported_and_the_others_are_uploaded(installation: Installation) -> None:
     _make_files(installation.root / "docs", 3, 100)
     refused = _upload(installation, "docs", *(word for number in range(21) for word in ("--tag", f"t{number}")))
     assert (refused.exit, [item["error"]["code"] for item in refused.json["items"]]) == (3, ["too_many_tags"] * 3)
@@ -101,7 +101,7 @@ def test_what_a_batch_refuses_is_recorded_for_each_file_and_the_others_go_up(ins
     assert (*_outcome(again, "unchanged"), again.json["bytes_sent"]) == (3, 3, 0)
 
 
-def test_each_mode_brings_the_same_sources(installation: Installation) -> None:
+def test_upload_modes_one_session_and_batch_give_the_same_outcomes(installation: Installation) -> None:
     docs = installation.root / "docs"
     _make_files(docs, 3, 3000)
     for mode in ("one", "session", "batch"):
@@ -117,7 +117,7 @@ def test_each_mode_brings_the_same_sources(installation: Installation) -> None:
         _remove_all(installation)
 
 
-def test_the_shipped_limits_refuse_nothing(installation: Installation, large: bool) -> None:
+def test_default_rate_limits_reject_no_upload_of_a_folder(installation: Installation, large: bool) -> None:
     installation.stop()
     for name in ("SVC_LIMIT_CREATES_PER_SECOND", "SVC_LIMIT_BYTES_PER_MINUTE"):
         installation.environ.pop(name)
@@ -132,7 +132,9 @@ def test_the_shipped_limits_refuse_nothing(installation: Installation, large: bo
     assert 429 not in statuses()
 
 
-def test_with_no_terminal_few_plain_lines_are_written(installation: Installation, large: bool) -> None:
+def test_upload_and_sync_without_a_terminal_print_few_lines_without_colours(
+    installation: Installation, large: bool
+) -> None:
     count = 10_000 if large else 60
     _make_files(installation.root / "docs", count, 50)
     for verb in ("upload", "sync"):

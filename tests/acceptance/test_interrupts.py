@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of an upload or a sync: it ends in time, shows how to go on, and the next run completes."""
+"""Ctrl-C ends an upload or a sync in time with a hint on how to continue, and the next run completes it."""
 
 import random
 import re
@@ -43,7 +43,7 @@ def _end_of(process: "subprocess.Popen[str]", when: str) -> Finished:
 
 
 def _expect_complete(installation: Installation, bucket: str, *words: str) -> None:
-    """The same command brings all files, each once."""
+    """Run the command again and assert that the bucket then has each file once."""
     again = installation.svc(*words, "-b", bucket, "--json")
     assert again.exit == 0, again.stdout + again.stderr
     with installation.client() as client:
@@ -52,14 +52,14 @@ def _expect_complete(installation: Installation, bucket: str, *words: str) -> No
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_ctrl_c_at_any_step_ends_it_and_doubles_nothing(
+def test_ctrl_c_at_any_step_ends_the_command_and_the_next_run_has_no_duplicates(
     filled: Installation, large: bool, words: tuple[str, ...]
 ) -> None:
     whole = _interrupted_at(filled, 0, *words, "-b", "whole", "--json")
     assert whole.exit == 0, whole.stderr
     steps = int(re.findall(r"^(\d+) steps$", whole.stderr, re.MULTILINE)[-1])
     interrupted, wanted, moments = 0, 150 if large else 6, random.Random(12)
-    # A run that has less to wait for has fewer steps, and may end before its interrupt.
+    # A faster run has fewer steps and may end before it is interrupted.
     for turn in range(10 * wanted):
         if interrupted == wanted:
             break
@@ -69,7 +69,7 @@ def test_ctrl_c_at_any_step_ends_it_and_doubles_nothing(
         assert "Traceback" not in first.stderr, (step, first.stderr)
         if first.exit == 130:
             interrupted += 1
-            # It may have been at its end already.
+            # The command may have finished already.
             assert HINT in first.stderr or first.json["exit_code"] == 0, (step, first.stderr)
             assert first.json.get("error", {}).get("code", "svc_interrupted") == "svc_interrupted", step
         _expect_complete(filled, f"turn-{turn}", *words)
@@ -77,8 +77,8 @@ def test_ctrl_c_at_any_step_ends_it_and_doubles_nothing(
     filled.hold_to_every_promise()
 
 
-def test_ctrl_c_is_answered_while_the_service_is_not(filled: Installation, large: bool) -> None:
-    """The line is held after so many bytes: no request that is under way gets an answer any more."""
+def test_ctrl_c_ends_the_command_while_the_service_does_not_respond(filled: Installation, large: bool) -> None:
+    """The connections stall after a number of bytes, so that requests get no response any more."""
     budgets = range(900, 46_000, 1500) if large else (900, 11_900, 33_900)
     for words in COMMANDS:
         for budget in budgets:
@@ -90,7 +90,7 @@ def test_ctrl_c_is_answered_while_the_service_is_not(filled: Installation, large
             _expect_complete(filled, bucket, *words)
 
 
-def test_a_second_ctrl_c_ends_at_once(filled: Installation) -> None:
+def test_second_ctrl_c_ends_the_command_at_once(filled: Installation) -> None:
     with held(filled, 20_000, "upload", "docs", "-b", "twice") as running:
 
         def pressed_again() -> bool:
@@ -99,5 +99,5 @@ def test_a_second_ctrl_c_ends_at_once(filled: Installation) -> None:
 
         wait_until(pressed_again, "its end", every_s=0.05)
         ended = _end_of(running, "two interrupts")
-    # One that waits for the requests under way ends with a hint.
+    # With one Ctrl-C it would wait for the pending requests and print the hint.
     assert (ended.exit, ended.stdout, HINT in ended.stderr) == (130, "", False)

@@ -1,4 +1,4 @@
-"""The daemon's life: one per data directory, started when needed, ended on request."""
+"""One daemon per data directory, which commands start when they need it and SIGTERM stops."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ from tests.conftest import UNLIMITED, MakeInstallation
 
 
 def _daemons(installation: Installation) -> list[int]:
-    """Processes that were started to serve this data directory."""
+    """Return the ids of the processes that serve this data directory."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -23,14 +23,14 @@ def _daemons(installation: Installation) -> list[int]:
     return found
 
 
-def test_sigterm_ends_the_daemon_with_0_whatever_connection_is_open(installation: Installation) -> None:
+def test_sigterm_stops_the_daemon_with_exit_code_0_despite_an_open_request(installation: Installation) -> None:
     with socket.create_connection(("127.0.0.1", port_of(installation))) as connection:
         connection.sendall(b"POST /v1/search HTTP/1.1\r\nContent-Length: 100\r\n")
         assert installation.stop() == 0
     assert installation.health() is None
 
 
-def test_a_second_daemon_on_the_same_folder_stops_at_once(installation: Installation) -> None:
+def test_second_daemon_on_the_same_data_directory_exits_as_locked(installation: Installation) -> None:
     announced = installation.announced
     assert installation.spawn_daemon().wait(PATIENCE_S) == EXIT_LOCKED
     assert "Another process is using" in installation.printed()
@@ -38,7 +38,7 @@ def test_a_second_daemon_on_the_same_folder_stops_at_once(installation: Installa
     assert installation.health() is not None
 
 
-def test_two_installations_live_side_by_side(make_installation: MakeInstallation) -> None:
+def test_two_installations_run_side_by_side_with_separate_keys_and_data(make_installation: MakeInstallation) -> None:
     left, right = make_installation("left", **UNLIMITED), make_installation("right", **UNLIMITED)
     for installation in (left, right):
         installation.start()
@@ -51,18 +51,18 @@ def test_two_installations_live_side_by_side(make_installation: MakeInstallation
     assert ["From left." in hit["text"] for hit in found] == [True]
 
 
-def test_twenty_commands_at_once_start_one_daemon(make_installation: MakeInstallation) -> None:
+def test_twenty_concurrent_commands_start_one_daemon(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
     fresh.root.mkdir()
     commands = [fresh.spawn_svc("bucket", "ls", "--json") for _ in range(20)]
     ended = [(command.communicate(timeout=120), command.returncode) for command in commands]
     assert [code for _, code in ended] == [0] * 20
     assert all(json.loads(out)["buckets"] == [] for (out, _), _ in ended)
-    # One that came too late for the lock may be about to end.
+    # A daemon that didn't get the lock may be about to exit.
     wait_until(lambda: _daemons(fresh) == [fresh.pid], "one daemon is left")
 
 
-def test_children_end_with_a_killed_daemon(installation: Installation) -> None:
+def test_child_processes_end_when_the_daemon_is_killed(installation: Installation) -> None:
     with installation.client() as client:
         take_in(client, "notes", "notes.md", b"# Notes\n\nSome text.")
     children = process_tree(installation.pid or 0)[1:]

@@ -1,4 +1,4 @@
-"""Agents at both doors, with real processes: `svc mcp` on standard input and output, and the daemon's `/mcp`."""
+"""MCP clients with real processes: over `svc mcp` on standard input and output, and over the daemon's `/mcp`."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo":
 
 @asynccontextmanager
 async def stdio(installation: Installation, *words: str) -> AsyncIterator[Client]:
-    """A client that has started `svc mcp`."""
+    """Start `svc mcp` and yield an MCP client of it."""
     args, cwd = ["-m", "svc_cli", "mcp", *words], str(installation.root)
     command = StdioServerParameters(command=sys.executable, args=args, env=installation.environ, cwd=cwd)
     with (installation.root / "mcp.err").open("w") as err:
@@ -45,7 +45,7 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-def test_an_agent_over_http_uploads_waits_searches_and_cites(shared_installation: Installation) -> None:
+def test_mcp_client_over_http_uploads_waits_searches_and_cites(shared_installation: Installation) -> None:
     async def work() -> None:
         async with http_client(shared_installation.base_url, shared_installation.key) as client:
             await see_the_whole_job(client)
@@ -53,9 +53,11 @@ def test_an_agent_over_http_uploads_waits_searches_and_cites(shared_installation
     run(work)
 
 
-def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installation: MakeInstallation) -> None:
-    """The first call starts the daemon. When it is killed in the middle of an upload, the upload goes on with the next
-    one, and the file is there once."""
+def test_mcp_client_over_stdio_uploads_files_and_survives_a_kill_of_the_daemon(
+    make_installation: MakeInstallation,
+) -> None:
+    """The first call starts the daemon. If the daemon is killed during an upload, the upload continues with the next
+    daemon, and the file is stored once."""
     installation = make_installation(**UNLIMITED)
     folder = installation.root / "documents"
     folder.mkdir(parents=True)
@@ -63,7 +65,7 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
     (folder / "plan.txt").write_bytes(data)
     (installation.root / "secret.md").write_text("secret")
     file = {"bucket": "harbour", "path": "plan.txt", "title": "The plan"}
-    # The arguments that the page on MCP gives to hosts, with a folder that is here.
+    # The test uses the arguments that the docs give for MCP hosts, with an existing folder.
     page = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
     fences = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     (server,) = [json.loads(fence)["mcpServers"]["svc"] for fence in fences if '"command"' in fence]
@@ -89,8 +91,8 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
     assert [source["sha256"] for source in plans] == [sha256(data).hexdigest()]
 
 
-def test_standard_output_carries_the_protocol_alone(shared_installation: Installation) -> None:
-    """Whatever else there is to say: a setting that is not in force, a broken message."""
+def test_mcp_prints_only_protocol_messages_to_stdout(shared_installation: Installation) -> None:
+    """A warning about a setting without effect goes to stderr, and an invalid message is ignored."""
     with_another_limit = Installation(shared_installation.root, SVC_LIMIT_TAGS="7")
     messages = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
@@ -110,7 +112,7 @@ def test_standard_output_carries_the_protocol_alone(shared_installation: Install
     assert "SVC_LIMIT_TAGS=7 has no effect yet" in err
 
 
-def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installation) -> None:
+def test_waiting_tool_call_ends_when_its_client_leaves_or_the_daemon_stops(installation: Installation) -> None:
     for child in [child for pid in installation.pids for child in process_tree(pid)[1:]]:
         child.suspend()  # nothing is read, so nothing gets ready
     with installation.client() as client:
@@ -126,7 +128,7 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
             assert data_of(await client.call_tool("svc-list-buckets", {}))["buckets"][0]["total"] == 1
 
     def last_call() -> dict[str, Any] | None:
-        """The last line of the access log about a tool."""
+        """Return the last line of the access log for `/mcp`."""
         lines = [line.get("fields", {}) for line in installation.log_lines()]
         return next((line for line in reversed(lines) if line.get("route") == "/mcp"), None)
 
@@ -144,15 +146,15 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
 
 
 def waiting_for(installation: Installation, call: dict[str, Any]) -> socket.socket:
-    """A connection on which an agent waits for the answer to a call that is being served."""
+    """Return the connection of a tool call that the daemon is serving and has not responded to yet."""
     connection = asked_raw(installation, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-    # Served in the order in which they come, so the call before is under way when this one is answered.
+    # Requests are accepted in order, so the call has begun when this later request gets its response.
     with installation.client() as client:
         assert client.get("/v1/version").is_success
     return connection
 
 
-def test_the_library_of_mcp_is_loaded_and_asked_for_by_svc_mcp_alone(tmp_path: Path) -> None:
+def test_only_svc_mcp_imports_the_mcp_library_and_names_the_extra_if_it_is_missing(tmp_path: Path) -> None:
     environ = environment(tmp_path, {})
     script = (
         "import sys, svc_daemon.server, svc_cli.app; svc_cli.app.run(['--help']); print(*sys.modules, file=sys.stderr)"

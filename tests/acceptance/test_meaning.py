@@ -1,4 +1,4 @@
-"""Search by meaning from nothing: one command, vectors in the background, kills, and nothing that is left behind."""
+"""Semantic search of a real daemon: models are installed and removed, vectors survive kills, and keys stay secret."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tests.processes import children_of, has_ended
 BUCKET = "shelf"
 NOTES = "# Shelf\n\nThe umber binder stands beside number {number}.\n"
 PARTS = 80
-#: More than one batch.
+#: More chunks than one embedding batch.
 MANY = "".join(f"# Part {number}\n\nThe umber quay {number} was built of grey stone.\n\n" for number in range(PARTS))
 
 
@@ -35,7 +35,7 @@ def embedding(installation: Installation) -> dict[str, Any]:
 
 
 def wait_ready(installation: Installation) -> dict[str, Any]:
-    """What the service reports of its model, once that is in use."""
+    """Wait until the embedding model is ready, and return what the service reports about it."""
     wait_until(lambda: embedding(installation)["state"] == "ready", "the model is in use")
     return embedding(installation)
 
@@ -46,12 +46,14 @@ def meant(client: httpx.Client, query: str) -> dict[str, Any]:
 
 
 def same_as(name: str, number: int) -> str:
-    """The very text that is embedded of a note: to a model without a mind, nothing is nearer."""
+    """Return the exact text that is embedded for a note, to which even a random model finds nothing closer."""
     return f"{name} Shelf The umber binder stands beside number {number}."
 
 
 @pytest.mark.one_daemon  # each machine has a model of its own
-def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: MakeInstallation, tmp_path: Path) -> None:
+def test_running_daemon_starts_and_stops_using_a_model_that_is_installed_and_removed(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
     installation = make_installation(**UNLIMITED).start()
     with installation.client() as client:
         notes = take_in(client, BUCKET, "notes.md", MANY.encode())
@@ -79,7 +81,9 @@ def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: Ma
 
 
 @pytest.mark.one_daemon  # each machine has a model of its own
-def test_a_kill_midway_costs_a_batch_and_a_stop_no_time(make_installation: MakeInstallation, tmp_path: Path) -> None:
+def test_vectors_survive_a_killed_daemon_and_are_completed_after_a_killed_model_process(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
     installation = make_installation(**UNLIMITED)
     tiny = str(write_model(tmp_path / "tiny"))
     installing.install(ModelFolder(installation.files.models), tiny, lambda: "2026-01-01T00:00:00.000Z", print)
@@ -111,7 +115,9 @@ def model_process(installation: Installation) -> psutil.Process | None:
     return next(iter(children_of(installation.pid, "svc_daemon.embed.model_process")), None)
 
 
-def test_a_server_makes_the_vectors_and_its_key_is_kept(make_installation: MakeInstallation, tmp_path: Path) -> None:
+def test_embedding_server_makes_the_vectors_and_its_key_is_written_to_no_file(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
     key = "sk-embedding-0123456789"
     (tmp_path / "key").write_text(f"{key}\n")
     with vector_server() as server:
@@ -141,7 +147,7 @@ MEANT = {
 
 @pytest.mark.one_daemon
 @needs_real_model
-def test_the_real_model_finds_by_meaning(make_installation: MakeInstallation) -> None:
+def test_real_model_finds_documents_by_meaning(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED)
     assert install(installation, REAL_MODEL).exit == 0
     with installation.start().client() as client:

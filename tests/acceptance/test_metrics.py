@@ -1,4 +1,4 @@
-"""Metrics of a real daemon under load: Prometheus' own parser reads them, and they agree with what clients saw."""
+"""Metrics of a real daemon under load are valid for Prometheus' own parser and agree with what its clients saw."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def families(client: httpx.Client) -> dict[str, Metric]:
 
 
 def work(one: Installation, number: int, rounds: int) -> Counter[tuple[str, ...]]:
-    """Upload, search and fail, at once with others; how often each request had each status."""
+    """Upload, search and send failing requests, and return how often each request had each status."""
     seen: Counter[tuple[str, ...]] = Counter()
     with one.client() as client:
         for turn in range(rounds):
@@ -46,14 +46,14 @@ def work(one: Installation, number: int, rounds: int) -> Counter[tuple[str, ...]
 
 
 def requests_of(shown: dict[str, Metric]) -> Counter[tuple[str, ...]]:
-    """The counted requests of the kinds that the test makes."""
+    """Return the counted requests of the kinds that the test sends."""
     counted = [sample for sample in shown["svc_requests"].samples if sample.name == "svc_requests_total"]
     kinds = {tuple(each.labels[name] for name in ("method", "route", "status")): int(each.value) for each in counted}
     return Counter({kind: count for kind, count in kinds.items() if kind[:2] in (FILES, SEARCH, SOURCE, BUCKETS)})
 
 
 def growing(shown: dict[str, Metric]) -> Iterator[tuple[tuple[str, frozenset[tuple[str, str]]], Sample]]:
-    """The samples that never fall."""
+    """Yield the samples whose values never decrease."""
     for family in shown.values():
         for sample in family.samples:
             if family.type in ("counter", "histogram", "summary"):
@@ -61,7 +61,7 @@ def growing(shown: dict[str, Metric]) -> Iterator[tuple[tuple[str, frozenset[tup
 
 
 @pytest.mark.one_daemon  # each counts its own requests
-def test_counters_agree_with_what_clients_saw_under_load(installation: Installation, large: bool) -> None:
+def test_metrics_agree_with_the_responses_that_clients_saw_under_load(installation: Installation, large: bool) -> None:
     rounds = LARGE_ROUNDS if large else ROUNDS
     is_over = Event()
     with installation.client() as client, ThreadPoolExecutor(CLIENTS + 1) as threads:
@@ -80,7 +80,7 @@ def test_counters_agree_with_what_clients_saw_under_load(installation: Installat
         seen = sum((each.result() for each in clients), Counter[tuple[str, ...]]())
         is_over.set()
         assert scraping.result() > 0
-        # A request is counted once its response was sent.
+        # Requests are counted after their responses were sent.
         wait_until(lambda: requests_of(families(client)) == seen, "all requests are counted")
         made = CLIENTS * rounds
 
@@ -92,7 +92,7 @@ def test_counters_agree_with_what_clients_saw_under_load(installation: Installat
 
 
 def work_of(shown: dict[str, Metric]) -> tuple[int, int, int]:
-    """How many sources were ready, how many were found damaged, and how many searches there were."""
+    """Return how many sources became ready, how many failed as unreadable, and how many searches there were."""
     ready = next(each for each in shown["svc_ready_seconds"].samples if each.name == "svc_ready_seconds_count")
     failed = [each for each in shown["svc_sources_failed"].samples if each.name == "svc_sources_failed_total"]
     searched = shown["svc_search_duration_seconds"].samples

@@ -1,4 +1,4 @@
-"""Everything that the service does, done at once, while it is killed and stopped again and again: each answer holds."""
+"""Concurrent operations of all kinds keep every acknowledged result while the daemon is killed and stopped."""
 
 import random
 from collections import Counter
@@ -16,13 +16,15 @@ from tests.conftest import UNLIMITED, MakeInstallation
 CLIENTS = 6
 OPERATIONS = 210
 LARGE_OPERATIONS = 3000
-#: One end of the daemon in so many operations; every fourth is a stop.
+#: The daemon ends once in this many operations; every fourth time it is stopped, otherwise it is killed.
 OPERATIONS_PER_END = 25
 
 
 @pytest.mark.sqlite
-def test_every_answer_holds_whatever_is_killed(make_installation: MakeInstallation, large: bool) -> None:
-    # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
+def test_acknowledged_operations_survive_kills_and_stops_of_the_daemon(
+    make_installation: MakeInstallation, large: bool
+) -> None:
+    # A kill counts as an attempt of each running task: with fewer attempts, a source could legitimately fail.
     limits = {"SVC_LIMIT_WEBHOOK_RETRY_SECONDS": "1", "SVC_LIMIT_TASK_ATTEMPTS": "100"}
     installation = make_installation(**UNLIMITED, **limits, SVC_FETCH_ALLOW="127.0.0.0/8").start()
     operations = LARGE_OPERATIONS if large else OPERATIONS
@@ -44,7 +46,7 @@ def _work_under_ends(installation: Installation, site: Site, operations: int) ->
     for each in clients:
         each.start()
     try:
-        # By progress and not by time: a busy machine does the same in each life of the daemon.
+        # The daemon ends by progress and not by time, so that a busy machine does the same between two ends.
         for turn, threshold in enumerate(sorted(moments.sample(range(operations), operations // OPERATIONS_PER_END))):
             wait_until(lambda: has_come_to(clients, threshold), f"{threshold} operations", OPERATION_TIMEOUT_S)  # noqa: B023
             clients[0].join(moments.uniform(0, 0.05))
@@ -62,7 +64,7 @@ def _work_under_ends(installation: Installation, site: Site, operations: int) ->
 
 
 def _broken(installation: Installation) -> list[str]:
-    """What a kill may not leave: anything but what the next start clears away."""
+    """Return the problems that a kill must not leave: those that the next start doesn't repair."""
     problems = verify_directory(installation.files.root, read_data=False, repair=False).findings.problems
     cleared = {Repair.REMOVE_FILE, Repair.SET_ASIDE, Repair.REMOVE_DOCUMENT}
     return [problem.message for problem in problems if problem.repair not in cleared]

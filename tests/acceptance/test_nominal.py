@@ -1,4 +1,4 @@
-"""The main job: files go in, become ready or fail with a reason, are found, and are gone when they are deleted."""
+"""The main use: uploaded files become ready or fail with a reason, and are found until they are deleted."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ NOTES = b"# Ferries\n\nThe cobalt ferry of Hexley leaves at seven.\n"
 OTHERS = b"# Orchards\n\nThe russet orchard of Garrowby is closed on Sundays.\n"
 
 
-def test_the_first_command_needs_no_daemon_and_a_file_is_found_until_it_is_deleted(installation: Installation) -> None:
+def test_first_command_starts_the_daemon_and_a_file_is_found_until_it_is_deleted(installation: Installation) -> None:
     installation.stop()
     (installation.root / "notes.md").write_bytes(NOTES)
     (installation.root / "others.md").write_bytes(OTHERS)
@@ -33,7 +33,7 @@ def test_the_first_command_needs_no_daemon_and_a_file_is_found_until_it_is_delet
 
 
 def _outcomes(finished: Finished) -> dict[str, tuple[Outcome, str | None]]:
-    """By path, what became of each file, and the error code of those that failed."""
+    """Return the outcome of each file by path, with the error code if it failed."""
     outcomes = {}
     for item in finished.json["items"]:
         failed = Outcome.SKIPPED if item["action"] == "skipped" else Outcome.FAILED
@@ -42,7 +42,9 @@ def _outcomes(finished: Finished) -> dict[str, tuple[Outcome, str | None]]:
     return outcomes
 
 
-def test_a_mixed_folder_ends_with_a_true_word_about_each_file(installation: Installation, large: bool) -> None:
+def test_upload_of_a_mixed_folder_reports_the_right_outcome_for_each_file(
+    installation: Installation, large: bool
+) -> None:
     made = {f"papers/{one.path}": one for one in make_corpus(installation.root / "papers", 500 if large else 40)}
     first = installation.svc("upload", "papers", "-b", "papers", "--json")
     outcomes = _outcomes(first)
@@ -61,7 +63,7 @@ def test_a_mixed_folder_ends_with_a_true_word_about_each_file(installation: Inst
     assert (second.exit, second.json["bytes_sent"]) == (3, 0)
     with installation.client() as client:
         assert {source["title"]: source["id"] for source in list_sources(client, "papers")} == before
-    # The table for people names each that failed, and why.
+    # The table names each file that failed, with its error code.
     shown = installation.svc("upload", "papers", "-b", "papers")
     table = shown.stdout + shown.stderr
     assert (shown.exit, "Traceback" in table) == (3, False)

@@ -1,4 +1,4 @@
-"""A state database that went backwards, was damaged or is gone costs no stored bytes."""
+"""A state database that is older, damaged or missing causes no loss of stored files."""
 
 import hashlib
 import shutil
@@ -21,7 +21,7 @@ def content(number: int) -> bytes:
 
 
 def fill(installation: Installation, numbers: range) -> None:
-    """Upload these notes and wait until they are ready."""
+    """Upload the notes with these numbers and wait until they are ready."""
     with installation.client() as client:
         make_bucket(client, BUCKET)
         made = [upload(client, BUCKET, f"{n}.md", content(n)).json()["id"] for n in numbers]
@@ -29,7 +29,7 @@ def fill(installation: Installation, numbers: range) -> None:
 
 
 def stored(installation: Installation) -> list[str]:
-    """The hashes of all stored bytes, those set aside included, less what the daemon moves meanwhile."""
+    """Return the hashes of all stored files, including those set aside, but not those that the daemon is moving."""
     hashes = []
     for path in (*installation.files.blobs.rglob("*"), *installation.files.aside.rglob("*")):
         with suppress(FileNotFoundError, IsADirectoryError):
@@ -38,7 +38,7 @@ def stored(installation: Installation) -> list[str]:
 
 
 def hold_to_have(installation: Installation, count: int) -> None:
-    """Each of so many notes is one ready source of the bucket under its title, with its bytes, and is found."""
+    """Assert that each of `count` notes is one ready source with its title and bytes, and that a search finds it."""
     with installation.client() as client:
         sources = {source["title"]: source["id"] for source in list_sources(client, BUCKET)}
         assert (set(sources), len(list_sources(client, BUCKET))) == ({f"{n}.md" for n in range(count)}, count)
@@ -52,7 +52,7 @@ def hold_to_have(installation: Installation, count: int) -> None:
 
 @pytest.fixture
 def restored(installation: Installation, tmp_path: Path) -> Installation:
-    """Five notes, a copy of the state, ten more notes; then the copy is put back."""
+    """An installation with 15 notes whose state database was replaced with a copy made after five of them."""
     fill(installation, range(5))
     installation.stop()
     older = shutil.copy(installation.files.state, tmp_path / "older.db")
@@ -63,7 +63,7 @@ def restored(installation: Installation, tmp_path: Path) -> Installation:
     return installation
 
 
-def test_an_older_state_that_is_put_back_loses_no_bytes_and_a_repair_takes_all_in(restored: Installation) -> None:
+def test_older_state_loses_no_stored_files_and_a_repair_recovers_all_sources(restored: Installation) -> None:
     before = stored(restored)
     assert len(before) == 15
     restored.start()
@@ -81,7 +81,7 @@ def test_an_older_state_that_is_put_back_loses_no_bytes_and_a_repair_takes_all_i
     hold_to_have(restored, 15)
 
 
-def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(installation: Installation) -> None:
+def test_damaged_write_ahead_log_after_a_kill_loses_no_stored_files(installation: Installation) -> None:
     fill(installation, range(30))
     installation.kill()
     before = stored(installation)
@@ -97,7 +97,9 @@ def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(installation: Install
     hold_to_have(installation, 30)
 
 
-def test_without_its_state_nothing_starts_and_nothing_is_removed(installation: Installation, tmp_path: Path) -> None:
+def test_missing_or_empty_state_stops_the_daemon_from_starting_and_removes_no_files(
+    installation: Installation, tmp_path: Path
+) -> None:
     fill(installation, range(3))
     installation.stop()
     before = stored(installation)

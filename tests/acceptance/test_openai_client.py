@@ -1,4 +1,4 @@
-"""OpenAI's own Python client drives a real daemon: models, answers plain and streamed, errors as its exceptions."""
+"""OpenAI's own Python client works with a real daemon: models, plain and streamed answers, and errors."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,13 +29,13 @@ LLM_KEY = "hunter2-key"
 MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 ASKED: dict[str, Any] = {"model": "svc-agent", "input": QUESTION}
 CHAT: dict[str, Any] = {"model": "svc-agent", "messages": MESSAGES}
-#: Grounded, and the file, page and quote of each source: what is added to OpenAI's answers.
+#: The fields added to OpenAI's answers: grounded, and the file, page and quote of each source.
 SUPPORTED = (True, [("handbook.pdf", 3, QUOTE)])
 
 
 @pytest.fixture(scope="module")
 def knowing(shared_installation: Installation) -> Installation:
-    """A daemon that has read a PDF of three pages."""
+    """An installation with a ready PDF of three pages."""
     teach(shared_installation)
     return shared_installation
 
@@ -48,7 +48,7 @@ def teach(installation: Installation) -> None:
 
 @contextmanager
 def client_of(installation: Installation, key: str = "", retries: int = 0) -> Iterator[tuple[openai.OpenAI, list[str]]]:
-    """OpenAI's client, and the path of each request that it sends."""
+    """Yield OpenAI's client and the list of paths that it sends requests to."""
     sent: list[str] = []
     hooks = {"request": [lambda request: sent.append(request.url.path)]}
     http = openai.DefaultHttpxClient(trust_env=False, event_hooks=hooks)
@@ -67,12 +67,12 @@ def grounded(answer: Any) -> tuple[bool, list[tuple[str, int, str]]]:
     return answer.grounded, [(each["filename"], each["location"]["page"], each["quote"]) for each in answer.sources]
 
 
-def test_models(client: openai.OpenAI) -> None:
+def test_openai_client_lists_and_retrieves_models(client: openai.OpenAI) -> None:
     assert "svc-agent" in [model.id for model in client.models.list()]
     assert client.models.retrieve("svc-rag-agent").id == "svc-rag-agent"
 
 
-def test_a_response(client: openai.OpenAI) -> None:
+def test_response_has_the_answer_its_sources_and_a_citation(client: openai.OpenAI) -> None:
     answer = client.responses.create(**ASKED)
     assert (answer.output_text, answer.status, answer.model) == (ANSWER, "completed", "svc-agent")
     assert grounded(answer) == SUPPORTED
@@ -81,7 +81,7 @@ def test_a_response(client: openai.OpenAI) -> None:
     assert (citation.type, citation.filename, ANSWER[citation.index :]) == ("file_citation", "handbook.pdf", "[1]")
 
 
-def test_a_streamed_response(client: openai.OpenAI) -> None:
+def test_streamed_response_has_the_same_answer_and_sources(client: openai.OpenAI) -> None:
     with client.responses.create(model="svc-rag-agent", input=QUESTION, stream=True) as stream:
         events = list(stream)
     assert [event.sequence_number for event in events] == list(range(len(events)))
@@ -89,7 +89,7 @@ def test_a_streamed_response(client: openai.OpenAI) -> None:
     last = events[-1]
     assert last.type == "response.completed"
     assert (last.response.model, grounded(last.response)) == ("svc-rag-agent", SUPPORTED)
-    # And as the client itself reads it.
+    # The client's own stream helper reads the same answer.
     with client.responses.stream(**ASKED) as read:
         kinds = [event.type for event in read]
         answer = read.get_final_response()
@@ -97,7 +97,7 @@ def test_a_streamed_response(client: openai.OpenAI) -> None:
     assert (answer.output_text, grounded(answer)) == (ANSWER, SUPPORTED)
 
 
-def test_a_chat(client: openai.OpenAI) -> None:
+def test_chat_completion_has_the_answer_its_sources_and_usage(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(**CHAT)
     assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (ANSWER, "stop")
     assert grounded(answer) == SUPPORTED
@@ -105,13 +105,13 @@ def test_a_chat(client: openai.OpenAI) -> None:
     assert answer.usage.total_tokens > 0
 
 
-def test_a_streamed_chat(client: openai.OpenAI) -> None:
+def test_streamed_chat_completion_has_the_same_answer_and_sources(client: openai.OpenAI) -> None:
     with client.chat.completions.create(**CHAT, stream=True, stream_options={"include_usage": True}) as stream:
         *chunks, ended, usage = list(stream)
     assert "".join(each.choices[0].delta.content or "" for each in chunks) == ANSWER
     assert (ended.choices[0].finish_reason, grounded(ended)) == ("stop", SUPPORTED)
     assert usage.usage is not None
-    # And as the client itself reads it.
+    # The client's own stream helper reads the same answer.
     with client.chat.completions.stream(**CHAT) as read:
         message = read.get_final_completion().choices[0].message
     assert message.content == ANSWER
@@ -127,9 +127,9 @@ FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str |
 ]
 
 
-def test_errors_are_its_exceptions(knowing: Installation) -> None:
+def test_errors_raise_the_exceptions_of_the_openai_client(knowing: Installation) -> None:
     with knowing.client() as http:
-        # A key that may search and not ask.
+        # A key that may search but not ask.
         made = http.post("/v1/keys", json={"name": "reader", "capabilities": ["knowledge:search"]}).json()
     for key, fields, kind, code, param in FAILING:
         with client_of(knowing, made["key"] if key == "reader" else key) as (client, _):
@@ -143,7 +143,7 @@ def test_errors_are_its_exceptions(knowing: Installation) -> None:
 
 @dataclass(frozen=True)
 class Writing:
-    """A daemon whose answers a model writes, and what its server does next."""
+    """A daemon whose answers a language model writes, and the next responses of the model's server."""
 
     installation: Installation
     scripts: list[Script]
@@ -174,7 +174,7 @@ def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writing]:
 
 
 @pytest.mark.one_daemon  # several may exceed the limit by the answers of a second
-def test_a_quota_that_is_used_up_is_not_tried_again(tmp_path: Any) -> None:
+def test_exceeded_quota_is_not_retried(tmp_path: Any) -> None:
     small = taught(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1")
     with small as installation, client_of(installation, retries=5) as (client, sent):
         client.responses.create(**ASKED)
@@ -186,7 +186,7 @@ def test_a_quota_that_is_used_up_is_not_tried_again(tmp_path: Any) -> None:
     assert sent == ["/v1/responses", "/v1/responses", "/v1/chat/completions"]
 
 
-def test_a_model_that_fails_is_tried_again_before_its_first_word_and_reported_after_it(writing: Writing) -> None:
+def test_model_failure_is_retried_before_the_first_word_and_reported_after_it(writing: Writing) -> None:
     failing, halfway = streaming(b"", status=500), streaming(chunk("Full-time employees get"))
     writing.scripts.extend([failing, halfway, halfway])
     with client_of(writing.installation, retries=1) as (client, sent):
@@ -199,7 +199,7 @@ def test_a_model_that_fails_is_tried_again_before_its_first_word_and_reported_af
     assert broken.value.code == "answer_failed"
 
 
-def test_a_stop_ends_a_stream_with_an_error_that_names_it(writing: Writing) -> None:
+def test_stream_ends_with_an_error_when_the_daemon_stops(writing: Writing) -> None:
     writing.scripts.append(stalling(chunk("Full-time employees ")))
     with client_of(writing.installation) as (client, _), ThreadPoolExecutor(1) as pool:
         with client.responses.create(**ASKED, stream=True) as stream:
@@ -215,7 +215,7 @@ def test_a_stop_ends_a_stream_with_an_error_that_names_it(writing: Writing) -> N
     writing.installation.start()
 
 
-def test_doctor_shows_whether_the_writing_model_is_there(writing: Writing) -> None:
+def test_doctor_reports_whether_the_language_model_is_reachable(writing: Writing) -> None:
     writing.scripts.extend([streaming(b"{}", content_type="application/json"), streaming(b"{}", status=401)])
     refused = (3, "failed", "small can't write them. The model's server answered 401.")
     for expected in ((0, "ok", "small writes them, and its server answers"), refused):
@@ -224,7 +224,7 @@ def test_doctor_shows_whether_the_writing_model_is_there(writing: Writing) -> No
         assert (doctor.exit, check["state"], check["text"]) == expected
 
 
-def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:
+def test_request_to_the_model_is_aborted_when_the_client_disconnects(writing: Writing) -> None:
     heard: list[bytes] = []
 
     def wait(exchange: Exchange) -> None:

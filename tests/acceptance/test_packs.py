@@ -1,4 +1,4 @@
-"""Packs against a real daemon: cut, sent by two clients, and killed, each file is there once with its own bytes."""
+"""Packs that are cut, sent by two clients or interrupted by kills store each file once with its own bytes."""
 
 import random
 import socket
@@ -19,7 +19,7 @@ BUCKET = "packed"
 
 @dataclass
 class Pack:
-    """The files of a batch, and the pack that takes them."""
+    """A batch of random files and the pack in which they are sent."""
 
     installation: Installation
     seed: int
@@ -47,18 +47,18 @@ class Pack:
         return f"# Note {self.seed}-{number}\n\n{' '.join(words)}\n".encode()
 
     def ask(self) -> int:
-        """The bytes that the daemon says it has."""
+        """Ask the daemon how many bytes of the pack it has."""
         with self.installation.client() as client:
             return self._received(client.put(self.path, headers={"Content-Range": f"bytes */{len(self.data)}"}))
 
     def send(self, first: int, end: int) -> int:
-        """Send a part; the bytes that are acknowledged then."""
+        """Send a part of the pack and return how many bytes are acknowledged."""
         headers = {"Content-Range": f"bytes {first}-{end - 1}/{len(self.data)}"}
         with self.installation.client() as client:
             return self._received(client.put(self.path, content=self.data[first:end], headers=headers))
 
     def _received(self, answer: httpx.Response) -> int:
-        """What an answer acknowledges; nothing if another client took over, or was quicker."""
+        """Return how many bytes a response acknowledges; 0 if another client is sending or has sent them."""
         if answer.status_code == 200:
             return len(self.data)
         if answer.status_code == 409:
@@ -69,7 +69,7 @@ class Pack:
         return int(stored.removeprefix("bytes=0-")) + 1 if stored else 0
 
     def cut(self, first: int, length: int) -> None:
-        """Announce all the rest, send `length` bytes of it, and end the connection, with a reset or without."""
+        """Send a request for all remaining bytes with only `length` of them, and close or reset the connection."""
         total = len(self.data)
         head = f"PUT {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Range: bytes {first}-{total - 1}/{total}\r\n"
         head += f"Content-Length: {total - first}\r\n\r\n"
@@ -79,10 +79,10 @@ class Pack:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def finalize(self) -> dict[str, str]:
-        """The ids of the sources that are made, or were made before, by file."""
+        """Finalize the batch and return the ids of all sources created so far, by file."""
         path = f"/v1/buckets/{BUCKET}/batches/{self.opened['batch_id']}/finalize"
         with self.installation.client() as client:
-            # While another client finalizes it, this one may have to come again.
+            # The request has to be repeated while another client finalizes the batch.
             answer = wait_until(lambda: None if (one := client.post(path)).status_code == 409 else one, "its turn")
             ended = answer.raise_for_status().json()
         assert ended["failed"] == []
@@ -90,7 +90,7 @@ class Pack:
         return {item["client_file_id"]: item["knowledge_id"] for item in ended["finalized"] + ended["replayed"]}
 
     def hold(self) -> None:
-        """Each file is a source with its bytes, and ready."""
+        """Finalize the batch and assert that each file is a ready source with its bytes."""
         made = self.finalize()
         assert made.keys() == self.files.keys()
         with self.installation.client() as client:
@@ -108,7 +108,7 @@ def _hold_all(installation: Installation, packs: list[Pack]) -> None:
     installation.hold_to_every_promise()
 
 
-def test_a_pack_that_is_cut_at_a_hundred_places_arrives_whole(installation: Installation) -> None:
+def test_pack_cut_a_hundred_times_is_stored_completely(installation: Installation) -> None:
     packs = [Pack(installation, seed) for seed in range(4)]
     for pack in packs:
         stored = 0
@@ -121,7 +121,7 @@ def test_a_pack_that_is_cut_at_a_hundred_places_arrives_whole(installation: Inst
     _hold_all(installation, packs)
 
 
-def test_two_clients_that_send_the_same_pack_make_each_file_once(installation: Installation) -> None:
+def test_two_clients_sending_the_same_pack_create_each_source_once(installation: Installation) -> None:
     pack = Pack(installation, seed=7, count=60)
     made: list[dict[str, str]] = []
 
@@ -141,12 +141,12 @@ def test_two_clients_that_send_the_same_pack_make_each_file_once(installation: I
     _hold_all(installation, [pack])
 
 
-def test_what_was_acknowledged_of_a_pack_survives_kills(installation: Installation) -> None:
+def test_acknowledged_bytes_of_a_pack_survive_kills(installation: Installation) -> None:
     pack = Pack(installation, seed=11, count=80)
     acknowledged, step = 0, len(pack.data) // 6
     for _ in range(4):
         acknowledged = pack.send(acknowledged, acknowledged + step)
-        # What is not acknowledged may be lost, and may be there.
+        # Unacknowledged bytes may be lost or stored.
         pack.cut(acknowledged, step // 2)
         installation.crash()
         before, acknowledged = acknowledged, pack.ask()

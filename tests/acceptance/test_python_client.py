@@ -1,4 +1,4 @@
-"""The Python client in other programs: the examples of the docs, and a program that uses each of its methods."""
+"""The Python client's methods return the types that they declare, and the examples of its docs work."""
 
 import inspect
 import os
@@ -20,13 +20,13 @@ from tests.cli.odd_servers import serving
 from tests.conftest import UNLIMITED
 
 PAGE = (ROOT / "docs/how-to/python.md").read_text(encoding="utf-8")
-#: What the annotations of methods name.
+#: The names that the annotations of the methods use.
 NAMES = {**vars(types), **vars(settled_sources), **vars(typing), "Iterator": Iterator, "Reply": Reply}
 
 
 @pytest.fixture(scope="module")
 def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """A daemon that may fetch from this machine."""
+    """An installation that may fetch from this machine."""
     made = Installation(tmp_path_factory.mktemp("open"), SVC_FETCH_ALLOW="127.0.0.0/8", **UNLIMITED)
     made.start()
     yield made
@@ -34,7 +34,7 @@ def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inst
 
 
 def differences(value: Any, wanted: Any, at: str = "") -> list[str]:
-    """Where a JSON value is not of a type: missing, unknown and wrong fields."""
+    """Return how a JSON value differs from a type: missing, unknown and wrong fields."""
     if is_typeddict(wanted):
         hints = get_type_hints(wanted)
         found = [f"{at}.{name} is missing" for name in sorted(wanted.__required_keys__ - value.keys())]
@@ -59,7 +59,7 @@ def differences(value: Any, wanted: Any, at: str = "") -> list[str]:
 
 
 def _is_kind(value: Any, wanted: Any) -> bool:
-    """Whether it is a value of this kind, whatever is in it."""
+    """Whether a value has the type's outermost kind; its content is not checked."""
     if wanted is Any:
         return True
     if get_origin(wanted) is Literal:
@@ -74,12 +74,12 @@ def _is_kind(value: Any, wanted: Any) -> bool:
 
 
 class CheckedCalls:
-    """Compares what each method of the client returns with the type that it names, while a test runs."""
+    """Compares what each method of the client returns with its declared type during a test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.called: set[str] = set()
         self.differences: list[str] = []
-        #: The methods that name a type for what they return.
+        #: The methods that declare a return type.
         self.typed: set[str] = set()
         for name, method in inspect.getmembers(Client, inspect.isfunction):
             wanted = inspect.signature(method).return_annotation
@@ -111,7 +111,7 @@ class CheckedCalls:
             yield each
 
 
-def test_each_method_answers_with_what_its_type_says(
+def test_each_client_method_returns_what_its_type_declares(
     open_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = CheckedCalls(monkeypatch)
@@ -130,7 +130,7 @@ def test_each_method_answers_with_what_its_type_says(
     assert len(checked.typed) > 40
 
 
-def test_a_difference_between_a_value_and_its_type_is_found() -> None:
+def test_differences_reports_missing_unknown_and_wrong_fields() -> None:
     error = {"code": "c", "message": "m", "retryable": False}
     assert differences(error, types.SourceErrorDict) == []
     assert differences({"code": "c", "message": 1, "more": 2}, types.SourceErrorDict, "error") == [
@@ -146,9 +146,7 @@ def python_blocks() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_example_of_the_docs_prints_the_passage_and_the_answer(
-    shared_installation: Installation, tmp_path: Path
-) -> None:
+def test_docs_example_prints_the_passage_and_the_answer(shared_installation: Installation, tmp_path: Path) -> None:
     (tmp_path / "leave.md").write_text("# Leave\n\nFull-time employees get 30 days of leave a year.\n")
     (example,) = [block for block in python_blocks() if "with Client() as client" in block]
     assert len(example.split("as client:\n")[1].splitlines()) < 10
@@ -163,7 +161,7 @@ def test_the_example_of_the_docs_prints_the_passage_and_the_answer(
     assert ("30 days" in answer, answer.endswith("True")) == (True, True)
 
 
-def test_the_other_examples_of_the_docs_do_what_they_say(shared_installation: Installation, tmp_path: Path) -> None:
+def test_other_docs_examples_return_what_the_page_says(shared_installation: Installation, tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     for block in python_blocks()[1:]:
         exec(block, names)
@@ -181,7 +179,7 @@ def test_the_other_examples_of_the_docs_do_what_they_say(shared_installation: In
         assert names["largest"](client.buckets()["buckets"])["slug"] == "handbook"
 
 
-def test_address_and_key_come_from_the_environment(
+def test_client_takes_address_and_key_from_the_environment(
     shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path))
@@ -194,7 +192,7 @@ def test_address_and_key_come_from_the_environment(
         assert client.version()["object"] == "version"
 
 
-def test_a_large_file_goes_through_a_session_and_a_retried_upload_makes_one_source(
+def test_upload_of_a_large_file_with_the_same_idempotency_key_returns_the_same_source(
     shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = tmp_path / "large.txt"
@@ -209,7 +207,7 @@ def test_a_large_file_goes_through_a_session_and_a_retried_upload_makes_one_sour
                 client.upload_file("large", tmp_path / missing)
 
 
-def test_a_create_without_a_key_is_retried_with_one_of_its_own(tmp_path: Path) -> None:
+def test_upload_without_an_idempotency_key_is_retried_with_a_generated_one(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("Words.")
     busy: Any = (503, {"error": {"code": "shutting_down", "message": "Stopping.", "retryable": True}}, {})
     with serving() as odd, Client(odd.url, "sk-test") as client:

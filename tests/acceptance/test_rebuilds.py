@@ -1,4 +1,4 @@
-"""A team's search index is rebuilt by a real daemon: on request, killed in the middle, and after damage."""
+"""A real daemon rebuilds a team's search index on request, across kills, and after damage."""
 
 import os
 import sqlite3
@@ -13,13 +13,13 @@ from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 
 BUCKET = "shelf"
-#: A page, because each has a child of its own: so a kill hits a rebuild in its middle.
+#: HTML, because each page is read by a child process of its own: this is slow enough for a kill to hit the rebuild.
 TEXT = "<h1>Shelf</h1>\n<p>The umber binder leans on number {number}.</p>\n"
 FILES = 60
 
 
 def fill(client: httpx.Client, count: int) -> list[str]:
-    """Ids of new sources, each ready."""
+    """Upload `count` pages, wait until they are ready, and return their ids."""
     make_bucket(client, BUCKET)
     answers = [upload(client, BUCKET, f"{n}.html", TEXT.format(number=n).encode()) for n in range(count)]
     ids = [str(answer.json()["id"]) for answer in answers]
@@ -32,20 +32,22 @@ def search(client: httpx.Client, query: str = "binder") -> httpx.Response:
 
 
 def found(client: httpx.Client, *numbers: int) -> set[str]:
-    """What searches for these files' numbers find, all together."""
+    """Search for each of these files' numbers and return the ids of all sources found."""
     pages = [search(client, f"binder {number}").raise_for_status().json() for number in numbers]
     return {result["source_id"] for page in pages for result in page["data"]}
 
 
 def counted(client: httpx.Client, task_id: str, least: int) -> int | None:
-    """How many are read, once the daemon has looked and it is at least so many."""
+    """Return how many sources a running rebuild has read, if it is at least `least`."""
     task = client.get(f"/v1/knowledge/tasks/{task_id}").raise_for_status().json()
     has_looked = task["status"] in ("running", "succeeded") and task["progress"]["chunks_total"] is not None
     return int(task["progress"]["chunks_done"]) if has_looked and task["progress"]["chunks_done"] >= least else None
 
 
-def test_a_rebuild_survives_kills_while_files_come_and_go(make_installation: MakeInstallation) -> None:
-    # One at a time, so that a kill hits a rebuild of so many in its middle.
+def test_rebuild_resumes_after_kills_and_handles_sources_added_and_deleted_meanwhile(
+    make_installation: MakeInstallation,
+) -> None:
+    # With one child process, a kill hits the rebuild before it is finished.
     installation = make_installation(**UNLIMITED, SVC_LIMIT_EXTRACT_CHILDREN="1").start()
     with installation.client() as client:
         ids = fill(client, FILES)
@@ -59,7 +61,7 @@ def test_a_rebuild_survives_kills_while_files_come_and_go(make_installation: Mak
             refusal = search(client)
         installation.crash()
         with installation.client() as client:
-            # What was read before the kill is not read again.
+            # Sources that were read before the kill are not read again.
             assert wait_until(lambda: counted(client, task_id, 1), "the rebuild goes on") >= progress
     assert (refusal.status_code, refusal.json()["error"]["code"]) == (409, "team_store_maintenance")
     assert int(refusal.headers["Retry-After"]) == refusal.json()["error"]["details"]["retry_after_seconds"] >= 1
@@ -76,7 +78,7 @@ def test_a_rebuild_survives_kills_while_files_come_and_go(make_installation: Mak
     installation.hold_to_every_promise()
 
 
-def test_a_rebuild_that_is_asked_for_while_nothing_runs_is_done_by_the_next_start(installation: Installation) -> None:
+def test_rebuild_requested_while_the_daemon_is_stopped_runs_at_the_next_start(installation: Installation) -> None:
     with installation.client() as client:
         ids = fill(client, 3)
         team = client.get("/v1/buckets").json()["team_id"]
@@ -99,7 +101,7 @@ def downgrade(index: Path) -> None:
 
 
 @pytest.mark.index_files
-def test_an_index_unusable_at_start_is_made_again_and_nothing_is_ready_before(installation: Installation) -> None:
+def test_unusable_index_is_rebuilt_at_start_and_searches_are_refused_until_then(installation: Installation) -> None:
     with installation.client() as client:
         ids = fill(client, 5)
     for spoil in (overwrite, downgrade, Path.unlink):

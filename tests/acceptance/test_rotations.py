@@ -1,4 +1,4 @@
-"""The load balancer of the runs with `--nodes`: what it changes about a request would hide faults of the nodes."""
+"""The load balancer of test runs with `--nodes` forwards requests unchanged, each to the next node."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +15,7 @@ HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with its address, the headers that it got, and the body that it got, in chunks."""
+    """Returns its own address, the names of the request's headers, and the request's body in chunks."""
 
     protocol_version = "HTTP/1.1"
 
@@ -34,7 +34,7 @@ class Echo(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
 
     def do_GET(self) -> None:
-        """End without an answer."""
+        """Close the connection without a response."""
         self.close_connection = True
 
     def log_message(self, *_: object) -> None:
@@ -57,7 +57,7 @@ def door() -> Iterator[Rotation]:
     door.close()
 
 
-def test_each_request_of_a_connection_goes_to_the_next_daemon_unchanged_and_a_dead_one_is_a_502(door: Rotation) -> None:
+def test_each_request_goes_unchanged_to_the_next_daemon_and_a_dead_one_is_a_502(door: Rotation) -> None:
     body = [b"a" * 100_000, b"b", b"c" * 300_000]
     with (
         ExitStack() as stack,

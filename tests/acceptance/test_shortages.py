@@ -1,4 +1,4 @@
-"""A real daemon that runs short: acknowledged files wait, none fails, and all goes on by itself."""
+"""A daemon without file descriptors or disk space delays the indexing of files, fails none, and continues by itself."""
 
 import resource
 import time
@@ -12,13 +12,13 @@ from tests.acceptance.calls import get_source, make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 
-#: Longer than the attempts of a task with their pauses would take.
+#: Longer than all attempts of a task and the pauses between them would take.
 ATTEMPTS_S = 4.0
 
 
 @contextmanager
 def no_descriptors(installation: Installation) -> Iterator[None]:
-    """The daemon can open nothing more than it has open."""
+    """Keep the daemon from opening any more descriptors during the block."""
     pid = installation.pid or 0
     limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
@@ -31,7 +31,7 @@ def no_descriptors(installation: Installation) -> Iterator[None]:
 
 @pytest.mark.one_daemon
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux sets the limits of another process")
-def test_a_daemon_without_descriptors_fails_no_file_and_goes_on(make_installation: MakeInstallation) -> None:
+def test_daemon_without_descriptors_fails_no_file_and_continues_afterwards(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2").start()
     with installation.client() as client:
         make_bucket(client, "inbox")
@@ -57,13 +57,13 @@ def test_a_daemon_without_descriptors_fails_no_file_and_goes_on(make_installatio
 
 
 @pytest.mark.folders  # a node of a cluster needs no room on its disk
-def test_what_waits_for_room_goes_on_after_restarts(make_installation: MakeInstallation) -> None:
+def test_file_that_waits_for_disk_space_is_indexed_after_restarts(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED, SVC_LIMIT_TASK_ATTEMPTS="2").start()
     assert installation.svc("upload", "-", "--title", "first.txt", "-b", "inbox", stdin="The umber quay.\n").exit == 0
     with installation.client() as client:
         source_id = upload(client, "inbox", "second.txt", b"Another quay.\n" * 100_000).json()["id"]
     installation.kill()
-    # One more than a task has attempts.
+    # One restart more than a task has attempts.
     for _ in range(3):
         installation.environ["SVC_LIMIT_FREE_DISK_BYTES"] = str(10**15)
         with installation.start().client() as client:

@@ -1,4 +1,4 @@
-"""`svc sync` in daily use: what is sent, what is not, and a true word about each file."""
+"""`svc sync` in daily use: it sends only what has changed, and reports what it did with each file."""
 
 import os
 import shutil
@@ -23,8 +23,8 @@ def docs(installation: Installation) -> Path:
     return folder
 
 
-def test_where_nothing_changed_two_things_are_asked_and_nothing_is_sent(installation: Installation, docs: Path) -> None:
-    # Meanwhile the end of the stream of events that the first sync followed is logged.
+def test_sync_of_an_unchanged_folder_sends_two_requests_and_no_bytes(installation: Installation, docs: Path) -> None:
+    # During the diff, the end of the event stream that the first sync has followed is logged.
     assert sync(installation, verb="diff").exit == 0
     before = sync_folders.count_requests(installation)
     finished = sync(installation)
@@ -33,20 +33,20 @@ def test_where_nothing_changed_two_things_are_asked_and_nothing_is_sent(installa
     asked.pop("GET /healthz", None)  # whether the daemon is there
     assert set(asked) == {"GET /v1/limits", "GET /v1/buckets/{bucket}"}
     assert_equal(installation, docs)
-    # Files that were touched are read, and no more.
+    # Touched files are read and not sent.
     ago_ns = time.time_ns() - 10**10
     for path in docs.rglob("*.md"):
         os.utime(path, ns=(ago_ns, ago_ns))
     touched = sync(installation)
     assert (counts(touched), touched.json["bytes_sent"]) == ({"unchanged": 12}, 0)
-    # A daemon at another port is the same service.
+    # A restarted daemon at another port is still the same service.
     installation.stop()
     installation.start()
     assert counts(sync(installation)) == {"unchanged": 12}
     assert len(list((installation.root / "state" / "sync").glob("*.db"))) == 1
 
 
-def test_changed_new_and_gone_files_make_bucket_and_folder_equal(installation: Installation, docs: Path) -> None:
+def test_sync_uploads_new_and_changed_files_and_detaches_deleted_ones(installation: Installation, docs: Path) -> None:
     write(docs, "000/01.md", "Other words altogether.")
     write(docs, "new/place.md", "New words.")
     (docs / "000" / "02.md").unlink()
@@ -56,7 +56,7 @@ def test_changed_new_and_gone_files_make_bucket_and_folder_equal(installation: I
     assert_equal(installation, docs)
 
 
-def test_moving_and_swapping_files_sends_no_byte(installation: Installation, docs: Path) -> None:
+def test_sync_renames_sources_of_moved_files_without_sending_bytes(installation: Installation, docs: Path) -> None:
     ids = {source["id"] for source in list_held(installation)}
     (docs / "000").rename(docs / "renamed")
     (docs / "renamed" / "05.md").rename(docs / "five.md")
@@ -74,7 +74,7 @@ def test_moving_and_swapping_files_sends_no_byte(installation: Installation, doc
     assert_equal(installation, docs)
 
 
-def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation, docs: Path) -> None:
+def test_sync_of_a_fresh_clone_sends_no_bytes_and_can_prune(installation: Installation, docs: Path) -> None:
     clone = shutil.copytree(docs, installation.root / "clone")
     (clone / "000" / "03.md").unlink()
     sync_folders.forget(installation)
@@ -83,7 +83,9 @@ def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation,
     assert_equal(installation, clone)
 
 
-def test_what_was_changed_in_the_bucket_is_repaired(installation: Installation, docs: Path) -> None:
+def test_sync_restores_sources_that_were_deleted_renamed_or_detached_in_the_bucket(
+    installation: Installation, docs: Path
+) -> None:
     by_title = {source["title"]: source["id"] for source in list_held(installation)}
     with installation.client() as client:
         client.delete(f"/v1/sources/{by_title['000/01.md']}").raise_for_status()
@@ -95,7 +97,7 @@ def test_what_was_changed_in_the_bucket_is_repaired(installation: Installation, 
     assert_equal(installation, docs)
 
 
-def test_all_takes_each_mapping_and_a_missing_one_stops_only_itself(installation: Installation) -> None:
+def test_sync_all_runs_each_mapping_and_only_one_with_a_missing_folder_fails(installation: Installation) -> None:
     for name in ("one", "three"):
         write(installation.root, f"{name}/a.md", f"Words of {name}.")
     tables = "\n".join(f'[[map]]\ndir = "{name}"' for name in ("one", "two", "three"))
@@ -108,7 +110,7 @@ def test_all_takes_each_mapping_and_a_missing_one_stops_only_itself(installation
     assert installation.svc("sync", "--all", "--json").exit == 0
 
 
-def test_an_update_overtakes_one_that_is_not_ready(installation: Installation, docs: Path) -> None:
+def test_update_replaces_an_earlier_update_that_is_not_ready(installation: Installation, docs: Path) -> None:
     for number in range(4):
         write(docs, "000/01.md", f"# Turn {number}\n\nThe word is plover{number}.")
         assert sync(installation, "--wait", "accepted").exit == 0
@@ -117,7 +119,7 @@ def test_an_update_overtakes_one_that_is_not_ready(installation: Installation, d
     assert (found(installation, "plover3"), found(installation, "plover2")) == (["000/01.md"], [])
 
 
-def test_a_failed_update_leaves_the_old_version_a_corrected_one_replaces_it(
+def test_failed_update_keeps_the_old_version_until_a_corrected_one_replaces_it(
     installation: Installation, docs: Path
 ) -> None:
     good = (docs / "000" / "01.md").read_bytes()
@@ -131,7 +133,7 @@ def test_a_failed_update_leaves_the_old_version_a_corrected_one_replaces_it(
     assert_equal(installation, docs)
 
 
-def test_what_no_source_and_no_state_folder_can_carry_is_refused_at_once(installation: Installation) -> None:
+def test_sync_rejects_a_bad_state_folder_a_long_name_and_too_many_tags(installation: Installation) -> None:
     write(installation.root / "docs", "a.md", "Words.")
     (installation.root / "state").write_text("in the way")
     assert sync(installation).failure == (2, "svc_file_refused")
@@ -144,17 +146,17 @@ def test_what_no_source_and_no_state_folder_can_carry_is_refused_at_once(install
     assert counts(sync(installation)) == {"created": 1}
 
 
-def test_two_syncs_at_once_are_one_and_a_refusal(installation: Installation) -> None:
+def test_second_concurrent_sync_is_refused(installation: Installation) -> None:
     fill(installation.root / "docs", 30, 4000)
     with held(installation, 20_000, "sync", "docs", "-b", BUCKET):
         assert sync(installation).failure == (14, "svc_sync_running")
     assert sync(installation).exit == 0
 
 
-def test_a_state_folder_without_room_is_reported_and_loses_nothing(installation: Installation) -> None:
+def test_full_state_folder_fails_the_sync_and_the_next_run_completes(installation: Installation) -> None:
     docs = fill(installation.root / "docs", 120)
     assert sync(installation, "--dry-run").exit == 0
-    # A limit on the size of files is what a full disk looks like to SQLite.
+    # To SQLite, a limit on the file size looks like a full disk.
     words = [sys.executable, "-m", "svc_cli", "sync", "docs", "-b", BUCKET, "--json"]
     full = installation.run("/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *words)
     assert (full.failure, "Traceback" in full.stderr) == ((2, "svc_file_refused"), False), full

@@ -1,4 +1,4 @@
-"""`svc sync` or the daemon killed, and the same command again: nothing twice, nothing lost, no byte sent again."""
+"""`svc sync` completes when it is run again after it or the daemon was killed, without losses or duplicates."""
 
 import random
 import subprocess
@@ -22,13 +22,13 @@ def _total(folder: Path) -> int:
 
 
 def _acknowledged(installation: Installation, hashes: Collection[str] | None = None) -> int:
-    """Bytes that are safe at the daemon: parts on their way, and sources, with `hashes` only of these files."""
+    """Return how many bytes the daemon has acknowledged, in sessions and in sources (with `hashes`, only these)."""
     sources = [source for source in list_held(installation) if hashes is None or source["sha256"] in hashes]
     return sum(installation.part_sizes().values()) + sum(int(source["size_bytes"]) for source in sources)
 
 
 def _kill_after(installation: Installation, seconds: float) -> bool:
-    """Start a sync and kill it so much later; whether it was still running."""
+    """Start a sync, kill it after these seconds, and return whether it was still running."""
     with installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json") as running:
         try:
             running.communicate(timeout=seconds)
@@ -37,7 +37,9 @@ def _kill_after(installation: Installation, seconds: float) -> bool:
     return running.returncode < 0
 
 
-def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: Installation, large: bool) -> None:
+def test_sync_killed_at_random_moments_sends_no_stored_file_again_and_completes(
+    installation: Installation, large: bool
+) -> None:
     rounds, kills, count = (25, 4, 2000) if large else (2, 2, 80)
     docs = installation.root / "docs"
     moments = random.Random(4)
@@ -46,10 +48,10 @@ def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: In
     assert sync(installation, "--wait", "accepted").exit == 0
     whole_s = time.monotonic() - began_s
     for number in range(rounds):
-        # New bytes in every file: the next run has all of them to send again.
+        # Change every file, so that the next run has to send all of them.
         for path in docs.rglob("*.md"):
             path.write_text(f"Round {number}. {path.read_text()[-SIZE:]}")
-        # Each run goes on where the one before was killed.
+        # Each run continues where the last one was killed.
         killed = [_kill_after(installation, moments.uniform(0.1, whole_s)) for _ in range(kills)]
         stored = _acknowledged(installation, {sha256_of(path) for path in docs.rglob("*.md")})
         finished = sync(installation)
@@ -59,20 +61,20 @@ def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: In
     installation.hold_to_every_promise()
 
 
-def test_a_run_that_is_killed_twice_goes_on_with_the_byte_where_it_was(installation: Installation) -> None:
+def test_sync_killed_twice_resumes_without_sending_acknowledged_bytes_again(installation: Installation) -> None:
     docs = fill(installation.root / "docs", 120, SIZE)
-    # Larger than what goes up in a batch, and quick to read.
+    # Too large for a batch, and quick to index.
     with zipfile.ZipFile(write(docs, "large.docx", make_docx({"Large": "Large words."})), "a") as archive:
         archive.writestr("word/media/image1.png", random.Random(1).randbytes(9 * MB))
     for share in (0.2, 0.5):
         before = _acknowledged(installation) if share > 0.2 else 0
         with held(installation, int(_total(docs) * share), "sync", "docs", "-b", BUCKET):
-            pass  # killed when about so many bytes have gone out
+            pass  # killed after about this many bytes were sent
         wait_until(lambda: _acknowledged(installation) > before, "more has arrived")  # noqa: B023
     stored = _acknowledged(installation)
     last = sync(installation)
     assert last.exit == 0
-    # A block that was on its way when the proxy stopped may be counted a moment too late; nothing else is.
+    # At most one block that was in transit when the proxy stopped may be missing in `stored`.
     assert last.json["bytes_sent"] <= _total(docs) - stored + MB
     assert last.json["counts"]["created"] + last.json["counts"]["unchanged"] == 121
     assert_equal(installation, docs)
@@ -81,7 +83,9 @@ def test_a_run_that_is_killed_twice_goes_on_with_the_byte_where_it_was(installat
     installation.hold_to_every_promise()
 
 
-def test_after_a_kill_an_absent_folder_costs_nothing_and_a_changed_one_is_brought(installation: Installation) -> None:
+def test_killed_sync_keeps_sent_bytes_while_the_folder_is_missing_and_then_completes(
+    installation: Installation,
+) -> None:
     docs = fill(installation.root / "docs", 100, SIZE)
     with held(installation, 150_000, "sync", "docs", "-b", BUCKET):
         pass
@@ -103,7 +107,7 @@ def test_after_a_kill_an_absent_folder_costs_nothing_and_a_changed_one_is_brough
     installation.hold_to_every_promise()
 
 
-def test_a_daemon_killed_in_the_middle_loses_nothing(installation: Installation) -> None:
+def test_sync_completes_when_run_again_after_the_daemon_was_killed(installation: Installation) -> None:
     docs = fill(installation.root / "docs", 120, SIZE)
     with installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--no-autostart") as first:
         wait_until(lambda: installation.part_sizes() or installation.blob_sizes(), "the first bytes")
@@ -116,8 +120,10 @@ def test_a_daemon_killed_in_the_middle_loses_nothing(installation: Installation)
     installation.hold_to_every_promise()
 
 
-def test_a_file_whose_parser_dies_is_the_same_one_each_time(make_installation: MakeInstallation, large: bool) -> None:
-    # Less memory and fewer attempts than the default only let it fail sooner.
+def test_file_whose_parser_dies_is_reported_by_each_sync_and_sent_only_once(
+    make_installation: MakeInstallation, large: bool
+) -> None:
+    # Less memory and fewer attempts than the default make it fail sooner.
     limits = {"SVC_LIMIT_EXTRACT_MEMORY_BYTES": str(256 * MB), "SVC_LIMIT_TASK_ATTEMPTS": "2"}
     installation = make_installation(**UNLIMITED, **limits).start()
     docs = installation.root / "docs"
@@ -130,8 +136,8 @@ def test_a_file_whose_parser_dies_is_the_same_one_each_time(make_installation: M
         assert finished.exit == 3
         (failed,) = [item for item in finished.json["items"] if item["error"]]
         assert (failed["path"], failed["error"]["code"]) == ("poison.pdf", "max_attempts_exhausted")
-        # Tried again from the stored bytes, never sent again.
+        # Only the first run sends bytes; later ones retry the stored file.
         assert (finished.json["bytes_sent"] > 0) == (not seen)
         seen.add(tuple(sorted(source["id"] for source in list_held(installation))))
-    assert [len(ids) for ids in seen] == [count + 1], "the same sources each time"
+    assert [len(ids) for ids in seen] == [count + 1], "a sync has changed the set of sources"
     assert "The parser died" in failed["error"]["message"]

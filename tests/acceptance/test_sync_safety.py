@@ -1,4 +1,4 @@
-"""What looks like a deletion and is none: a sync removes nothing, and reports it or stops."""
+"""A sync removes no source if files only seem to be deleted; it reports the reason or stops."""
 
 import os
 import shutil
@@ -23,14 +23,14 @@ PRUNE = (*DETACH, "--name", "docs")
 
 @pytest.fixture
 def docs(installation: Installation) -> Path:
-    """A folder of 40 files that is in the bucket, beside a document that sync did not create."""
+    """A synced folder of 40 files, whose bucket also has a document that was not uploaded by sync."""
     folder = fill(installation.root / "docs", 40)
     sync_folders.put_stranger(installation)
     assert (sync(installation, *PRUNE).exit, len(titles(installation))) == (0, 41)
     return folder
 
 
-def test_a_root_that_is_not_there_or_empty_stops_the_sync(installation: Installation, docs: Path) -> None:
+def test_sync_of_a_missing_or_empty_folder_stops_and_removes_nothing(installation: Installation, docs: Path) -> None:
     ends: list[Callable[[Path], object]] = [lambda _: None, Path.mkdir, lambda root: root.write_text("not a folder")]
     before = list_held(installation)
     for number, end in enumerate(ends):
@@ -50,12 +50,14 @@ def test_a_root_that_is_not_there_or_empty_stops_the_sync(installation: Installa
     assert list_held(installation) == before
 
 
-def test_a_folder_that_never_was_makes_no_bucket(installation: Installation) -> None:
+def test_first_sync_of_a_missing_folder_creates_no_bucket(installation: Installation) -> None:
     assert installation.svc("sync", "nothere", "-b", "typo", "--json").failure == (5, "svc_path_not_found")
     assert installation.svc("bucket", "ls", "--json").json["buckets"] == []
 
 
-def test_more_deletions_than_allowed_stop_the_sync_until_allowed(installation: Installation, docs: Path) -> None:
+def test_sync_with_more_deletions_than_the_limit_stops_until_max_delete_allows_them(
+    installation: Installation, docs: Path
+) -> None:
     for path in sorted(docs.rglob("*.md"))[:12]:
         path.unlink()
     stopped = sync(installation, *PRUNE)
@@ -64,7 +66,7 @@ def test_more_deletions_than_allowed_stop_the_sync_until_allowed(installation: I
     assert error["message"] == "12 of 40 files are gone, more than 25 %; nothing was removed."
     assert error["hint"] == "if that is right, run `svc sync` with --max-delete 12."
     assert withheld(stopped) == [("too_many", 12, [])]
-    assert counts(stopped) == {"gone": 12, "unchanged": 28}, "each of them is named"
+    assert counts(stopped) == {"gone": 12, "unchanged": 28}, "not every deleted file is reported"
     planned = sync(installation, *PRUNE, "--max-delete", "12", "--dry-run")
     assert (counts(planned), len(titles(installation))) == ({"detached": 12, "unchanged": 28}, 41)
     allowed = sync(installation, *PRUNE, "--max-delete", "12")
@@ -72,19 +74,21 @@ def test_more_deletions_than_allowed_stop_the_sync_until_allowed(installation: I
     assert ("stranger.md" in (left := titles(installation)), len(left)) == (True, 29)
 
 
-def test_a_broader_ignore_file_removes_nothing(installation: Installation, docs: Path) -> None:
+def test_newly_ignored_files_stay_in_the_bucket(installation: Installation, docs: Path) -> None:
     for pattern, left_out in [("*.md", 0), ("000/", 0), ("0*.md", 10)]:
         (docs / ".svcignore").write_text(f"{pattern}\n")
         finished = sync(installation, *PRUNE, "--max-delete", "100%")
-        assert finished.exit == (0 if left_out else 11), "with nothing left to sync it is as good as empty"
+        assert finished.exit == (0 if left_out else 11), "a folder without files to sync has to stop the sync"
         named = {item["source_id"] for item in finished.json["items"] if item["source_id"]}
-        assert (len(named), len(titles(installation))) == (left_out, 41), f"each that still answers: {pattern}"
+        assert (len(named), len(titles(installation))) == (left_out, 41), f"not each kept source is reported: {pattern}"
         (docs / ".svcignore").unlink()
         again = sync(installation, *PRUNE)
         assert (counts(again), again.json["bytes_sent"]) == ({"unchanged": 40}, 0), pattern
 
 
-def test_prune_takes_out_its_own_where_it_is_gone_and_nothing_else(installation: Installation, docs: Path) -> None:
+def test_prune_detaches_or_deletes_only_sources_of_deleted_files_and_only_on_request(
+    installation: Installation, docs: Path
+) -> None:
     ids = {source["title"]: source["id"] for source in list_held(installation)}
     assert sync(installation, "--prune", "none").json["items"] == []
     assert installation.svc("bucket", "create", "other").exit == 0
@@ -100,7 +104,7 @@ def test_prune_takes_out_its_own_where_it_is_gone_and_nothing_else(installation:
     assert (deleted.exit, counts(deleted)) == (0, {"deleted": 1, "unchanged": 38})
     with installation.client() as client:
         assert client.get(f"/v1/sources/{ids['000/08.md']}").status_code == 404
-    # A folder that took a file's place is not the file.
+    # A folder with the name of a deleted file doesn't count as the file.
     (docs / "000" / "09.md").unlink()
     write(docs, "000/09.md/inside.md", "Words inside.")
     assert counts(sync(installation, *PRUNE)) == {"created": 1, "detached": 1, "unchanged": 37}
@@ -108,7 +112,7 @@ def test_prune_takes_out_its_own_where_it_is_gone_and_nothing_else(installation:
     assert set(titles(installation)) == (ids.keys() - gone) | {"000/09.md/inside.md"}
 
 
-def test_a_file_that_fails_for_the_first_time_keeps_everything_in(installation: Installation, docs: Path) -> None:
+def test_new_failure_keeps_sources_of_deleted_files_until_the_next_sync(installation: Installation, docs: Path) -> None:
     (docs / "000" / "07.md").unlink()
     write(docs, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
     finished = sync(installation, *PRUNE)
@@ -119,7 +123,9 @@ def test_a_file_that_fails_for_the_first_time_keeps_everything_in(installation: 
     assert (again.exit, counts(again), withheld(again)) == (3, {"detached": 1, "unchanged": 39, "failed": 1}, [])
 
 
-def test_another_folder_at_the_place_is_read_again_and_prunes_nothing(installation: Installation, docs: Path) -> None:
+def test_replaced_folder_is_compared_in_full_and_prunes_only_at_the_next_sync(
+    installation: Installation, docs: Path
+) -> None:
     with moved_away(docs):
         fill(docs, 35)
         (docs / "000" / "01.md").write_text("Other words.")
@@ -131,7 +137,7 @@ def test_another_folder_at_the_place_is_read_again_and_prunes_nothing(installati
         shutil.rmtree(docs)
 
 
-def test_another_folder_of_the_same_name_takes_out_only_what_was_seen_there(installation: Installation) -> None:
+def test_prune_for_another_folder_of_the_same_name_detaches_only_its_own_files(installation: Installation) -> None:
     for place in ("a", "b"):
         write(installation.root / place / "docs", f"{place}.md", f"Words of {place}.")
         write(installation.root / place / "docs", f"{place}-gone.md", f"Old words of {place}.")
@@ -146,8 +152,8 @@ def test_another_folder_of_the_same_name_takes_out_only_what_was_seen_there(inst
     assert titles(installation) == ["a-gone.md", "a.md", "b.md"]
 
 
-def test_a_folder_that_cannot_be_listed_takes_nothing_out_and_moves_nothing(installation: Installation) -> None:
-    # Root reads everything, so the folder is made unreadable by a name too long to be opened by its whole path.
+def test_unreadable_subfolder_prevents_detaching_and_moving_sources(installation: Installation) -> None:
+    # Root can read everything, so a path that is too long to be opened makes the folder unreadable.
     folder = fill(installation.root / "docs", 15)
     assert sync(installation, *PRUNE).exit == 0
     here = os.open(folder, os.O_RDONLY)
@@ -166,10 +172,10 @@ def test_a_folder_that_cannot_be_listed_takes_nothing_out_and_moves_nothing(inst
     assert "000/03.md" in titles(installation)
 
 
-def test_a_disk_taken_away_in_the_middle_of_the_walk_takes_nothing_out(installation: Installation) -> None:
+def test_folder_that_disappears_during_the_scan_detaches_nothing(installation: Installation) -> None:
     folder = fill(installation.root / "docs", 8) / "000"
     assert sync(installation, *PRUNE, folder="docs/000").exit == 0
-    write(folder, "00.bin", b"\0")  # the first to be reported, while the others are still to be met
+    write(folder, "00.bin", b"\0")  # reported first, before the other files are found
     mapping = Mapping(name="docs", folder=folder, bucket=BUCKET)
     filters = Filters(extensions=frozenset({".md"}), max_bytes=10**6, max_path_characters=100)
     options = SyncOptions(max_tags=20, max_tag_characters=64, filters=filters, prune="detach")
@@ -184,7 +190,7 @@ def test_a_disk_taken_away_in_the_middle_of_the_walk_takes_nothing_out(installat
     assert (report.counts["gone"], report.counts["detached"], len(titles(installation))) == (8, 0, 8)
 
 
-def test_a_name_that_a_mapping_was_not_given_takes_out_nothing_of_another(installation: Installation) -> None:
+def test_sync_refuses_a_name_option_for_a_configuration_file_and_removes_nothing(installation: Installation) -> None:
     for place in ("a", "b"):
         write(installation.root / place, "svc.toml", f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\nprune = "delete"\n')
         write(installation.root / place / "docs", f"{place}.md", f"Words of {place}.")
@@ -194,7 +200,7 @@ def test_a_name_that_a_mapping_was_not_given_takes_out_nothing_of_another(instal
     assert (refused.exit, "leave the folder out" in refused.stderr) == (2, True)
 
 
-def test_a_document_with_the_title_of_a_file_is_left_alone(installation: Installation) -> None:
+def test_sync_leaves_a_document_with_the_same_title_as_a_file_alone(installation: Installation) -> None:
     stranger = sync_folders.put_stranger(installation, "a.md")
     folder = installation.root / "docs"
     write(folder, "a.md", "Words of ours.")
@@ -207,7 +213,7 @@ def test_a_document_with_the_title_of_a_file_is_left_alone(installation: Install
     assert [source["id"] for source in list_held(installation) if source["title"] == "a.md"] == [stranger]
 
 
-def test_two_mappings_into_one_bucket_do_not_meet(installation: Installation) -> None:
+def test_two_mappings_in_one_bucket_do_not_affect_each_other(installation: Installation) -> None:
     for name in ("one", "two"):
         write(installation.root / name, "same.md", "The same words.")
         write(installation.root / name, "own.md", f"Words of {name}.")

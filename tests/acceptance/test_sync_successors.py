@@ -1,4 +1,4 @@
-"""A file that is to replace a source which has been replaced itself meanwhile takes the place of that one."""
+"""An update of a source that has been replaced meanwhile replaces the successor instead."""
 
 import time
 from pathlib import Path
@@ -18,14 +18,14 @@ MAPPING = "docs"
 
 
 def _put(installation: Installation, bucket: str, text: str, replaces: str = "") -> str:
-    """Upload `a.md` and wait until it is ready; its id."""
+    """Upload `a.md`, wait until it is ready, and return its id."""
     fields = {"title": "a.md", "mapping": MAPPING} | ({"replaces": replaces} if replaces else {})
     with installation.client() as api:
         return take_in(api, bucket, "a.md", text.encode(), **fields)
 
 
 def _send(client: Client, index_path: Path, mapping: Mapping, place_id: str, count: int) -> list[ReportItem]:
-    """Send `a.md`, and others beside it, as an update of `place_id`; what became of each."""
+    """Send `a.md` as an update of the source `place_id`, together with other files; return the result of each."""
     items: list[ReportItem] = []
     with Index(index_path) as index:
         with SyncQueue(client, index, client.bucket(mapping.bucket)["id"], 2, items.append) as queue:
@@ -42,7 +42,9 @@ def _send(client: Client, index_path: Path, mapping: Mapping, place_id: str, cou
     return items
 
 
-def test_the_successor_is_replaced_and_where_there_is_none_the_file_is_new(shared_installation: Installation) -> None:
+def test_update_of_a_replaced_source_replaces_its_successor_or_creates_a_source(
+    shared_installation: Installation,
+) -> None:
     with Client(shared_installation.base_url, shared_installation.key) as client:
         for count, is_gone in [(1, False), (1, True), (5, False), (5, True)]:
             bucket = f"of-{count}-{'gone' if is_gone else 'there'}"

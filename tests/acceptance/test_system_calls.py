@@ -1,6 +1,6 @@
-"""The disk refuses, or the process dies, at a chosen system call: what was acknowledged is there once, and ready.
+"""Acknowledged files survive a failing system call or a kill at one: each is stored once and becomes ready.
 
-`strace` makes the faults. It counts calls by thread, so the number of a call is how far a thread had come.
+`strace` injects the faults. It counts calls per thread, so the number of a call tells how far a thread has come.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from tests.corpus import Prose
 
 BUCKET = "faults"
 STRACE = shutil.which("strace")
-#: What makes bytes durable, gives them their names and takes them away, and how many of each one thread makes from the
+#: The system calls that write, sync, rename and remove files, and how many of each one thread makes from the
 #: start to the end of the load below.
 CALLS = {
     "fsync": 16,
@@ -34,14 +34,14 @@ CALLS = {
     "write": 17,
     "openat": 1500,
 }
-#: Full, broken and read-only disks, too few descriptors, no memory; and the death of the process.
+#: A full, broken or read-only disk, too few descriptors, no memory, and a kill of the process.
 FAULTS = ("error=ENOSPC", "error=EIO", "error=EROFS", "error=EMFILE", "error=ENOMEM", "signal=KILL")
-#: What a client waits for an answer before it sends again.
+#: How long a client waits for a response before it sends the request again.
 ANSWER_S = 10.0
 
 
 def can_trace() -> bool:
-    """Whether strace is there and may trace."""
+    """Whether strace is installed and allowed to trace."""
     if STRACE is None:
         return False
     return subprocess.run([STRACE, "-qq", "-o", "/dev/null", "true"], check=False, capture_output=True).returncode == 0
@@ -56,18 +56,18 @@ pytestmark = [
 
 @dataclass
 class Load:
-    """Files that a client sends with their keys, again and again until each is acknowledged."""
+    """Files that a client sends with idempotency keys, repeatedly until each is acknowledged."""
 
     files: dict[str, bytes] = field(default_factory=lambda: {f"{n}.md": _note(n) for n in range(8)})
     #: Files that are sent as one pack.
     packed: dict[str, bytes] = field(default_factory=lambda: {f"{n}.md": _note(n) for n in range(8, 20)})
-    #: The ids that were acknowledged, by file.
+    #: The acknowledged source ids, by file.
     ids: dict[str, str] = field(default_factory=dict)
     #: Sources whose deletion was acknowledged.
     deleted: set[str] = field(default_factory=set)
 
     def send(self, installation: Installation) -> None:
-        """Send all that is not acknowledged, and delete the first source; raises httpx.TransportError."""
+        """Send all files and delete the source of the first; raises httpx.TransportError."""
         with installation.client() as client:
             client.timeout = httpx.Timeout(ANSWER_S)
             client.put(f"/v1/buckets/{BUCKET}")
@@ -84,7 +84,7 @@ class Load:
         return self.ids.keys() == {*self.files, *self.packed}
 
     def _send_pack(self, client: httpx.Client) -> None:
-        """Send the pack from its beginning, and finalize what has arrived."""
+        """Send the pack from its beginning, and finalize its batch."""
         items = [{"client_file_id": name, "sha256": _hash(data)} for name, data in self.packed.items()]
         files = [{"client_file_id": n, "filename": n, "size_bytes": len(data)} for n, data in self.packed.items()]
         body = {"pack": True, "manifest": {"version": 1, "items": items}, "files": files}
@@ -101,7 +101,7 @@ class Load:
             assert self.ids.setdefault(name, source_id) == source_id
 
     def hold(self, installation: Installation) -> None:
-        """Every acknowledged file is there once with its bytes and ready, every deleted one is gone."""
+        """Assert that each acknowledged file is one ready source with its bytes, and that deleted sources are gone."""
         with installation.client() as client:
             kept = {name: source_id for name, source_id in self.ids.items() if source_id not in self.deleted}
             for name, source_id in kept.items():
@@ -112,7 +112,7 @@ class Load:
 
 
 def _is_taken(answer: httpx.Response) -> bool:
-    """Whether the request had its effect; what is refused may be sent again."""
+    """Return whether the request succeeded, and assert that it may be retried if not."""
     assert answer.status_code in {200, 201} or answer.json()["error"]["retryable"], answer.text
     return answer.is_success
 
@@ -126,15 +126,13 @@ def _note(number: int) -> bytes:
 
 
 def _moments(count: int) -> Iterator[tuple[str, str, str]]:
-    """Calls to meet a fault, once or from then on; the same ones in each run."""
+    """Yield random system calls, faults and call numbers (`+`: from this call on), the same ones in each run."""
     draw = random.Random(count)
     for call in draw.choices(list(CALLS), k=count):
         yield call, draw.choice(FAULTS), f"{draw.randint(1, CALLS[call])}{draw.choice(['', '+'])}"
 
 
-def test_what_was_acknowledged_survives_any_failed_system_call(
-    make_installation: MakeInstallation, large: bool
-) -> None:
+def test_acknowledged_files_survive_failed_system_calls(make_installation: MakeInstallation, large: bool) -> None:
     for number, moment in enumerate(_moments(200 if large else 3)):
         installation = make_installation(f"at-{number}", **UNLIMITED)
         try:
@@ -145,7 +143,7 @@ def test_what_was_acknowledged_survives_any_failed_system_call(
 
 
 def _run_through(installation: Installation, moment: tuple[str, str, str]) -> None:
-    """Run the load against a daemon that meets the fault: it may refuse to start, refuse requests, or die."""
+    """Run the load against a daemon with the fault, restart it without, and assert that every file is stored."""
     with installation.start().client() as client:
         make_bucket(client, BUCKET)
     assert installation.stop() == 0

@@ -1,4 +1,4 @@
-"""Traces of a real daemon, as a collector of OpenTelemetry gets them: one from a request until its source is ready."""
+"""A real daemon exports one OpenTelemetry trace from an upload request until its source is ready."""
 
 import sys
 from typing import Any
@@ -16,14 +16,14 @@ UPLOAD = "POST /v1/buckets/{bucket}/files"
 
 
 def received(collector: OddServer) -> list[Any]:
-    """The spans that the daemon has exported so far."""
+    """Return the spans that the daemon has exported so far."""
     protocol = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     bodies = [protocol.ExportTraceServiceRequest.FromString(body) for _, _, body in list(collector.calls)]
     scopes = (scope for body in bodies for resource in body.resource_spans for scope in resource.scope_spans)
     return [span for scope in scopes for span in scope.spans]
 
 
-def test_one_trace_goes_from_the_callers_request_until_its_source_is_ready(make_installation: MakeInstallation) -> None:
+def test_trace_of_the_caller_continues_until_its_source_is_ready(make_installation: MakeInstallation) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     with serving() as collector:
         collector.answers["POST /v1/traces"] = (200, b"", {})
@@ -53,7 +53,7 @@ def test_one_trace_goes_from_the_callers_request_until_its_source_is_ready(make_
                 span.parent_span_id,
             )
         assert (worked[ready].status.code, worked[failed].status.message) == (0, "document_unreadable")
-        # Nothing that could be private is exported.
+        # No private data is exported.
         assert not any(
             word in body for _, _, body in collector.calls for word in (b"plan.md", b"Words", one.key.encode())
         )
@@ -63,7 +63,7 @@ def attributes(span: Any) -> dict[str, str]:
     return {each.key: each.value.string_value for each in span.attributes}
 
 
-def test_without_its_extra_the_setting_is_refused_with_the_way_out(make_installation: MakeInstallation) -> None:
+def test_traces_setting_without_the_extra_names_the_extra_to_install(make_installation: MakeInstallation) -> None:
     one = make_installation(SVC_TRACES="1")
     one.root.mkdir()
     (one.root / "opentelemetry").mkdir()

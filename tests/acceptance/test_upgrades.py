@@ -1,4 +1,4 @@
-"""A data directory of an older release is upgraded whole, whatever is killed; one of a newer release stays as it is."""
+"""Upgrades of data directories complete even after kills, and data of a newer release is refused unchanged."""
 
 import hashlib
 import random
@@ -26,13 +26,13 @@ from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
-#: Data directories as the daemon of each earlier schema has left them when it was killed: the state, the stored files,
-#: and a batch with an open upload. Their indexes are left out, and made again.
+#: Data directories that killed daemons of each earlier schema have left: the state, the stored files,
+#: and a batch with an open upload. They have no indexes, which are rebuilt.
 RELEASED = Path(__file__).parent.parent / "store" / "released"
 NAMES = list(MIGRATIONS)
-#: The migrations that each of them lacks.
+#: The migrations that each of them is missing.
 MISSING = {name.partition("_")[0]: NAMES[number:] for number, name in enumerate(NAMES[:-1], start=1)}
-#: How many lines each upgrade is killed at; with --large at all of them, and at the calls that write.
+#: How many lines each upgrade is killed at; with --large, at all of them and at system calls too.
 KILLS = 2
 COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("upgrading", "store/migrations", "databases/sqlite"))
 CALLS = ("pwrite64", "fdatasync", "fsync", "rename", "unlink", "openat")
@@ -40,7 +40,7 @@ BUCKET = "handbook"
 
 
 def lay_out(schema: str, root: Path) -> DataFiles:
-    """Make the data directory of this schema at this place."""
+    """Create a data directory of this schema at `root`."""
     files = DataFiles(shutil.copytree(RELEASED / schema, root))
     for path in (root, *root.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
@@ -52,20 +52,20 @@ def lay_out(schema: str, root: Path) -> DataFiles:
 
 
 def dump(path: Path) -> tuple[list[str], list[str]]:
-    """All that is in the database, and which migrations it has; when they were applied differs from run to run."""
+    """Return the database's content without the table of migrations, whose times vary, and the migrations' names."""
     with closing(sqlite3.connect(path)) as state:
         names = [row[0] for row in state.execute("SELECT name FROM _sqlite_migrations ORDER BY rowid").fetchall()]
         return [line for line in state.iterdump() if not line.startswith('INSERT INTO "_sqlite_migrations"')], names
 
 
 def digest(root: Path) -> dict[str, str]:
-    """The hash of each file, but for the log, and the shared memory of the database, which has no data."""
+    """Return the hash of each file except for logs and the database's shared memory, which has no data."""
     paths = [path for path in root.rglob("*") if path.is_file() and not path.name.endswith((".log", "-shm"))]
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def kill_upgrades(files: DataFiles, large: bool) -> Iterator[DataFiles]:
-    """Upgrade copies of this data directory, each killed at another line or system call; yield what is left of each."""
+    """Yield copies of this data directory, each left by an upgrade that was killed at another line or system call."""
     draw, place = random.Random(files.root.name), DataFiles(files.root.with_name("killed"))
 
     def fresh() -> DataFiles:
@@ -88,7 +88,7 @@ def kill_upgrades(files: DataFiles, large: bool) -> Iterator[DataFiles]:
 
 
 def _migrate_traced(files: DataFiles, call: str, number: int) -> int:
-    """Run `svc-daemon migrate`, which dies at this call on one of the files of the state; the exit code."""
+    """Run `svc-daemon migrate`, killed at this system call on one of the state's files, and return the exit code."""
     copy = copy_place(files.state)
     paths = [files.root, files.state, copy, copy.with_name(f"{copy.name}.partial")]
     paths.append(files.state.with_name(f"{files.state.name}-wal"))
@@ -101,7 +101,7 @@ def _migrate_traced(files: DataFiles, call: str, number: int) -> int:
         return int(process.wait(60))
 
 
-def test_each_schema_is_upgraded_whole_wherever_an_upgrade_is_killed(tmp_path: Path, large: bool) -> None:
+def test_upgrade_of_each_schema_completes_after_a_kill_at_any_line(tmp_path: Path, large: bool) -> None:
     assert {path.name for path in RELEASED.iterdir()} == MISSING.keys()
     for schema, missing in MISSING.items():
         root = tmp_path / schema
@@ -123,7 +123,7 @@ def test_each_schema_is_upgraded_whole_wherever_an_upgrade_is_killed(tmp_path: P
         shutil.rmtree(root)
 
 
-def test_an_upgrade_is_planned_made_served_and_can_be_undone_until_a_clean_start(
+def test_migrate_plans_and_upgrades_and_the_copy_is_kept_until_a_clean_start(
     make_installation: MakeInstallation,
 ) -> None:
     installation = make_installation(**UNLIMITED)
@@ -140,7 +140,7 @@ def test_an_upgrade_is_planned_made_served_and_can_be_undone_until_a_clean_start
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     again = installation.operate("migrate", "--json").json
     assert (again["migrations"], again["done"], again["copy"]) == ([], False, str(copy))
-    # Neither the first start of the new release nor one after a crash removes the way back.
+    # The copy survives the first start of the new release and a start after a crash.
     with installation.start().client() as client:
         ended = [wait_ended(client, source["id"]) for source in list_sources(client, BUCKET)]
         assert sorted(source["status"] for source in ended) == ["active", "active", "active", "failed"]
@@ -155,7 +155,7 @@ def test_an_upgrade_is_planned_made_served_and_can_be_undone_until_a_clean_start
     installation.hold_to_every_promise()
 
 
-def test_a_state_of_a_newer_release_is_refused_and_no_byte_of_it_changes(
+def test_state_of_a_newer_release_is_refused_and_stays_unchanged(
     make_installation: MakeInstallation, tmp_path: Path
 ) -> None:
     installation = make_installation(**UNLIMITED)
@@ -166,7 +166,7 @@ def test_a_state_of_a_newer_release_is_refused_and_no_byte_of_it_changes(
     with closing(sqlite3.connect(installation.files.state)) as state:
         state.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999', 'x')")
         state.commit()
-        # Its daemon was killed too: a part of the state is in the log, which the last connection would empty.
+        # Copied before the last connection closes, which would empty the write-ahead log, as after a kill.
         shutil.copytree(root, tmp_path / "newer")
     shutil.rmtree(root)
     shutil.copytree(tmp_path / "newer", root)
@@ -180,7 +180,7 @@ def test_a_state_of_a_newer_release_is_refused_and_no_byte_of_it_changes(
         assert digest(root) == before, words
 
 
-def test_a_restart_under_uploads_loses_nothing_that_was_acknowledged(make_installation: MakeInstallation) -> None:
+def test_daemon_restart_during_uploads_loses_no_acknowledged_source(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED).start()
     with installation.client() as client:
         make_bucket(client, BUCKET)
@@ -194,7 +194,7 @@ def test_a_restart_under_uploads_loses_nothing_that_was_acknowledged(make_instal
                 with installation.client() as client:
                     answer = upload(client, BUCKET, name, f"# {name}\n".encode(), key=name)
             except (KeyError, httpx.TransportError):
-                # No daemon is announced, or it has just stopped: the same upload is sent again.
+                # The daemon is not running or has just stopped, so the same upload is repeated.
                 continue
             if answer.is_success:
                 assert answer.json()["title"] == name

@@ -1,4 +1,4 @@
-"""Resumable uploads against a real daemon: cut connections, dead writers, kills, and Google's own client."""
+"""Resumable uploads to a real daemon survive cut connections, dead writers and kills, and work with Google's client."""
 
 import hashlib
 import io
@@ -40,7 +40,7 @@ def open_session(installation: Installation, data: bytes, **fields: Any) -> Sess
 
 
 def finalize(installation: Installation, session: Session) -> str:
-    """The id of the session's source, which has its bytes."""
+    """Finalize the session, assert that the source has its bytes, and return the source id."""
     sha256 = hashlib.sha256(session.data).hexdigest()
     with installation.client() as client:
         answer = client.post(f"/v1/buckets/{BUCKET}/uploads/{session.id}/finalize")
@@ -50,10 +50,12 @@ def finalize(installation: Installation, session: Session) -> str:
     return str(answer.json()["id"])
 
 
-def test_an_upload_cut_at_random_places_is_whole(shared_installation: Installation, data: bytes, large: bool) -> None:
+def test_upload_cut_at_random_bytes_is_stored_completely(
+    shared_installation: Installation, data: bytes, large: bool
+) -> None:
     cuts = 100 if large else 15
     moments = random.Random(11)
-    # Together less than the file, so that each of them ends in a cut.
+    # Less than the file in total, so that each of these connections is cut.
     budgets = [moments.randrange(1, SIZE // cuts) for _ in range(cuts)]
     port = port_of(shared_installation)
     session = open_session(shared_installation, data, sha256=hashlib.sha256(data).hexdigest())
@@ -67,17 +69,19 @@ def test_an_upload_cut_at_random_places_is_whole(shared_installation: Installati
                 offset = session.ask_offset(port)
             lost.append(proxy.body_bytes(number) - (offset - before))
     assert proxy.cuts == cuts
-    # Nothing is acknowledged that did not come, and what the uncut connection sent is taken whole.
+    # No more is acknowledged than was sent, and all bytes of the last, uncut connection are.
     assert min(lost) >= 0
     assert (lost[-1], sum(map(proxy.body_bytes, range(len(lost))))) == (0, SIZE + sum(lost))
-    # Only what lay in the buffers of a connection when it was cut is sent again.
+    # Only bytes that were buffered when a connection was cut are sent again.
     assert sum(lost) < proxy.cuts * 512 * 1024
     finalize(shared_installation, session)
 
 
-def test_a_dead_writer_is_taken_over_while_its_connection_is_open(shared_installation: Installation) -> None:
+def test_second_writer_takes_over_from_a_stalled_one_whose_connection_is_open(
+    shared_installation: Installation,
+) -> None:
     port = port_of(shared_installation)
-    # More than a node collects before it stores an object.
+    # More than a node buffers before it stores an object.
     session = open_session(shared_installation, b"x" * 12_000_000)
     with socket.create_connection(("127.0.0.1", port)) as dead:
         head = f"PUT {urlsplit(session.url).path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12000000\r\n\r\n"
@@ -89,7 +93,7 @@ def test_a_dead_writer_is_taken_over_while_its_connection_is_open(shared_install
     finalize(shared_installation, session)
 
 
-def test_kills_between_chunks_lose_no_acknowledged_byte(installation: Installation, large: bool) -> None:
+def test_kills_between_parts_lose_no_acknowledged_byte(installation: Installation, large: bool) -> None:
     moments = random.Random(5)
     session = open_session(installation, random.Random(3).randbytes(10_000_000 if large else 3_000_000))
     offset = 0
@@ -108,7 +112,7 @@ def test_kills_between_chunks_lose_no_acknowledged_byte(installation: Installati
     assert installation.part_sizes() == {}
 
 
-def test_kills_in_the_middle_of_a_finalize_double_nothing(installation: Installation, large: bool) -> None:
+def test_kills_during_finalize_of_a_batch_create_no_duplicates(installation: Installation, large: bool) -> None:
     moments = random.Random(13)
     files = {f"f{number}": b"Crane number %d looks over the quay.\n" % number for number in range(60)}
     listed = [{"client_file_id": name, "filename": f"{name}.md", "size_bytes": len(files[name])} for name in files]
@@ -141,7 +145,7 @@ def test_kills_in_the_middle_of_a_finalize_double_nothing(installation: Installa
     assert installation.part_sizes() == {}
 
 
-def test_a_form_that_breaks_off_stores_nothing_and_leaves_its_key_free(shared_installation: Installation) -> None:
+def test_incomplete_form_stores_nothing_and_its_idempotency_key_stays_usable(shared_installation: Installation) -> None:
     with shared_installation.client() as client:
         make_bucket(client, "broken")
         file, headers = ("big.txt", b"x" * 3_000_000), {"Idempotency-Key": "broken"}
@@ -156,7 +160,7 @@ def test_a_form_that_breaks_off_stores_nothing_and_leaves_its_key_free(shared_in
         assert (whole.status_code, "Idempotent-Replayed" in whole.headers) == (201, False)
 
 
-def test_no_token_is_written_down(shared_installation: Installation) -> None:
+def test_upload_token_is_in_no_log_or_stored_file(shared_installation: Installation) -> None:
     session = open_session(shared_installation, b"x" * 100)
     token = urlsplit(session.url).path.rpartition("/")[2]
     session.send(port_of(shared_installation), 0)
@@ -172,27 +176,27 @@ def test_no_token_is_written_down(shared_installation: Installation) -> None:
     assert [path for path in stored if token.encode() in path.read_bytes()] == []
 
 
-#: Their functions have no types.
+#: Google's functions have no type annotations.
 _GOOGLES_UPLOAD: Any = ResumableUpload
 _GOOGLES_RETRIES: Any = RetryStrategy
 
 
 class GooglesClient:
-    """Google's resumable client, with one session of ours."""
+    """Google's client for resumable uploads with one upload session."""
 
     def __init__(self, installation: Installation, base_url: str, data: bytes) -> None:
-        """Open the session by its own `initiate`, which finds the upload URL in the Location header."""
+        """Open the session with the client's `initiate`, which takes the upload URL from the Location header."""
         self.transport = requests.Session()
         self.transport.trust_env = False
         url, headers = f"{base_url}/v1/buckets/{BUCKET}/uploads", {"Authorization": f"Bearer {installation.key}"}
         self.upload = _GOOGLES_UPLOAD(url, 1024 * 1024, headers=headers)
-        # What fails is the test's to repeat: the client's own waits are long.
+        # The test repeats failed requests itself, because the client waits long before it retries.
         self.upload._retry_strategy = _GOOGLES_RETRIES(max_retries=0)
         metadata = {"filename": "google.txt", "size_bytes": len(data)}
         self.upload.initiate(self.transport, io.BytesIO(data), metadata, "text/plain")
 
     def send(self) -> None:
-        """Send chunk by chunk, and recover by its own means whenever one fails."""
+        """Send the data in chunks, and use the client's own recovery whenever one fails."""
         while not self.upload.finished:
             try:
                 self.upload.transmit_next_chunk(self.transport)
@@ -201,7 +205,7 @@ class GooglesClient:
                     return
 
     def _recover(self) -> bool:
-        """Whether it was whole already: then only the answer to the last chunk was lost."""
+        """Recover the offset; return whether the upload is complete and only the last response was lost."""
         while True:
             try:
                 self.upload._make_invalid()
@@ -214,7 +218,9 @@ class GooglesClient:
             return False
 
 
-def test_googles_own_client_uploads(shared_installation: Installation, data: bytes, large: bool) -> None:
+def test_google_client_completes_an_upload_over_cut_connections(
+    shared_installation: Installation, data: bytes, large: bool
+) -> None:
     cuts = 100 if large else 30
     moments = random.Random(cuts)
     with shared_installation.client() as client:

@@ -1,4 +1,4 @@
-"""Watching a folder: one new version a save, whatever the editor; nothing lost and nothing removed by mistake."""
+"""`svc watch` uploads one new version per save by any editor, loses no change and removes nothing by mistake."""
 
 import hashlib
 import itertools
@@ -31,7 +31,7 @@ OLD, NEW = b"The aardvark sleeps.\n", b"The bandicoot wakes, and stays awake.\n"
 
 @dataclass(frozen=True)
 class Place:
-    """A folder, and the bucket and the mapping of its name."""
+    """A folder, and the bucket and the mapping with its name."""
 
     installation: Installation
     path: Path
@@ -40,12 +40,12 @@ class Place:
         fill(self.path, **texts)
 
     def watch(self, *words: str, **texts: str) -> AbstractContextManager[Watch]:
-        """Fill it and watch it."""
+        """Write these files and watch the folder."""
         self.fill(**texts)
         return watching(self.installation, str(self.path), "-b", self.path.name, *words)
 
     def add(self, watch: Watch, **texts: str) -> None:
-        """Make files and wait until each is in the bucket."""
+        """Write these files and wait until each is in the bucket."""
         self.fill(**texts)
         for name in texts:
             watch.wait_for_item("created", f"{name}.md")
@@ -68,11 +68,11 @@ def place(shared_installation: Installation) -> Place:
 
 @pytest.fixture
 def own_place(installation: Installation) -> Place:
-    """A place on an installation of the test's own."""
+    """A folder with an installation that only this test uses."""
     return Place(installation, fill(installation.root / "docs"))
 
 
-#: In the folder of the file, where $NEW is a file with the new bytes.
+#: Shell commands that save the file in its folder, where $NEW is a file with the new bytes.
 WAYS = {
     "in-place": "dd if=$NEW of=note.md conv=notrunc status=none",
     "truncate": "cat $NEW > note.md",
@@ -84,14 +84,14 @@ WAYS = {
     "sed": "sed -i 's/.*/The bandicoot wakes, and stays awake./' note.md",
     "checkout": "git checkout -q new",
 }
-#: Makes a repository with the old file on the branch that is out, and the new one on `new`.
+#: Creates a repository with the old file on the branch that is checked out, and the new one on `new`.
 BRANCHES = """
 git init -q -b old; git config user.name Ann; git config user.email ann@example.org
 git add note.md; git commit -qm old; git checkout -qb new; cp $NEW note.md; git commit -qam new; git checkout -q old
 """
 
 
-def test_each_way_to_save_is_one_new_version(place: Place) -> None:
+def test_each_way_to_save_a_file_creates_one_new_version(place: Place) -> None:
     new = place.path.with_suffix(".new")
     new.write_bytes(NEW)
 
@@ -107,7 +107,7 @@ def test_each_way_to_save_is_one_new_version(place: Place) -> None:
         for way, commands in WAYS.items():
             run(commands, place.path / way)
             watch.wait_for_item("updated", names[way])
-        # A last file marks the time by which anything else would have been reported: longer than a deletion waits.
+        # Once this last file is reported, all other changes have been too, even deletions, which are delayed.
         place.add(watch, z="the mark")
         wait_until(lambda: place.state()["pending"] == 0, "rest")
         assert place.installation.svc("watch", "flush", place.path.name, "--json").exit == 0
@@ -120,7 +120,7 @@ def test_each_way_to_save_is_one_new_version(place: Place) -> None:
         assert watch.end() == 0
 
 
-def test_what_moves_is_renamed_and_not_sent(place: Place) -> None:
+def test_moved_files_keep_their_sources_which_are_renamed(place: Place) -> None:
     fill(place.path / "sub", a="the ant", b="the bee")
     with place.watch() as watch:
         before = {source["id"] for source in place.sources()}
@@ -130,7 +130,7 @@ def test_what_moves_is_renamed_and_not_sent(place: Place) -> None:
         assert (place.titles(), {source["id"] for source in place.sources()}) == (["other/a.md", "other/b.md"], before)
 
 
-def test_what_is_deleted_leaves_only_on_request(place: Place) -> None:
+def test_deleted_files_are_detached_only_with_prune(place: Place) -> None:
     with place.watch(a="the ant", b="the bee", c="the cat") as watch:
         (place.path / "a.md").unlink()
         watch.wait_for_item("gone", "a.md")
@@ -147,7 +147,7 @@ def test_what_is_deleted_leaves_only_on_request(place: Place) -> None:
         assert (watch.items()[2:], place.titles()) == ([("updated", "c.md"), ("detached", "b.md")], ["c.md", "d.md"])
 
 
-def test_a_root_that_was_replaced_is_watched_again(own_place: Place) -> None:
+def test_replaced_folder_is_watched_again_and_an_emptied_one_removes_nothing(own_place: Place) -> None:
     away = own_place.path.with_name("away")
     with own_place.watch("--prune", "delete", a="the ant") as watch:
         own_place.path.rename(away)
@@ -163,11 +163,11 @@ def test_a_root_that_was_replaced_is_watched_again(own_place: Place) -> None:
             file.unlink()
         watch.wait_for_state("troubled")
         assert own_place.state()["error"]["code"] == "svc_safety_stop"
-        assert own_place.titles() == ["a.md", "b.md", "c.md"], "an emptied root takes nothing out"
+        assert own_place.titles() == ["a.md", "b.md", "c.md"], "an emptied folder has removed sources"
 
 
-def test_a_burst_arrives_whole(place: Place, large: bool) -> None:
-    # More than the watcher compares one by one.
+def test_burst_of_new_files_is_uploaded_completely(place: Place, large: bool) -> None:
+    # More files than the watcher compares one by one.
     count = 60_000 if large else 1050
     with place.watch(first="the first") as watch:
         for number in range(count):
@@ -179,12 +179,12 @@ def test_a_burst_arrives_whole(place: Place, large: bool) -> None:
         assert len(place.sources()) == len(set(watch.items())) == count + 1
 
 
-def test_events_that_the_system_dropped_are_made_good(place: Place) -> None:
+def test_changes_whose_inotify_events_were_dropped_are_uploaded(place: Place) -> None:
     place.fill(a="the ant", b="the bee")
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     with place.watch() as watch:
         watch.process.send_signal(signal.SIGSTOP)
-        for number in range(most // 3):  # two files in turn, so that the system can't make one event of many
+        for number in range(most // 3):  # two files in turn, so that the kernel can't merge the events
             place.fill(a=f"ant {number}", b=f"bee {number}")
         fill(place.path / "sub", c="the cat")
         watch.process.send_signal(signal.SIGCONT)
@@ -196,7 +196,7 @@ def test_events_that_the_system_dropped_are_made_good(place: Place) -> None:
         assert place.state()["syncs"]["overflow"] >= 1
 
 
-def test_too_few_watches_are_reported_with_their_cure_and_the_folder_is_polled(place: Place) -> None:
+def test_too_few_inotify_watches_are_reported_with_the_fix_and_the_folder_is_polled(place: Place) -> None:
     for name in "pqrstu":
         fill(place.path / name, a="the ant")
     limited = "echo 3 > /proc/sys/user/max_inotify_watches && exec "
@@ -211,9 +211,9 @@ def test_too_few_watches_are_reported_with_their_cure_and_the_folder_is_polled(p
         assert place.state()["polling"]
 
 
-def test_a_state_folder_without_room_is_reported_and_watched_on(place: Place) -> None:
+def test_full_state_folder_is_reported_and_the_watcher_continues(place: Place) -> None:
     with place.watch(a="the ant") as watch:
-        # A limit on the size of files is what a full disk looks like.
+        # A limit on the file size looks like a full disk.
         before = resource.prlimit(watch.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         place.fill(b="the bee")
         wait_until(lambda: watch.notes, "the trouble is reported")
@@ -222,7 +222,7 @@ def test_a_state_folder_without_room_is_reported_and_watched_on(place: Place) ->
         assert len(place.sources()) == 2
 
 
-def test_a_source_that_was_deleted_elsewhere_is_made_again_by_the_next_save(place: Place) -> None:
+def test_next_save_recreates_a_source_that_was_deleted_by_another_command(place: Place) -> None:
     with place.watch(a="the ant") as watch:
         (deleted,) = place.sources()
         assert place.installation.svc("source", "rm", "--force", deleted["id"]).exit == 0
@@ -232,7 +232,7 @@ def test_a_source_that_was_deleted_elsewhere_is_made_again_by_the_next_save(plac
         assert (source["id"] != deleted["id"], source["sha256"]) == (True, sha256)
 
 
-def test_a_mapping_of_the_project_may_be_a_link(installation: Installation) -> None:
+def test_mapping_folder_in_the_configuration_may_be_a_symbolic_link(installation: Installation) -> None:
     real = Place(installation, fill(installation.root / "real", a="the ant"))
     (installation.root / "docs").symlink_to("real")
     (installation.root / "svc.toml").write_text('[[map]]\ndir = "docs"\nbucket = "real"\n')
@@ -242,7 +242,7 @@ def test_a_mapping_of_the_project_may_be_a_link(installation: Installation) -> N
         assert real.titles() == ["a.md", "b.md"]
 
 
-def test_one_watcher_is_enough_and_one_value_ends_it(place: Place) -> None:
+def test_second_watcher_is_refused_and_ctrl_c_prints_a_summary(place: Place) -> None:
     svc, words = place.installation.svc, (str(place.path), "-b", place.path.name)
     with place.watch(a="the ant") as watch:
         second = svc("watch", "run", *words, "--json")
@@ -251,7 +251,7 @@ def test_one_watcher_is_enough_and_one_value_ends_it(place: Place) -> None:
         assert (watch.lines[-1]["type"], watch.lines[-1]["exit_code"]) == ("watch.summary", 130)
 
 
-def test_each_file_that_cannot_be_sent_is_listed(place: Place) -> None:
+def test_each_skipped_file_is_reported(place: Place) -> None:
     names = {"blob.xyz", "zero\u200bwidth.md", "\u202ebidi.md"}
     for name in names:
         (place.path / name).write_bytes(b"\0\1")
@@ -260,8 +260,8 @@ def test_each_file_that_cannot_be_sent_is_listed(place: Place) -> None:
         assert sorted(listed) == sorted(names)
 
 
-def test_a_daemon_that_was_restarted_meanwhile_is_found_again(own_place: Place) -> None:
-    # One that may start a daemon would race for the data directory with the one that is started here.
+def test_watcher_reconnects_to_a_restarted_daemon(own_place: Place) -> None:
+    # With autostart, the watcher's daemon would compete with the test's for the data directory.
     with own_place.watch("--no-autostart", a="the ant") as watch:
         own_place.installation.stop()
         own_place.fill(b="the bee")
@@ -271,8 +271,8 @@ def test_a_daemon_that_was_restarted_meanwhile_is_found_again(own_place: Place) 
         assert len(own_place.sources()) == 3
 
 
-def test_a_document_that_takes_long_does_not_hold_up_the_next_save(make_installation: MakeInstallation) -> None:
-    # A parser that dies each time is tried again and again, with pauses: this one is never done.
+def test_slow_document_does_not_delay_the_next_save(make_installation: MakeInstallation) -> None:
+    # Parsing this document always fails and is retried with pauses, so the document is not done during the test.
     installation = make_installation(SVC_LIMIT_TASK_ATTEMPTS="100", SVC_LIMIT_EXTRACT_MEMORY_BYTES=str(256 * MB))
     installation.start()
     slow = Place(installation, fill(installation.root / "docs", a="the ant"))
@@ -285,7 +285,7 @@ def test_a_document_that_takes_long_does_not_hold_up_the_next_save(make_installa
         assert (line["status"] not in ("active", "failed"), line["ready"]) == (True, False)
 
 
-def test_an_idle_watcher_syncs_nothing(place: Place) -> None:
+def test_reads_touches_and_hidden_files_cause_no_sync(place: Place) -> None:
     with place.watch(a="the ant") as watch:
         (place.path / "a.md").read_bytes()
         (place.path / ".hidden.md").write_text("hidden")
@@ -315,7 +315,7 @@ def test_mappings_are_added_listed_and_removed_while_a_watcher_runs(installation
         watch.wait_for_state("watching", times=2)
     assert [each["mapping"] for each in installation.svc("watch", "ls", "--json").json["mappings"]] == ["one"]
     assert run("rm", "zwei") == 5
-    # Of two folders one inside the other, one bucket takes only one.
+    # A bucket rejects a second mapping whose folder contains the first one's.
     assert run("add", str(fill(two / "deep", a="the ant")), "-b", "both") == 0
     overlap = installation.svc("watch", "add", str(two), "-b", "both", "--name", "other", "--json")
     assert (overlap.exit, "overlap" in overlap.json["error"]["message"]) == (2, True)

@@ -1,4 +1,4 @@
-"""Waves of small documents survive kill -9 of a real daemon: no document fails for having been in work."""
+"""Small documents that are indexed in waves survive kills of a real daemon, and none fails because of them."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,12 +11,12 @@ TEXT = "# Binder {number}\n\n" + "The umber binder leans on the shelf.\n\n" * 40
 
 
 def has_waves(installation: Installation) -> bool:
-    """Whether more documents are in work than there may be children."""
+    """Whether more documents are being indexed than there can be child processes."""
     health = installation.health()
     return health is not None and health["queue"]["running"] > 3
 
 
-def test_kills_in_the_middle_of_waves_fail_double_and_lose_nothing(installation: Installation, large: bool) -> None:
+def test_documents_in_waves_become_ready_once_despite_kills(installation: Installation, large: bool) -> None:
     ids: list[str] = []
 
     def add(number: int) -> str:

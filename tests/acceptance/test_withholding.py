@@ -1,4 +1,4 @@
-"""A file that fails keeps no other file in the bucket, and what does is reported with its cause, wherever one looks."""
+"""Sources of deleted files are removed despite a failing file, and each withheld removal is reported with its cause."""
 
 import json
 import signal
@@ -20,7 +20,7 @@ PRUNE = ("--prune", "detach", "--name", "docs")
 
 @pytest.fixture
 def docs(installation: Installation) -> Path:
-    """A folder of three documents that are in the bucket, beside one that can't be indexed."""
+    """A synced folder with three ready documents and one that can't be indexed."""
     folder = installation.root / "docs"
     for name, text in (("a", "The aardvark digs."), ("b", "The badger sleeps all day."), ("c", "The crane flies.")):
         write(folder, f"{name}.md", text)
@@ -29,7 +29,7 @@ def docs(installation: Installation) -> Path:
     return folder
 
 
-def test_a_broken_document_does_not_keep_a_deleted_one_searchable(installation: Installation, docs: Path) -> None:
+def test_unreadable_document_does_not_keep_a_deleted_one_searchable(installation: Installation, docs: Path) -> None:
     for name, animal, prune, action, left in (
         ("a.md", "aardvark", "detach", "detached", 2),
         ("b.md", "badger", "delete", "deleted", 1),
@@ -55,7 +55,7 @@ def test_a_broken_document_does_not_keep_a_deleted_one_searchable(installation: 
 
 @pytest.fixture
 def renamed(installation: Installation) -> Iterator[tuple[Path, Watch]]:
-    """A watched folder, in which a document was damaged and then renamed: its old version still answers."""
+    """A watched folder in which a document was damaged and renamed, while its old version is still searchable."""
     folder = installation.root / "docs"
     write(folder, "old.docx", make_docx({"Animals": "The aardvark digs."}))
     with watching(installation, str(folder), "-b", BUCKET, *PRUNE) as watch:
@@ -70,7 +70,7 @@ def _reports(watch: Watch) -> list[list[dict[str, object]]]:
     return [line["withheld"] for line in watch.lines if line["type"] == "watch.withheld"]
 
 
-def test_what_is_withheld_is_reported_and_ends_with_its_cause(
+def test_withheld_removal_is_reported_everywhere_until_its_cause_is_gone(
     installation: Installation, renamed: tuple[Path, Watch]
 ) -> None:
     folder, watch = renamed
@@ -90,8 +90,10 @@ def test_what_is_withheld_is_reported_and_ends_with_its_cause(
     assert (run_state(installation, "docs")["withheld"], titles(installation)) == ([], ["new.docx"])
 
 
-def test_what_is_not_decided_yet_withholds_until_the_next_run(installation: Installation, docs: Path) -> None:
-    # A file that can't be opened keeps only what it may be.
+def test_unreadable_or_not_yet_indexed_file_withholds_removals_until_the_next_sync(
+    installation: Installation, docs: Path
+) -> None:
+    # A file that can't be opened withholds only the removal of the source that it may be the moved file of.
     (docs / "a.md").rename(docs / "moved.md")
     (docs / "b.md").unlink()
     with unreadable(docs / "moved.md"):
@@ -102,7 +104,7 @@ def test_what_is_not_decided_yet_withholds_until_the_next_run(installation: Inst
     assert titles(installation) == ["a.md", "c.md", "scan.docx"]
     again = sync(installation, *PRUNE)
     assert (counts(again), again.json["bytes_sent"]) == ({"moved": 1, "unchanged": 1, "failed": 1}, 0)
-    # A document that nobody waits for.
+    # The sync doesn't wait until this document is indexed.
     (docs / "moved.md").unlink()
     write(docs, "d.docx", make_corrupt_docx() + b"otherwise")
     first, second = (sync(installation, *PRUNE, "--wait", "accepted") for _ in range(2))
@@ -110,8 +112,8 @@ def test_what_is_not_decided_yet_withholds_until_the_next_run(installation: Inst
     assert (withheld(second), counts(second)["detached"]) == ([], 1)
 
 
-def test_a_document_that_takes_long_withholds_for_one_run(make_installation: MakeInstallation) -> None:
-    # A parser that dies each time is tried again and again, with pauses: this one is never done.
+def test_slow_document_withholds_removals_for_one_sync(make_installation: MakeInstallation) -> None:
+    # Parsing this document always fails and is retried with pauses, so the document is not done during the test.
     installation = make_installation(SVC_LIMIT_TASK_ATTEMPTS="100", SVC_LIMIT_EXTRACT_MEMORY_BYTES=str(256 * MB))
     installation.start()
     folder = installation.root / "docs"
@@ -126,7 +128,7 @@ def test_a_document_that_takes_long_withholds_for_one_run(make_installation: Mak
     assert titles(installation) == ["b.md", "slow.pdf"]
 
 
-def test_what_an_interrupt_keeps_in_the_bucket_is_reported(installation: Installation) -> None:
+def test_interrupted_sync_reports_the_removals_that_it_has_not_done(installation: Installation) -> None:
     fill(installation.root / "docs", 100)
     words = (*PRUNE, "--max-delete", "99")
     assert counts(sync(installation, *words)) == {"created": 100}

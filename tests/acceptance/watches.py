@@ -1,4 +1,4 @@
-"""A real `svc watch run`, and the lines that it prints."""
+"""Run a real `svc watch run` and read the lines that it prints."""
 
 import json
 import signal
@@ -13,10 +13,10 @@ from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 
 class Watch:
-    """One watcher process over a folder; its lines of NDJSON as they come."""
+    """A watcher process and the NDJSON lines that it has printed."""
 
     def __init__(self, installation: Installation, *arguments: str, program: list[str] | None = None) -> None:
-        """With `program`, that is what runs it."""
+        """Start `svc watch run`, or `program` instead, which has to run it."""
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
         self.process: subprocess.Popen[str] = (
             installation.spawn_svc("watch", "run", *arguments, "--ndjson")
@@ -41,7 +41,7 @@ class Watch:
         return [line["message"] for line in self.lines if line["type"] == "watch.note"]
 
     def items(self, path: str | None = None) -> list[tuple[str, str]]:
-        """Actions and paths, in the order in which they were reported."""
+        """Return the reported actions and paths in order, of all paths or of one."""
         items = [(line["action"], line["path"]) for line in self.lines if line["type"] == "watch.item"]
         return [item for item in items if path in (None, item[1])]
 
@@ -52,7 +52,7 @@ class Watch:
         wait_until(lambda: (action, path) in self.items(), f"{action} {path}; {self.lines[-3:]}")
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end; the exit code."""
+        """Send a signal, wait until the watcher ends, and return its exit code."""
         self.process.send_signal(number)
         code = self.process.wait(PATIENCE_S)
         self._reader.join(PATIENCE_S)
@@ -64,7 +64,7 @@ class Watch:
 
 @contextmanager
 def watching(installation: Installation, *arguments: str, program: list[str] | None = None) -> Iterator[Watch]:
-    """A watcher that has looked at everything and waits for changes; it is ended with the block."""
+    """Start a watcher that has finished its first sync and waits for changes; kill it at the end of the block."""
     watch = Watch(installation, *arguments, program=program)
     try:
         watch.wait_for_state("watching")
@@ -75,7 +75,7 @@ def watching(installation: Installation, *arguments: str, program: list[str] | N
 
 
 def fill(folder: Path, **texts: str) -> Path:
-    """Make a folder of Markdown files."""
+    """Write these texts as Markdown files into the folder, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / f"{name}.md").write_text(f"{text}\n")
@@ -83,6 +83,6 @@ def fill(folder: Path, **texts: str) -> Path:
 
 
 def run_state(installation: Installation, name: str) -> dict[str, Any]:
-    """What `svc watch status` shows of one mapping."""
+    """Return what `svc watch status` shows for one mapping."""
     state: dict[str, Any] = installation.svc("watch", "status", name, "--json").json["mappings"][0]
     return state

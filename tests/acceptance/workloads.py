@@ -1,7 +1,7 @@
-"""Clients that do everything at once against a daemon that is killed under them.
+"""Clients that run all kinds of operations concurrently against a daemon that is killed meanwhile.
 
-Each client owns what it makes, so it knows what must become of it. It sends again, with the same key, whatever was not
-answered; an answer is a promise, and the promises are kept in `Made`.
+Each client only changes sources that it has created, so it knows their expected state. It repeats each request without
+a response, with the same idempotency key; each response is a promise, which the client records in `Made`.
 """
 
 import hashlib
@@ -20,29 +20,29 @@ from tests.acceptance.installations import Installation, wait_until
 from tests.fetch.servers import Exchange, Server, serving
 
 BUCKETS = ("alpha", "beta")
-#: No operation needs longer than a few kills and restarts.
+#: The timeout of an operation, enough for a few kills and restarts of the daemon.
 OPERATION_TIMEOUT_S = 180.0
-#: No daemon of this installation answers so: its port has gone to another one.
+#: Statuses that this installation's daemon never returns: another daemon has taken its port.
 _STRANGERS = (401, 421)
 
 
 @dataclass(slots=True)
 class Made:
-    """A source as it was promised to its client."""
+    """The state of a source that the service has acknowledged to its client."""
 
     id: str
-    #: A word that only this document has; it changes when the document does.
+    #: A word that only this document contains; a changed document has another one.
     word: str
-    #: Slugs.
+    #: Slugs of the buckets that contain the source.
     places: set[str]
-    #: None for bytes that the client did not make itself.
+    #: None if the daemon has fetched the bytes itself.
     sha256: str | None = None
     title: str | None = None
     #: `file`, `page` or `qa`.
     type: str = "file"
     is_readable: bool = True
     is_deleted: bool = False
-    #: It takes another's place when it is ready; if it were deleted before, the other would stay.
+    #: Whether it replaces another source once it is ready; if it were deleted before, the other source would stay.
     is_successor: bool = False
     #: The path of its URL.
     path: str | None = None
@@ -50,10 +50,10 @@ class Made:
 
 @dataclass(slots=True)
 class Site:
-    """A web site whose documents are their own path, and a receiver of webhooks at `/hook`."""
+    """A web site that has a document at any path, and receives webhook calls at `/hook`."""
 
     server: Server = field(init=False)
-    #: How often the document at a path has been changed.
+    #: How often the document at each path has been changed.
     changes: dict[str, int] = field(default_factory=dict)
 
     def word(self, path: str) -> str:
@@ -78,14 +78,14 @@ def hosting() -> Iterator[Site]:
 
 
 def document(word: str, length: int = 1) -> bytes:
-    """A document of so many chapters, of which the first has the word."""
+    """Return a Markdown document of `length` chapters with the word in the first."""
     more = "".join(f"\n## Chapter {number}\n\n{'The tide came in at noon. ' * 40}\n" for number in range(1, length))
     return f"# Notes on {word}\n\nThe umber quay was built of stone, and {word} is its name.\n{more}".encode()
 
 
 @dataclass(eq=False, repr=False)
 class Client(threading.Thread):
-    """Does `operations` of all kinds, in an order that its number decides."""
+    """Runs `operations` of all kinds, in a random order that its number seeds."""
 
     installation: Installation
     site: Site
@@ -93,16 +93,16 @@ class Client(threading.Thread):
     operations: int
     made: list[Made] = field(default_factory=list)
     cascades: list[str] = field(default_factory=list)
-    #: What was answered under each key: the same must be answered again.
+    #: How to repeat the request of each idempotency key, and the source id that it returned.
     answered: dict[str, tuple[Callable[[str], Any], str]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     failure: BaseException | None = None
-    #: Long enough that a kill hits an upload while it is read, too.
+    #: Long enough for a kill to hit uploads that are being received.
     chapters: ClassVar[int] = 12
     patience_s: ClassVar[float] = OPERATION_TIMEOUT_S
-    #: How long it waits before it asks again.
+    #: The pause between attempts.
     pause_s: ClassVar[float] = 0.02
-    #: Ends it before it has done all of its operations.
+    #: Set to stop the client before it has done all of its operations.
     is_stopped: bool = False
     _words: int = 0
     _http: httpx.Client | None = None
@@ -127,7 +127,7 @@ class Client(threading.Thread):
         finally:
             self.close()
 
-    # The operations.
+    # Operations.
 
     def upload(self) -> None:
         self._upload(self._bucket())
@@ -200,7 +200,7 @@ class Client(threading.Thread):
             old.is_deleted = True
 
     def refresh(self) -> None:
-        """Change the document at a source's URL and have it fetched; that is refused while it is being read."""
+        """Change the document at a source's URL and refresh the source, which is refused while it is being indexed."""
         made = self._any(lambda made: made.path is not None)
         if made is None or made.path is None:
             return
@@ -212,40 +212,40 @@ class Client(threading.Thread):
         made.word = self.site.word(made.path)
 
     def retry(self) -> None:
-        """A document that can't be read fails; it may be tried again, and then it fails again."""
+        """Retry an unreadable source, or upload one if there is none."""
         if made := self._any(lambda made: not made.is_readable):
             self.call("POST", f"/v1/sources/{made.id}/retry", (200, 400))
         else:
             self._upload(self._bucket(), data=b"%PDF-1.4\nnothing")
 
     def empty_bucket(self) -> None:
-        """Delete a bucket with a source of its own and one that stays elsewhere."""
+        """Delete a bucket that has a source of its own and one that is in another bucket too."""
         bucket, kept_in = self._new_word(), self._bucket()
         self.call("PUT", f"/v1/buckets/{bucket}", (200, 201))
         alone, shared = self._upload(bucket), self._upload(kept_in)
         self.call("POST", f"/v1/buckets/{bucket}/sources", (200,), json={"source_id": shared.id})
         deleted = self.call("DELETE", f"/v1/buckets/{bucket}?force=true", (200, 404, 409))
         alone.is_deleted = True
-        # Nobody can send into the bucket again.
+        # The upload can't be replayed, because its bucket is gone.
         del self.answered[alone.word]
         if "deletion" in deleted:
             self.cascades.append(deleted["deletion"]["task_id"])
         assert alone.id not in self.found(alone.word)
 
-    # What they are made of.
+    # Helpers.
 
     def call(self, method: str, path: str, wanted: tuple[int, ...], **options: Any) -> Any:
-        """The answer, however often it has to be asked for."""
+        """Send a request until the daemon responds with one of the wanted statuses, and return the response."""
         what = f"an answer to {method} {path}"
         return wait_until(lambda: self._attempt(method, path, wanted, **options), what, self.patience_s, self.pause_s)
 
     def found(self, word: str) -> set[str]:
-        """Sources that a search of everything finds."""
+        """Return the ids of the sources that a search of all buckets finds."""
         answer = self.call("POST", "/v1/search", (200, 409), json={"query": word, "max_num_results": 50})
         return {result["source_id"] for result in answer.get("data", [])}
 
     def _attempt(self, method: str, path: str, wanted: tuple[int, ...], **options: Any) -> dict[str, Any] | None:
-        """None where it must be sent again: the daemon is gone, going, busy or not yet there."""
+        """Send a request once; return None if it has to be retried: the daemon is down, stopping, starting or busy."""
         try:
             answer = self._client().request(method, path, **options)
         except (httpx.TransportError, KeyError, FileNotFoundError):
@@ -258,20 +258,20 @@ class Client(threading.Thread):
         raise AssertionError(f"{method} {path}: {answer.status_code} {answer.text}")
 
     def _client(self) -> httpx.Client:
-        """One for each life of the daemon, which has another port each time."""
+        """Return a client for the daemon's current port, which changes with each restart."""
         if self._http is None or str(self._http.base_url).rstrip("/") != self.installation.base_url:
             self.close()
             self._http = self.installation.client()
         return self._http
 
     def close(self) -> None:
-        """Close the connection; the next call makes another one."""
+        """Close the client's connections; the next call opens a new one."""
         if self._http is not None:
             self._http.close()
             self._http = None
 
     def _create(self, path: str, key: str, **options: Any) -> str:
-        """The id of what is made under the key; remembers how it was sent, and the id."""
+        """Create a source with this idempotency key and return its id; record both for the later replay."""
 
         def send(key: str) -> Any:
             return self.call("POST", path, (200, 201), headers={"Idempotency-Key": key}, **options)
@@ -299,7 +299,7 @@ class Client(threading.Thread):
         self._keep(Made(source_id, self.site.word(path), {bucket}, type=kind, path=path))
 
     def _send(self, upload_url: str, data: bytes) -> None:
-        """All bytes, from wherever the stored ones end."""
+        """Send all bytes that are not stored yet, resuming after failures."""
         path = urlsplit(upload_url).path
         wait_until(lambda: self._send_rest(path, data), f"the bytes of {path}", self.patience_s, self.pause_s)
 
@@ -322,7 +322,7 @@ class Client(threading.Thread):
         return made
 
     def _any(self, condition: Callable[[Made], bool]) -> Made | None:
-        """One of its sources that are there, at random."""
+        """Return a random source of this client that is not deleted and meets the condition, if there is one."""
         fitting = [made for made in self.made if not made.is_deleted and condition(made)]
         return self._random.choice(fitting) if fitting else None
 
@@ -330,7 +330,7 @@ class Client(threading.Thread):
         return self._random.choice(BUCKETS)
 
     def _new_word(self) -> str:
-        """A word that no other document has."""
+        """Return a word that no other document contains."""
         self._words += 1
         return f"word{self.number}x{self._words}"
 
@@ -340,6 +340,6 @@ def _sha256(data: bytes) -> str:
 
 
 def has_come_to(clients: Sequence[Client], operations: int) -> bool:
-    """Whether so many are done, or no client runs any more."""
+    """Whether the clients have done this many operations, or all of them have ended."""
     done = sum(sum(list(client.done.values())) for client in clients)
     return done >= operations or not any(client.is_alive() for client in clients)
