@@ -1,4 +1,4 @@
-"""The legacy doors: sources in several buckets, deprecation, keys and repeats; else the same as the other doors."""
+"""The legacy routes: several buckets for each source, deprecation headers, access by keys, and idempotency keys."""
 
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ def make_colours(daemon: Daemon) -> list[str]:
 
 
 def create_sent(daemon: Daemon, body: Json, repeat_key: str | None = None) -> Json:
-    """A batch of both files whose bytes have arrived."""
+    """Create a batch of both files, upload their bytes, and return the batch."""
     batch = create(daemon, BATCH, body, repeat_key)
     for item, (_, data) in zip(batch["items"], (A, B), strict=True):
         body_of(put(daemon, item, data))
@@ -30,23 +30,23 @@ def create_sent(daemon: Daemon, body: Json, repeat_key: str | None = None) -> Js
 
 
 def open_uploaded(daemon: Daemon, **where: Any) -> Json:
-    """A session whose bytes have arrived."""
+    """Create a session, upload its bytes, and return the session."""
     session = create(daemon, SESSION, session_body(**where))
     body_of(put(daemon, session, NOTES))
     return session
 
 
 def batch_of(*places: Json) -> Json:
-    """The body of a batch whose items have a destination each."""
+    """Return the body of a batch whose items each have their own destination."""
     body = batch_body([A, B])
     body["manifest"]["items"] = [item | where for item, where in zip(body["manifest"]["items"], places, strict=True)]
     return body
 
 
-# ---- the list
+# ---- listing buckets
 
 
-def test_the_list_is_that_of_the_other_door(daemon: Daemon) -> None:
+def test_legacy_bucket_list_equals_the_current_one_and_is_marked_as_deprecated(daemon: Daemon) -> None:
     daemon.make_bucket("old")
     body_of(daemon.ask("PATCH", "/v1/buckets/old", json={"status": "archived"}))
     for query, expected in (({}, ["inbox"]), ({"include_archived": "true"}, ["inbox", "old"])):
@@ -64,7 +64,7 @@ def test_the_list_is_that_of_the_other_door(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_answer_names_the_successor(daemon: Daemon, site: Site, door: str) -> None:
+def test_every_legacy_response_links_to_the_successor_route(daemon: Daemon, site: Site, door: str) -> None:
     body = body_for(door, site.url("/page"), bucket="inbox")
     assert successor_of(ask(daemon, door, body)) == f"/v1/buckets/inbox/{aliases.SUCCESSORS[door]}"
     refused = [ask(daemon, door, body_for(door)), ask(daemon, door, body, key=""), ask(daemon, door, body, "")]
@@ -72,7 +72,7 @@ def test_every_answer_names_the_successor(daemon: Daemon, site: Site, door: str)
     assert [successor_of(answer) for answer in refused] == [f"/v1/buckets/%7Bbucket%7D/{aliases.SUCCESSORS[door]}"] * 4
 
 
-def test_what_reaches_no_alias_is_not_deprecated(daemon: Daemon) -> None:
+def test_only_legacy_routes_are_marked_as_deprecated(daemon: Daemon) -> None:
     others = (("GET", SESSION), ("DELETE", BATCH), ("GET", PAGE), ("POST", aliases.BUCKETS), ("GET", "/v1/buckets"))
     for method, path in others:
         assert "Deprecation" not in daemon.ask(method, path).headers, path
@@ -83,10 +83,10 @@ def test_what_reaches_no_alias_is_not_deprecated(daemon: Daemon) -> None:
     assert marked == {aliases.BUCKETS, *DOORS}
 
 
-# ---- creates, to their end
+# ---- creating sources
 
 
-def test_a_session_into_several_buckets_ends_in_one_source(working: Daemon) -> None:
+def test_session_for_several_buckets_creates_one_source_in_all_of_them(working: Daemon) -> None:
     ids = make_colours(working)
     body = session_body(title="Quay", tags=["x"], metadata={"n": 1}, bucket_slugs=["red", "blue", "red"])
     answer = ask(working, SESSION, body)
@@ -105,7 +105,7 @@ def test_a_session_into_several_buckets_ends_in_one_source(working: Daemon) -> N
     assert working.members() == []
 
 
-def test_a_page_goes_into_several_buckets(working: Daemon, site: Site) -> None:
+def test_page_is_added_to_several_buckets(working: Daemon, site: Site) -> None:
     ids = make_colours(working)
     source = create(working, PAGE, {"url": site.url("/page"), "bucket_ids": ids, "title": "T", "tags": ["x"]})
     assert (source["type"], source["bucket_ids"], source["title"]) == ("page", ids, "T")
@@ -115,7 +115,7 @@ def test_a_page_goes_into_several_buckets(working: Daemon, site: Site) -> None:
     assert details == {"source_id": source["id"]}
 
 
-def test_a_document_is_sent_to_a_bucket_that_exists(daemon: Daemon, site: Site) -> None:
+def test_suggested_endpoint_for_a_document_names_an_existing_bucket(daemon: Daemon, site: Site) -> None:
     body = {"url": site.url("/file.pdf"), "bucket_slugs": ["new", "inbox"], "create_missing_buckets": True}
     before = aliases.kept(daemon)
     details = details_of(ask(daemon, PAGE, body), "url_is_file")
@@ -127,7 +127,7 @@ def test_a_document_is_sent_to_a_bucket_that_exists(daemon: Daemon, site: Site) 
     details_of(ask(daemon, PAGE, {"url": site.url("/missing"), "bucket": "inbox"}), "website_analysis_failed")
 
 
-def test_a_batch_with_buckets_at_its_root_is_finalized_through_any_of_them(working: Daemon) -> None:
+def test_batch_for_several_buckets_can_be_finalized_through_each_of_them(working: Daemon) -> None:
     ids = make_colours(working)
     batch = create_sent(working, batch_body([A, B], bucket_slugs=["red", "blue"]))
     assert [batch["bucket_ids"], *(item["bucket_ids"] for item in batch["items"])] == [ids, ids, ids]
@@ -141,7 +141,7 @@ def test_a_batch_with_buckets_at_its_root_is_finalized_through_any_of_them(worki
     assert batch_status(working, batch)["status"] == "completed"
 
 
-def test_items_of_a_batch_go_into_buckets_of_their_own(working: Daemon) -> None:
+def test_batch_items_are_added_to_their_own_buckets(working: Daemon) -> None:
     red, blue = make_colours(working)
     body = batch_of({"bucket": "red"}, {"bucket_ids": [blue, red]})
     batch = create_sent(working, body, "k")
@@ -156,7 +156,7 @@ def test_items_of_a_batch_go_into_buckets_of_their_own(working: Daemon) -> None:
     details_of(ask(working, BATCH, body, "k"), "idempotency_key_conflict")
 
 
-def test_an_item_may_repeat_the_root_and_not_contradict_it(daemon: Daemon) -> None:
+def test_batch_item_may_name_the_same_bucket_as_the_batch_but_no_other(daemon: Daemon) -> None:
     inbox, _ = daemon.make_bucket(), daemon.make_bucket("red")
     body = batch_body([A, B], bucket="inbox")
     body["manifest"]["items"][1]["bucket_ids"] = [inbox]
@@ -171,7 +171,7 @@ def test_an_item_may_repeat_the_root_and_not_contradict_it(daemon: Daemon) -> No
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_key_that_is_kept_to_some_buckets_needs_each_of_them(daemon: Daemon, site: Site, door: str) -> None:
+def test_bucket_limited_key_cannot_create_in_any_other_bucket(daemon: Daemon, site: Site, door: str) -> None:
     inbox, red = daemon.make_bucket(), daemon.make_bucket("red")
     key = daemon.add_key(buckets=(inbox,))
     before = aliases.kept(daemon)
@@ -184,7 +184,7 @@ def test_a_key_that_is_kept_to_some_buckets_needs_each_of_them(daemon: Daemon, s
     body_of(ask(daemon, door, body_for(door, site.url("/page"), bucket_ids=[inbox]), key=key), 201)
 
 
-def test_ending_what_others_opened_takes_a_key_for_all_of_its_buckets(daemon: Daemon) -> None:
+def test_finalizing_or_canceling_another_keys_session_takes_a_key_for_all_its_buckets(daemon: Daemon) -> None:
     inbox, red = daemon.make_bucket(), daemon.make_bucket("red")
     key = daemon.add_key(buckets=(inbox,))
     path = session_path(open_uploaded(daemon, bucket_ids=[inbox, red]))
@@ -195,7 +195,7 @@ def test_ending_what_others_opened_takes_a_key_for_all_of_its_buckets(daemon: Da
     daemon.post(f"{path}/finalize", 201, key=daemon.add_key(buckets=(inbox, red)))
 
 
-def test_a_key_sees_of_a_batch_what_goes_into_its_buckets(daemon: Daemon) -> None:
+def test_bucket_limited_key_sees_only_the_batch_items_of_its_buckets(daemon: Daemon) -> None:
     inbox, _ = daemon.make_bucket(), daemon.make_bucket("red")
     key = daemon.add_key(buckets=(inbox,))
     batch = create(daemon, BATCH, batch_of({"bucket": "inbox"}, {"bucket": "red"}))
@@ -207,11 +207,11 @@ def test_a_key_sees_of_a_batch_what_goes_into_its_buckets(daemon: Daemon) -> Non
     body_of(ask_finalize(daemon, batch))
 
 
-# ---- repeats
+# ---- idempotency
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_repeated_create_is_replayed_however_its_buckets_are_spelled(daemon: Daemon, site: Site, door: str) -> None:
+def test_create_is_replayed_even_if_its_buckets_are_named_in_another_way(daemon: Daemon, site: Site, door: str) -> None:
     inbox, red = daemon.make_bucket(), daemon.make_bucket("red")
 
     body = partial(body_for, door, site.url("/page"))
@@ -229,7 +229,9 @@ def test_a_repeated_create_is_replayed_however_its_buckets_are_spelled(daemon: D
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_key_belongs_to_the_door_at_which_it_was_used(daemon: Daemon, site: Site, door: str) -> None:
+def test_idempotency_key_of_one_route_conflicts_on_the_successor_and_vice_versa(
+    daemon: Daemon, site: Site, door: str
+) -> None:
     legacy, other = body_for(door, site.url("/page"), bucket="inbox"), f"/v1/buckets/inbox/{aliases.SUCCESSORS[door]}"
     create(daemon, door, legacy, "k1")
     details_of(ask(daemon, other, body_for(door, site.url("/page")), "k1"), "idempotency_key_conflict")
@@ -237,7 +239,7 @@ def test_a_key_belongs_to_the_door_at_which_it_was_used(daemon: Daemon, site: Si
     details_of(ask(daemon, door, legacy, "k2"), "idempotency_key_conflict")
 
 
-def test_the_manifests_own_key_repeats_a_batch(daemon: Daemon) -> None:
+def test_batch_is_replayed_by_the_idempotency_key_in_its_manifest(daemon: Daemon) -> None:
     body = batch_body([A, B], bucket="inbox", batch_idempotency_key="lot-7")
     batch_id = create(daemon, BATCH, body)["batch_id"]
     assert replayed(daemon, BATCH, body)["batch_id"] == batch_id
@@ -245,10 +247,10 @@ def test_the_manifests_own_key_repeats_a_batch(daemon: Daemon) -> None:
     details_of(other, "idempotency_key_conflict")
 
 
-# ---- what the other doors refuse, these refuse
+# ---- replacing sources, and buckets that are archived or deleted
 
 
-def test_replacing_takes_a_member_of_one_of_the_buckets(working: Daemon) -> None:
+def test_replaced_source_must_be_a_member_of_one_of_the_buckets(working: Daemon) -> None:
     old = working.add_ready()
     working.make_bucket("red")
     details_of(ask(working, SESSION, session_body(bucket="red", replaces=old)), "source_not_found")
@@ -259,7 +261,7 @@ def test_replacing_takes_a_member_of_one_of_the_buckets(working: Daemon) -> None
     assert details_of(working.ask("GET", f"/v1/sources/{old}"), "source_not_found")["replaced_by"] == new
 
 
-def test_an_archived_bucket_fails_a_finalize_and_a_deleted_one_is_left_out(working: Daemon) -> None:
+def test_finalize_fails_with_an_archived_bucket_and_leaves_out_a_deleted_one(working: Daemon) -> None:
     inbox, _ = working.make_bucket(), working.make_bucket("red")
     failing, session = (open_uploaded(working, bucket_slugs=["red", "inbox"]) for _ in range(2))
     working.patch("/v1/buckets/red", status="archived")
@@ -267,7 +269,7 @@ def test_an_archived_bucket_fails_a_finalize_and_a_deleted_one_is_left_out(worki
         details_of(working.ask("POST", f"{session_path(failing, bucket)}/finalize"), "bucket_not_found")
     assert working.count("sources") == 0
     path = f"/v1/knowledge/tasks/{working.delete('/v1/buckets/red', force='true')['deletion']['task_id']}"
-    working.wait(lambda: working.show(path)["status"] == "succeeded", "the bucket is gone")
+    working.wait(lambda: working.show(path)["status"] == "succeeded", "the bucket is deleted")
     source = working.post(f"{session_path(session)}/finalize", 201)
     assert source["bucket_ids"] == [inbox]
     working.wait_ready(source["id"])

@@ -1,4 +1,4 @@
-"""Where the legacy doors put things: every way to name buckets, each that can't be had, and those made on the way."""
+"""Destination buckets of the legacy routes: how a request names them, which are refused, and creating missing ones."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.api.triggers import allow, refuse
 MAKING: dict[str, Any] = {"bucket": "new", "create_missing_buckets": True}
 
 
-# ---- where to
+# ---- naming buckets
 
 
 def test_a_create_without_a_destination_is_refused(shared: Daemon) -> None:
@@ -32,7 +32,7 @@ def test_a_create_without_a_destination_is_refused(shared: Daemon) -> None:
     assert kept(shared) == before
 
 
-def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
+def test_destination_named_by_two_fields_or_by_an_invalid_value_is_refused(shared: Daemon) -> None:
     wrong: list[tuple[str, Any]]
     wrong = [("bucket_ids", "inbox"), ("bucket_slugs", [7]), ("bucket", ["inbox"]), ("bucket", "x" * 256)]
     inbox = shared.make_bucket()
@@ -51,7 +51,7 @@ def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_bucket_that_cannot_be_assigned_is_named(daemon: Daemon, door: str) -> None:
+def test_refusal_names_every_bucket_that_cannot_be_assigned_and_why(daemon: Daemon, door: str) -> None:
     inbox, old = daemon.make_bucket(), daemon.make_bucket("old")
     theirs = daemon.make_bucket("theirs", key=daemon.add_team())
     daemon.patch("/v1/buckets/old", status="archived")
@@ -78,7 +78,7 @@ def test_every_bucket_that_cannot_be_assigned_is_named(daemon: Daemon, door: str
             assert kept(daemon) == before
 
 
-def test_the_bad_buckets_of_all_items_are_named_at_once(shared: Daemon) -> None:
+def test_refusal_names_the_bad_buckets_of_all_batch_items(shared: Daemon) -> None:
     body = batch_body([A, B])
     body["manifest"]["items"][0]["bucket_slugs"] = ["inbox", "imbox"]
     body["manifest"]["items"][1]["bucket"] = "bkt_x"
@@ -86,7 +86,7 @@ def test_the_bad_buckets_of_all_items_are_named_at_once(shared: Daemon) -> None:
     assert paths == ["manifest.items.0.bucket_slugs.1", "manifest.items.1.bucket"]
 
 
-def test_a_create_names_no_more_buckets_than_the_limit(make_daemon: MakeDaemon) -> None:
+def test_create_may_name_only_as_many_different_buckets_as_the_limit(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits(creates_per_second=0, destination_buckets=2))
     body = session_body(bucket_slugs=["a", "b", "c"], create_missing_buckets=True)
     assert refused_field(ask(daemon, SESSION, body)) == "bucket_slugs.2"
@@ -94,11 +94,11 @@ def test_a_create_names_no_more_buckets_than_the_limit(make_daemon: MakeDaemon) 
     create(daemon, SESSION, body | {"bucket_slugs": ["a", "a", "b"]})
 
 
-# ---- buckets made on the way
+# ---- creating missing buckets
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_missing_buckets_are_made_with_what_goes_into_them(daemon: Daemon, site: Site, door: str) -> None:
+def test_create_also_creates_the_missing_buckets(daemon: Daemon, site: Site, door: str) -> None:
     body = body_for(door, site.url("/page"), bucket_slugs=["inbox", "new"], create_missing_buckets=True)
     made = create(daemon, door, body, "k")["bucket_ids"]
     assert (len(made), slugs(daemon)) == (2, ["inbox", "new"])
@@ -106,15 +106,17 @@ def test_missing_buckets_are_made_with_what_goes_into_them(daemon: Daemon, site:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_refused_create_makes_no_bucket_and_claims_no_key(make_daemon: MakeDaemon, site: Site, door: str) -> None:
+def test_refused_create_stores_neither_a_bucket_nor_its_idempotency_key(
+    make_daemon: MakeDaemon, site: Site, door: str
+) -> None:
     full = make_daemon("full")
     with full.refusing_bytes():
-        # A node of a cluster needs no room, so it fetches a page before it finds that it can't be stored.
+        # A node of a cluster checks no free space, so it fetches a page before storing the page fails.
         details_of(ask(full, door, body_for(door, site.url("/page"), **MAKING)), "storage_full")
     daemon = make_daemon(limits=Limits(creates_per_second=1, bytes_per_minute=10))
     refused = body_for(door, site.url("/page"), **MAKING)
     details_of(ask(daemon, door, refused, "k"), "quota_exceeded")
-    # A second passes between two of them only on a machine that is suspended.
+    # Two of these requests are a second apart only if the machine is suspended.
     codes = {ask(daemon, door, refused, "k").json()["error"]["code"] for _ in range(5)}
     assert {"upload_rate_limited"} <= codes <= {"quota_exceeded", "upload_rate_limited"}
     details_of(ask(daemon, door, refused | {"webhook": 7, "files": []}, "k"), "invalid_request")
@@ -122,7 +124,7 @@ def test_a_refused_create_makes_no_bucket_and_claims_no_key(make_daemon: MakeDae
 
 
 @pytest.mark.parametrize(("door", "table"), [(SESSION, "uploads"), (BATCH, "uploads"), (PAGE, "sources")])
-def test_a_create_that_fails_in_its_transaction_makes_no_bucket(
+def test_create_that_fails_in_its_transaction_stores_nothing_and_can_be_repeated(
     daemon: Daemon, site: Site, door: str, table: str
 ) -> None:
     before, body = kept(daemon), body_for(door, site.url("/page"), **MAKING)
@@ -133,7 +135,7 @@ def test_a_create_that_fails_in_its_transaction_makes_no_bucket(
     create(daemon, door, body, "k")
 
 
-def test_a_bucket_that_only_a_rejected_file_names_is_not_made(daemon: Daemon) -> None:
+def test_bucket_that_only_a_rejected_file_names_is_not_created(daemon: Daemon) -> None:
     body = batch_body([A, ("b", b"")], create_missing_buckets=True)
     for item, slug in zip(body["manifest"]["items"], ("red", "blue"), strict=True):
         item["bucket_slugs"] = [slug]
@@ -142,13 +144,13 @@ def test_a_bucket_that_only_a_rejected_file_names_is_not_made(daemon: Daemon) ->
 
 
 @pytest.mark.parametrize("door", [SESSION, BATCH])
-def test_racing_creates_share_the_bucket_that_they_make(daemon: Daemon, door: str) -> None:
+def test_concurrent_creates_share_one_new_bucket(daemon: Daemon, door: str) -> None:
     answers = daemon.ask_together(*(daemon.asking("POST", door, json=body_for(door, **MAKING)) for _ in range(8)))
     made = {tuple(body_of(answer, 201)["bucket_ids"]) for answer in answers}
     assert (len(made), slugs(daemon)) == (1, ["inbox", "new"])
 
 
-def test_making_buckets_takes_the_capability(daemon: Daemon) -> None:
+def test_creating_missing_buckets_takes_the_bucket_create_capability(daemon: Daemon) -> None:
     creator, reader = daemon.add_key(api_keys.FILE_CREATE), daemon.add_key(api_keys.READ)
     before = kept(daemon)
     for door in DOORS:
@@ -164,7 +166,7 @@ def test_making_buckets_takes_the_capability(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_dry_run_shows_what_would_be_made_and_leaves_nothing(daemon: Daemon, site: Site, door: str) -> None:
+def test_dry_run_lists_the_missing_buckets_and_stores_nothing(daemon: Daemon, site: Site, door: str) -> None:
     inbox, before = daemon.make_bucket(), kept(daemon)
     body = body_for(door, site.url("/page"), bucket_slugs=["inbox", "new"], create_missing_buckets=True)
     in_query = ask(daemon, door, body, "k", params={"dry_run": "true"})

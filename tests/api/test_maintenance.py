@@ -1,4 +1,4 @@
-"""What the API answers while a team's search index is rebuilt."""
+"""API responses while a team's search index is being rebuilt."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -16,20 +16,20 @@ CODE = "team_store_maintenance"
 
 @pytest.fixture
 def ready(working: Daemon) -> str:
-    """A source that was ready before the maintenance."""
+    """A source that is ready before the rebuild begins."""
     return working.add_ready()
 
 
 @pytest.fixture
 def task_id(working: Daemon, ready: str) -> Iterator[str]:
-    """A rebuild that has removed the old index and has not put the first document yet."""
+    """The task of a rebuild that has removed the old index and not yet put the first document."""
     with working.provider.held("put_documents") as hold:
         task_id = begin(working)
         hold.wait_entered()
         yield task_id
 
 
-def test_searches_are_refused_with_the_time_to_ask_again(working: Daemon, task_id: str) -> None:
+def test_searches_are_refused_with_a_retry_after_header(working: Daemon, task_id: str) -> None:
     for answer in (working.search("quay"), working.ask("GET", "/v1/search", params={"q": "quay", "buckets": "inbox"})):
         details = details_of(answer, CODE)
         assert details["task_id"] == task_id
@@ -39,7 +39,7 @@ def test_searches_are_refused_with_the_time_to_ask_again(working: Daemon, task_i
     assert begin(working) == task_id
 
 
-def test_the_task_is_shown_to_every_key_of_the_team(working: Daemon, task_id: str) -> None:
+def test_rebuild_task_is_shown_to_every_key_of_the_team(working: Daemon, task_id: str) -> None:
     limited = working.add_key(buckets=(working.make_bucket("mine"),))
     for key in (None, limited):
         task = working.show(f"/v1/knowledge/tasks/{task_id}", key=key)
@@ -47,7 +47,7 @@ def test_the_task_is_shown_to_every_key_of_the_team(working: Daemon, task_id: st
         assert task["progress"] == {"stage": "index", "chunks_done": 0, "chunks_total": 1}
 
 
-def test_buckets_and_sources_keep_their_state_and_name_what_withholds_readiness(
+def test_buckets_and_sources_keep_their_status_and_report_why_they_are_not_ready(
     working: Daemon, ready: str, task_id: str
 ) -> None:
     bucket = working.show("/v1/buckets/inbox")
@@ -64,7 +64,7 @@ def test_buckets_and_sources_keep_their_state_and_name_what_withholds_readiness(
     assert working.wait_status(failed, "failed")["ready_withheld_by"] is None
 
 
-def test_after_the_end_all_is_as_before_and_the_revision_has_moved(working: Daemon, ready: str) -> None:
+def test_bucket_and_source_are_unchanged_after_a_rebuild_except_for_the_revision(working: Daemon, ready: str) -> None:
     before = working.show("/v1/buckets/inbox")
     wait_rebuilt(working, begin(working))
     after = working.show("/v1/buckets/inbox")
@@ -76,7 +76,7 @@ def test_after_the_end_all_is_as_before_and_the_revision_has_moved(working: Daem
     assert working.found("quay", buckets=["inbox"]) == [ready]
 
 
-def test_a_search_that_a_rebuild_overtakes_is_refused(working: Daemon, ready: str) -> None:
+def test_running_search_is_refused_if_a_rebuild_begins(working: Daemon, ready: str) -> None:
     with working.provider.held("search") as searching, working.provider.held("put_documents") as putting:
         asked = working.loop.begin(working.asking("POST", "/v1/search", json={"query": "quay"})())
         searching.wait_entered()
@@ -86,7 +86,7 @@ def test_a_search_that_a_rebuild_overtakes_is_refused(working: Daemon, ready: st
         details_of(asked.result(PATIENCE_S), CODE)
 
 
-def test_a_search_that_a_whole_rebuild_overtakes_asks_again(working: Daemon, ready: str) -> None:
+def test_search_is_retried_if_a_rebuild_finishes_while_it_runs(working: Daemon, ready: str) -> None:
     with working.provider.held("search") as hold:
         asked = working.loop.begin(working.asking("POST", "/v1/search", json={"query": "heron"})())
         hold.wait_entered()
@@ -96,7 +96,7 @@ def test_a_search_that_a_whole_rebuild_overtakes_asks_again(working: Daemon, rea
     assert [result["source_id"] for result in body_of(asked.result(PATIENCE_S))["data"]] == [added]
 
 
-def test_a_batch_keeps_its_status_and_withholds_its_readiness(working: Daemon) -> None:
+def test_completed_batch_keeps_its_status_but_is_not_ready_during_a_rebuild(working: Daemon) -> None:
     batch = open_batch(working, [("a", NOTES)])
     body_of(put(working, batch["by_id"]["a"], NOTES))
     finalize_batch(working, batch)

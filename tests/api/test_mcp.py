@@ -1,4 +1,4 @@
-"""The tools at `/mcp`, called by the `mcp` client: what they do, and how each refusal reaches a model."""
+"""The tools at `/mcp`, called through the `mcp` client: a whole upload, their descriptions and their errors."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ FILE = {"filename": "notes.md", "contentBase64": encoded(NOTES)}
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_pdf_is_uploaded_waited_for_and_cited_by_its_page(make_daemon: MakeDaemon, mode: str) -> None:
+def test_pdf_is_uploaded_indexed_and_cited_by_page(make_daemon: MakeDaemon, mode: str) -> None:
     daemon = make_daemon()
     daemon.start()
 
@@ -40,10 +40,10 @@ def test_the_tools_describe_themselves(shared: Daemon) -> None:
         assert "path" not in json.dumps(tool.input_schema)
 
 
-# What is wrong before a tool is reached
+# Requests that fail before a tool is called
 
 
-def test_what_is_wrong_before_a_tool_is_reached_is_refused_as_everywhere(shared: Daemon) -> None:
+def test_request_with_a_bad_key_header_method_or_message_is_refused(shared: Daemon) -> None:
     for key in ("", "sk-wrong"):
         answer = post(shared, "svc-list-buckets", key=key)
         details_of(answer, "invalid_project_key")
@@ -54,17 +54,17 @@ def test_what_is_wrong_before_a_tool_is_reached_is_refused_as_everywhere(shared:
     for method in ("GET", "DELETE"):
         assert details_of(shared.ask(method, "/mcp"), "method_not_allowed")["allowed_methods"] == ["POST"]
     answer = shared.ask("POST", "/mcp", content="{", headers=HEAD)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)  # the protocol's own
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)  # JSON-RPC's own code
     assert post(shared, "svc-delete-everything").json()["error"]["code"] == -32602
 
 
-def test_a_client_that_names_no_type_that_it_takes_gets_json(shared: Daemon) -> None:
+def test_client_that_does_not_accept_json_gets_json(shared: Daemon) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     answer = shared.ask("POST", "/mcp", json=message, headers={"Accept": "text/html"})
     assert {tool["name"] for tool in answer.json()["result"]["tools"]} == NAMES
 
 
-def test_a_message_may_hold_a_file_of_the_most_bytes_and_no_more(make_daemon: MakeDaemon) -> None:
+def test_message_may_have_a_file_of_the_maximum_size_but_no_larger_one(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, file_bytes=3000, json_bytes=2000))
     daemon.make_bucket()
     tools = Caller(daemon)
@@ -75,31 +75,31 @@ def test_a_message_may_hold_a_file_of_the_most_bytes_and_no_more(make_daemon: Ma
     assert details_of(answer, "request_too_large")["max_bytes"] == message_bytes(daemon.limits)
 
 
-def test_a_message_of_more_entries_than_any_call_needs_is_refused_unread(daemon: Daemon) -> None:
+def test_message_with_too_many_entries_is_refused_before_the_tool_is_called(daemon: Daemon) -> None:
     answer = post(daemon, "svc-upload-files-batch", bucket="inbox", files=[1] * MAX_ENTRIES)
     details_of(answer, "invalid_json")
     error = Caller(daemon).refuse("svc-upload-files-batch", bucket="inbox", files=[1] * 1000)
     assert (error["code"], len(error["details"]["errors"])) == ("invalid_request", 20)
 
 
-def test_without_the_library_the_error_names_what_to_install(daemon: Daemon) -> None:
+def test_error_names_the_extra_to_install_if_the_library_is_missing(daemon: Daemon) -> None:
     with without_library():
         answer = post(daemon, "svc-list-buckets")
     assert details_of(answer, "extra_not_installed") == {"extra": "mcp"}
     assert "pip install 'svc-knowledge[mcp]'" in answer.json()["error"]["message"]
 
 
-# How a tool refuses
+# Errors of the tools
 
 
-def test_a_tools_error_has_the_id_of_its_request(daemon: Daemon) -> None:
+def test_error_of_a_tool_has_its_request_id(daemon: Daemon) -> None:
     answer = post(daemon, "svc-source-status", sourceId="src_missing")
     assert answer.status_code == 200
     result = json.loads(answer.json()["result"]["content"][0]["text"])
     assert (result["error"]["code"], result["request_id"]) == ("source_not_found", answer.headers["X-Request-Id"])
 
 
-def test_an_error_repeats_only_so_much_of_what_was_sent(shared: Daemon) -> None:
+def test_error_is_short_however_long_the_refused_arguments_are(shared: Daemon) -> None:
     name = "x" * 100_000
     arguments: list[dict[str, Any]] = [{"buckets": [name]}, {"agent": name}, {"buckets": list(range(5000))}]
     for answer in (post(shared, name), *(post(shared, "svc-search", query="a", **each) for each in arguments)):
@@ -129,7 +129,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("svc-source-status", {"sourceId": "src_x", "waitSeconds": 51}, "waitSeconds"),
     ("svc-source-status", {"sourceId": "../limits"}, ""),
 ]
-#: What the API refuses of an upload, by code.
+#: Arguments of an upload that the API refuses, and the code of each refusal.
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({}, "bucket_required"),
     ({"bucketIds": ["bkt_nowhere"]}, "bucket_assignment_failed"),
@@ -139,7 +139,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_wrong_arguments_are_named(shared: Daemon) -> None:
+def test_error_names_the_wrong_argument(shared: Daemon) -> None:
     for tool, arguments, path in WRONG:
         error = refused(shared, tool, **arguments)
         paths = [each["path"] for each in error["details"]["errors"]]
@@ -147,13 +147,13 @@ def test_wrong_arguments_are_named(shared: Daemon) -> None:
     assert shared.members(status="all") == []
 
 
-def test_what_the_api_refuses_is_refused_with_its_code(shared: Daemon) -> None:
+def test_upload_that_the_api_refuses_fails_with_the_code_of_the_api(shared: Daemon) -> None:
     for arguments, code in REFUSED:
         assert refused(shared, UPLOAD, **{**FILE, **arguments})["code"] == code, arguments
     assert shared.members(status="all") == []
 
 
-def test_what_nobody_expected_is_reported_without_its_words(daemon: Daemon) -> None:
+def test_unexpected_error_is_reported_without_its_details(daemon: Daemon) -> None:
     daemon.write(lambda connection: connection.execute("UPDATE buckets SET metadata = '{'"))
     error = Caller(daemon).refuse("svc-list-buckets")
     assert (error["code"], error["details"], "JSON" in error["message"]) == ("internal_error", {}, False)

@@ -1,4 +1,4 @@
-"""Memberships over the API: attach, detach, and the listing of a bucket's sources."""
+"""Memberships over the API: attaching and detaching a source, and listing the sources of a bucket."""
 
 import hashlib
 from typing import Any
@@ -22,7 +22,7 @@ def revision(daemon: Daemon) -> int:
     return int(daemon.show("/v1/buckets/inbox")["revision"])
 
 
-def test_ready_means_every_membership(working: Daemon) -> None:
+def test_source_is_ready_only_when_every_membership_is_indexed(working: Daemon) -> None:
     inbox, second = working.make_bucket(), working.make_bucket("second")
     source_id = working.add_ready()
     before = revision(working)
@@ -47,7 +47,7 @@ def test_ready_means_every_membership(working: Daemon) -> None:
     assert hit["bucket_ids"] == [second]
 
 
-def test_a_failed_source_can_be_attached_and_is_tried_in_both_buckets(working: Daemon) -> None:
+def test_failed_source_that_was_attached_to_another_bucket_is_ready_in_both_after_a_retry(working: Daemon) -> None:
     working.make_bucket("second")
     working.provider.fail("put_documents", ProviderFailed("No.", retryable=False))
     source_id = working.add_source()
@@ -58,7 +58,7 @@ def test_a_failed_source_can_be_attached_and_is_tried_in_both_buckets(working: D
     assert working.members("inbox") == working.members("second") == [source_id]
 
 
-def test_a_detached_source_stays(working: Daemon) -> None:
+def test_detached_source_keeps_its_bytes_and_can_be_attached_again(working: Daemon) -> None:
     source_id = working.add_ready()
     moved = revision(working)
     detached = {"detached": True, "bucket_id": working.make_bucket(), "bucket_ids": []}
@@ -74,7 +74,7 @@ def test_a_detached_source_stays(working: Daemon) -> None:
     assert working.found("quay") == [source_id]
 
 
-def test_what_is_in_no_bucket_of_ours_cannot_be_attached(shared: Daemon) -> None:
+def test_attaching_fails_with_another_teams_source_or_bucket_or_an_invalid_source_id(shared: Daemon) -> None:
     theirs = shared.add_team()
     foreign_bucket = shared.make_bucket("theirs", key=theirs)
     foreign = shared.add_source(bucket="theirs", key=theirs)
@@ -84,7 +84,7 @@ def test_what_is_in_no_bucket_of_ours_cannot_be_attached(shared: Daemon) -> None
         assert refused_field(shared.ask("POST", INBOX, json=body)) == "source_id", body
 
 
-def test_a_listing_shows_active_members_unless_asked_for_others(working: Daemon) -> None:
+def test_listing_shows_active_sources_unless_another_status_is_requested(working: Daemon) -> None:
     failed = working.add_source(b" \n", filename="blank.txt")
     working.wait_status(failed, "failed")
     ready = working.add_ready()
@@ -101,7 +101,7 @@ def test_a_listing_shows_active_members_unless_asked_for_others(working: Daemon)
 
 
 SHA256 = hashlib.sha256(b"two").hexdigest()
-#: Queries, and the numbers of the sources that all of them find.
+#: Queries, and the numbers of the sources that each of them finds.
 FILTERS = [
     ("tag=re tag=%25 q=_ title=Bet type=qa", []),
     ("q=ALPHA", [0]),
@@ -112,7 +112,7 @@ FILTERS = [
 ]
 
 
-def test_a_listing_is_narrowed_by_its_filters_and_comes_in_pages(daemon: Daemon) -> None:
+def test_listing_is_filtered_and_paged(daemon: Daemon) -> None:
     made = [
         daemon.add_source(b"one", filename="alpha.md", tags="red"),
         daemon.add_source(b"two", filename="x.txt", title="Beta", tags="red,green"),

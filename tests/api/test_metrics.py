@@ -1,4 +1,4 @@
-"""`GET /metrics`: its counters agree with what was sent, and only this machine reads it without a key."""
+"""`GET /metrics`: its values, its documentation, and who may read it without a key."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 
 @pytest.mark.one_daemon  # each counts its own requests
-def test_counters_agree_with_what_was_sent(daemon: Daemon) -> None:
+def test_counters_match_the_requests_that_were_sent(daemon: Daemon) -> None:
     daemon.make_bucket()
     before = scrape(daemon)
     source_ids = [daemon.add_source(b"# Page %d\n\nWords." % number) for number in range(3)]
@@ -65,7 +65,7 @@ def test_counters_agree_with_what_was_sent(daemon: Daemon) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.index_files
-def test_what_the_files_and_the_disk_have_is_shown(working: Daemon) -> None:
+def test_sizes_of_the_state_the_index_and_the_free_disk_are_shown(working: Daemon) -> None:
     working.make_bucket()
     working.add_ready()
     shown = scrape(working)
@@ -73,14 +73,14 @@ def test_what_the_files_and_the_disk_have_is_shown(working: Daemon) -> None:
 
 
 @pytest.mark.one_daemon  # each counts its own requests
-def test_failures_are_counted_by_their_code(daemon: Daemon) -> None:
+def test_failed_sources_are_counted_by_error_code(daemon: Daemon) -> None:
     daemon.start("indexing")
     source_id = daemon.add_source(b"%PDF-1.7\nnothing that a PDF has", filename="broken.pdf")
     daemon.wait_status(source_id, "failed")
     assert value(scrape(daemon), "svc_sources_failed_total", code="document_unreadable") == 1
 
 
-def test_only_this_machine_reads_metrics_without_a_key(daemon: Daemon) -> None:
+def test_forwarded_or_browser_requests_need_a_key_that_may_manage_keys(daemon: Daemon) -> None:
     reader, admin = daemon.add_key("knowledge:read"), daemon.add_key("key:manage")
     for header in ({"X-Forwarded-For": "192.0.2.7"}, {"Forwarded": "for=192.0.2.7"}, {"Sec-Fetch-Site": "none"}):
         for key, status in (("", 401), (reader, 403), (admin, 200)):
@@ -88,9 +88,9 @@ def test_only_this_machine_reads_metrics_without_a_key(daemon: Daemon) -> None:
 
 
 @pytest.mark.one_daemon  # each counts its own requests
-def test_the_docs_and_the_dashboard_know_each_metric_and_no_other(daemon: Daemon) -> None:
+def test_docs_describe_every_metric_and_the_dashboard_uses_no_unknown_one(daemon: Daemon) -> None:
     shown = {name for name, _ in scrape(daemon)}
-    # Those that have no row on a quiet day.
+    # Metrics without samples on an idle daemon.
     shown |= {"svc_sources_failed_total", "svc_shortage", "svc_tasks", "svc_oldest_task_age_seconds"}
     page = (ROOT / "docs/how-to/metrics.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `(svc_\w+)` \|", page, re.MULTILINE))

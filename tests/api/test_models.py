@@ -1,4 +1,4 @@
-"""The models that agents are: listed as they are advertised, found in both spellings, refused as OpenAI does."""
+"""Agents as models of the OpenAI-compatible API: the lists, both spellings of an id, and keys with allowed models."""
 
 from datetime import datetime
 from typing import Any
@@ -25,7 +25,7 @@ def listed(daemon: Daemon, path: str, key: str | None = None) -> list[dict[str, 
     return list(page["data"])
 
 
-def test_every_agent_is_a_model_in_the_advertised_spelling(manned: Daemon) -> None:
+def test_every_agent_is_listed_as_a_model_and_found_under_both_spellings(manned: Daemon) -> None:
     made = int(datetime.fromisoformat(manned.show("/v1/agents/sales")["created_at"]).timestamp())
     for path in LISTS:
         models = listed(manned, path)

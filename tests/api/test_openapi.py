@@ -1,4 +1,4 @@
-"""The OpenAPI document agrees with the routes, with the table of errors, and with real answers."""
+"""The OpenAPI document matches the routes, the table of errors, and the responses of the daemon."""
 
 import re
 from dataclasses import replace
@@ -26,7 +26,7 @@ def document(shared: Daemon) -> dict[str, Any]:
     return dict(answer.json())
 
 
-def test_every_route_is_described_and_nothing_else(shared: Daemon, document: dict[str, Any]) -> None:
+def test_document_describes_exactly_the_routes_that_are_served(shared: Daemon, document: dict[str, Any]) -> None:
     served = {
         (method, route.path)
         for route in shared.app.routes
@@ -40,7 +40,7 @@ def test_every_route_is_described_and_nothing_else(shared: Daemon, document: dic
     assert len(shapes) == len(set(shapes))
 
 
-def test_every_path_has_the_version_or_is_about_the_service_itself(document: dict[str, Any]) -> None:
+def test_only_health_metrics_and_the_document_have_paths_without_a_version(document: dict[str, Any]) -> None:
     assert {path for path in document["paths"] if not path.startswith("/v1/")} == {
         "/healthz",
         "/metrics",
@@ -48,7 +48,7 @@ def test_every_path_has_the_version_or_is_about_the_service_itself(document: dic
     }
 
 
-def test_names_parameters_and_references_hold_together(document: dict[str, Any]) -> None:
+def test_operation_ids_are_unique_and_path_parameters_and_references_exist(document: dict[str, Any]) -> None:
     operations = [(path, row) for path, methods in document["paths"].items() for row in methods.values()]
     names = [operation["operationId"] for _, operation in operations]
     assert len(names) == len(set(names))
@@ -69,17 +69,17 @@ def test_every_status_of_a_route_is_described_with_its_codes(document: dict[str,
 
 
 def is_open(path: str) -> bool:
-    """What needs no key: health, metrics here, this document, and the storage door, where the path has a token."""
+    """Whether a path needs no key: health, metrics, this document, and storage, whose paths have a token."""
     return path in {"/healthz", "/metrics", "/openapi.json"} or is_storage_path(path)
 
 
-def test_only_keyless_routes_ask_for_no_key(document: dict[str, Any]) -> None:
+def test_only_routes_without_a_key_have_no_security_requirement(document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         operation = document["paths"][row.path][row.method.lower()]
         assert ("security" in operation) == row.keyed == (not is_open(row.path))
 
 
-def test_a_route_gives_every_answer_that_is_described_and_no_other(stage: Stage, document: dict[str, Any]) -> None:
+def test_examples_of_a_route_get_every_described_response_and_no_other(stage: Stage, document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         described = document["paths"][row.path][row.method.lower()]["responses"]
         expected = {
@@ -95,7 +95,7 @@ def test_a_route_gives_every_answer_that_is_described_and_no_other(stage: Stage,
         assert met == expected
 
 
-def test_a_field_that_is_not_described_is_noticed(document: dict[str, Any], shared: Daemon) -> None:
+def test_response_with_an_undescribed_field_matches_no_model(document: dict[str, Any], shared: Daemon) -> None:
     (row,) = (row for row in ENDPOINTS if row.path == "/v1/version")
     answer = shared.ask("GET", "/v1/version")
     assert models_met(document, row, answer)
@@ -103,7 +103,9 @@ def test_a_field_that_is_not_described_is_noticed(document: dict[str, Any], shar
     assert not models_met(document, row, more)
 
 
-def test_a_body_may_be_missing_only_where_that_is_described(stage: Stage, document: dict[str, Any]) -> None:
+def test_request_without_a_body_gets_415_exactly_where_the_body_is_required(
+    stage: Stage, document: dict[str, Any]
+) -> None:
     for row in [row for row in ENDPOINTS if row.body]:
         call = EXAMPLES[row.method, row.path][0](stage)
         answer = stage.send(call.but(json=None))
@@ -124,16 +126,16 @@ def test_the_document_shows_the_limits_in_force(make_daemon: MakeDaemon) -> None
     assert parameter(document, "post", "/v1/buckets", "Idempotency-Key")["schema"]["maxLength"] == 9
 
 
-def test_the_document_names_every_mode_of_search(document: dict[str, Any]) -> None:
+def test_description_of_the_mode_parameter_names_every_search_mode(document: dict[str, Any]) -> None:
     modes = document["components"]["schemas"]["SearchRequest"]["properties"]["mode"]["anyOf"][0]["enum"]
     described = parameter(document, "get", "/v1/search", "mode")["description"]
     assert set(re.findall(r"[a-z]{3,}", described)) == set(modes)
 
 
-def test_the_document_allows_null_for_what_need_not_be_sent(document: dict[str, Any], shared: Daemon) -> None:
+def test_null_is_allowed_for_every_optional_field_of_a_session(document: dict[str, Any], shared: Daemon) -> None:
     schemas = document["components"]["schemas"]
     session, null = schemas["UploadCreate"], {"type": "null"}
-    optional = session["properties"].keys() - session["required"] - {"webhook"}  # which may be none of a session's
+    optional = session["properties"].keys() - session["required"] - {"webhook"}  # never valid in a session
     assert all(null in session["properties"][name]["anyOf"] for name in optional)
     assert not any("anyOf" in session["properties"][name] for name in session["required"])
     body = {"filename": "a.md", "size_bytes": 9} | dict.fromkeys(optional)

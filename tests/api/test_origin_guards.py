@@ -1,4 +1,4 @@
-"""Requests that are refused before any route sees them."""
+"""Requests that are refused before they are routed: foreign hosts and origins, ambiguous framing, large headers."""
 
 from collections.abc import Iterator
 
@@ -43,7 +43,7 @@ OTHER_HOSTS = """example.org 127.0.0.1.example.org localhost.example.org localho
     127.0.0.1: 127.0.0.1:999999 localhost:80@evil.org user@localhost svcXexample.org localhost,localhost"""
 
 
-def test_our_own_names_are_served_on_any_port(port: int) -> None:
+def test_own_host_names_are_served_on_any_port(port: int) -> None:
     for host in OUR_HOSTS.split():
         assert get(port, f"Host: {host}").status == 200, host
     for authority in ("127.0.0.1:7820", "LOCALHOST", "[::1]"):
@@ -54,7 +54,7 @@ def test_our_own_names_are_served_on_any_port(port: int) -> None:
             assert get(port, "Host: localhost", target=f"{target}/nothing").code == "not_found", target
 
 
-def test_another_host_is_misdirected(port: int) -> None:
+def test_other_or_missing_hosts_are_refused_as_misdirected(port: int) -> None:
     for host in (*OTHER_HOSTS.split(), "localhost, localhost", ""):
         assert refusal(get(port, f"Host: {host}")) == MISDIRECTED, host
         absolute = f"http://{host.replace(' ', '')}/"
@@ -78,7 +78,7 @@ NEAR = [[], [ORIGIN], ["Origin: https://DOCS.example.org"], [ORIGIN, "Sec-Fetch-
 NEAR += [["Sec-Fetch-Site: none"], ["Sec-Fetch-Site: same-origin"]]
 
 
-def test_a_foreign_page_is_refused_except_on_an_exempt_path(port: int) -> None:
+def test_foreign_origins_are_refused_except_on_an_exempt_path(port: int) -> None:
     for headers in FOREIGN:
         assert refusal(get(port, "Host: localhost", *headers)) == FORBIDDEN, headers
         assert get(port, "Host: localhost", *headers, target="/storage/x").status == 200, headers
@@ -87,7 +87,7 @@ def test_a_foreign_page_is_refused_except_on_an_exempt_path(port: int) -> None:
     assert get(port, "Host: evil.example", target="/storage/x").status == 421
 
 
-#: What follows the method and the path of a request with an ambiguous framing.
+#: The rest of a request line and a framing header, for each kind of ambiguous framing.
 ODD_FRAMINGS = {
     "both framings": "1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
     "both framings, no length": "1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0",
@@ -101,7 +101,7 @@ ODD_FRAMINGS = {
 }
 
 
-def test_an_ambiguous_framing_is_refused_and_its_connection_closed(port: int) -> None:
+def test_ambiguous_framing_is_refused_and_the_connection_closed(port: int) -> None:
     smuggled = "0\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for what, framing in ODD_FRAMINGS.items():
         with connected(port) as client:
@@ -111,7 +111,7 @@ def test_an_ambiguous_framing_is_refused_and_its_connection_closed(port: int) ->
             assert is_closed(client), what
 
 
-def test_a_team_or_nul_in_the_query_is_refused(port: int) -> None:
+def test_team_id_or_nul_character_in_the_query_string_is_refused(port: int) -> None:
     for query in ("team_id=t", "a=1&team_id=", "team%5fid=t", "team_id"):
         answer = get(port, "Host: localhost", target=f"/?{query}")
         assert (refusal(answer), answer.document["error"]["details"]["errors"][0]["path"]) == (INVALID, "team_id")
@@ -128,7 +128,7 @@ LARGE = {
 }
 
 
-def test_large_headers_are_refused_however_they_arrive(port: int) -> None:
+def test_large_headers_are_refused_whether_sent_at_once_or_in_pieces(port: int) -> None:
     for what, headers in LARGE.items():
         head = f"GET / HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n".encode()
         for pieces in ([head], [head[:9000], head[9000:]]):

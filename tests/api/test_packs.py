@@ -1,4 +1,4 @@
-"""Packs over HTTP: all files of a batch in one PUT, whatever is cut, damaged, sent twice or sent by itself."""
+"""Packs over HTTP: all files of a batch in one PUT, including partial, damaged and repeated uploads."""
 
 from itertools import pairwise
 from typing import Any
@@ -25,19 +25,19 @@ from tests.api.sessions import (
 )
 from tests.store.folders import watch_syncs
 
-#: The items of `DATA`: one of a single byte, and one that ends where HALF does.
+#: Where the items of `DATA` begin and end: the first item has a single byte, and the third ends at HALF.
 CUTS = (0, 1, 300, HALF, SIZE)
 PIECES = [(f"p{number}", DATA[first:end]) for number, (first, end) in enumerate(pairwise(CUTS))]
 NAMES = [name for name, _ in PIECES]
 
 
 def received(daemon: Daemon, batch: dict[str, Any]) -> int:
-    """The bytes of all its sessions."""
+    """Return the number of bytes received by all sessions of the batch."""
     return sum(sessions.state_of(daemon, item)[1] for item in batch["items"])
 
 
 def in_state(daemon: Daemon, state: str) -> dict[str, Any]:
-    """A new pack of DATA in this state."""
+    """Create a batch with a pack of DATA, bring it into the state, and return it."""
     batch = open_pack(daemon, PIECES)
     if state == "uploading":
         assert part_kept(put_part(daemon, batch, DATA, 0, HALF - 1)) == f"bytes=0-{HALF - 1}"
@@ -50,7 +50,7 @@ def in_state(daemon: Daemon, state: str) -> dict[str, Any]:
     return batch
 
 
-def test_a_pack_is_answered_with_the_place_of_each_item(shared: Daemon) -> None:
+def test_pack_response_has_the_offset_and_size_of_each_item(shared: Daemon) -> None:
     answer = ask_batch(shared, pack_body(PIECES))
     batch = body_of(answer, 201)
     assert [(item["offset"], item["size_bytes"]) for item in batch["items"]] == [
@@ -64,7 +64,7 @@ def test_a_pack_is_answered_with_the_place_of_each_item(shared: Daemon) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_every_put_to_a_pack_in_every_state(shared: Daemon, state: str) -> None:
+def test_each_kind_of_put_in_each_state_of_a_pack_has_the_expected_result(shared: Daemon, state: str) -> None:
     for kind, (body, content_range) in PUTS.items():
         expected, batch = expected_of(kind, state), in_state(shared, state)
         answer = put(shared, batch, body, content_range)
@@ -81,7 +81,7 @@ def test_every_put_to_a_pack_in_every_state(shared: Daemon, state: str) -> None:
             assert received(shared, batch) == STATES[state], kind
 
 
-def test_a_pack_becomes_the_sources_of_its_items(working: Daemon) -> None:
+def test_finalized_pack_creates_one_source_for_each_item(working: Daemon) -> None:
     batch = open_pack(working, PIECES)
     body_of(put(working, batch, DATA))
     made = {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(working, batch)["finalized"]}
@@ -93,7 +93,7 @@ def test_a_pack_becomes_the_sources_of_its_items(working: Daemon) -> None:
     assert working.part_ids() == []
 
 
-def test_what_a_pack_needs_is_asked_for(shared: Daemon) -> None:
+def test_pack_needs_a_checksum_for_each_item(shared: Daemon) -> None:
     body = pack_body(PIECES)
     for place in (1, 3):
         del body["manifest"]["items"][place]["sha256"]
@@ -102,7 +102,7 @@ def test_what_a_pack_needs_is_asked_for(shared: Daemon) -> None:
     assert refused_field(ask_batch(shared, pack_body(PIECES) | {"pack": "yes"})) == "pack"
 
 
-def test_a_rejected_item_has_no_place(shared: Daemon) -> None:
+def test_rejected_item_takes_no_bytes_of_the_pack(shared: Daemon) -> None:
     body = pack_body(PIECES)
     body["files"][1]["filename"] = "../x"
     batch = body_of(ask_batch(shared, body), 201)
@@ -112,7 +112,7 @@ def test_a_rejected_item_has_no_place(shared: Daemon) -> None:
     )
 
 
-def test_a_batch_that_is_too_large_for_a_pack_has_none(limited: LimitDaemon) -> None:
+def test_batch_larger_than_the_pack_limit_gets_no_pack(limited: LimitDaemon) -> None:
     daemon = limited(pack_bytes=SIZE)
     for files, pack in ((PIECES, {"size_bytes": SIZE}), ([*PIECES, ("more", b"x")], None)):
         batch = body_of(ask_batch(daemon, pack_body(files)), 201)
@@ -122,7 +122,7 @@ def test_a_batch_that_is_too_large_for_a_pack_has_none(limited: LimitDaemon) -> 
     assert daemon.show("/v1/limits")["limits"]["pack_bytes"]["value"] == SIZE
 
 
-def test_a_replay_gives_the_pack_again_with_or_without(daemon: Daemon) -> None:
+def test_replay_returns_the_pack_if_requested_and_a_new_url_after_expiry(daemon: Daemon) -> None:
     first = ask_batch(daemon, pack_body(PIECES), repeat_key="k")
     batch = body_of(first, 201)
     assert without_id(body_of(ask_batch(daemon, pack_body(PIECES), repeat_key="k"))) == without_id(batch)
@@ -135,7 +135,7 @@ def test_a_replay_gives_the_pack_again_with_or_without(daemon: Daemon) -> None:
     body_of(put(daemon, new, DATA))
 
 
-def test_a_wrong_token_opens_no_pack(shared: Daemon) -> None:
+def test_pack_is_not_found_with_a_wrong_token(shared: Daemon) -> None:
     batch, other = in_state(shared, "pending"), in_state(shared, "pending")
     token = sessions.path_of(batch).rpartition("/")[2]
     single = sessions.path_of(batch["items"][0]).rpartition("/")[2]
@@ -145,7 +145,7 @@ def test_a_wrong_token_opens_no_pack(shared: Daemon) -> None:
     assert (received(shared, batch), received(shared, other)) == (0, 0)
 
 
-def test_a_page_of_any_origin_may_send_a_pack(shared: Daemon) -> None:
+def test_web_page_of_any_origin_may_upload_a_pack(shared: Daemon) -> None:
     batch, foreign = in_state(shared, "pending"), {"Origin": "https://page.example", "Sec_Fetch_Site": "cross-site"}
     answer = put(shared, batch, DATA[:100], f"bytes 0-99/{SIZE}", X_Guploader_No_308="yes", **foreign)
     override, kept = (answer.headers.get(name) for name in ("X-Http-Status-Code-Override", "Range"))
@@ -154,7 +154,7 @@ def test_a_page_of_any_origin_may_send_a_pack(shared: Daemon) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_damaged_item_is_pending_and_can_be_sent_again_either_way(daemon: Daemon) -> None:
+def test_damaged_item_stays_pending_and_can_be_sent_again_alone_or_in_the_pack(daemon: Daemon) -> None:
     damaged = bytearray(DATA)
     for place in (CUTS[1] + 5, CUTS[3] + 5):
         damaged[place] ^= 1
@@ -172,27 +172,27 @@ def test_a_damaged_item_is_pending_and_can_be_sent_again_either_way(daemon: Daem
         assert sessions.stored_bytes(daemon, item["knowledge_id"]) == dict(PIECES)[item["client_file_id"]]
 
 
-def test_an_item_sent_by_itself_counts_whenever_it_comes(daemon: Daemon) -> None:
+def test_item_uploaded_on_its_own_is_used_instead_of_its_bytes_in_the_pack(daemon: Daemon) -> None:
     batch = open_pack(daemon, PIECES)
     items, pieces = batch["by_id"], dict(PIECES)
-    # Before: what the pack brings of it is ignored, even if it differs.
+    # Before the pack: the pack's bytes of the item are ignored, even if they differ.
     body_of(put(daemon, items["p1"], pieces["p1"]))
     body_of(put(daemon, items["p3"], pieces["p3"]))
     assert part_kept(put(daemon, batch, b"", "bytes */*")) is None
     other = DATA[:1] + b"x" * 299
     assert part_kept(put(daemon, batch, other, f"bytes 0-299/{SIZE}")) == "bytes=0-299"
-    # In between: a part of it, which the pack goes on from.
+    # During the pack: part of the item; the pack continues after it.
     assert part_kept(put_part(daemon, items["p2"], pieces["p2"], 0, 49)) == "bytes=0-49"
     assert part_kept(put(daemon, batch, b"", "bytes */*")) == "bytes=0-349"
     assert body_of(put_part(daemon, batch, DATA, 300, HALF - 1))["status"] == "uploaded"
-    # After.
+    # After the pack.
     assert body_of(put(daemon, items["p0"], b"?"))["sha256"] == sessions.sha256_of(pieces["p0"])
     made = finalize_batch(daemon, batch)["finalized"]
     stored = {item["client_file_id"]: sessions.stored_bytes(daemon, item["knowledge_id"]) for item in made}
     assert stored == pieces
 
 
-def test_half_a_pack_is_finalized_and_the_rest_follows(daemon: Daemon) -> None:
+def test_half_a_pack_can_be_finalized_before_the_rest_is_sent(daemon: Daemon) -> None:
     batch = open_pack(daemon, PIECES)
     assert part_kept(put_part(daemon, batch, DATA, 0, HALF + 9)) == f"bytes=0-{HALF + 9}"
     half = finalize_batch(daemon, batch)
@@ -204,7 +204,7 @@ def test_half_a_pack_is_finalized_and_the_rest_follows(daemon: Daemon) -> None:
     assert body_of(put(daemon, batch, b"", f"bytes */{SIZE}"))["status"] == "finalized"
 
 
-def test_an_item_that_ended_leaves_its_place_empty(daemon: Daemon) -> None:
+def test_canceled_item_fails_and_the_other_items_of_the_pack_are_finalized(daemon: Daemon) -> None:
     batch = open_pack(daemon, PIECES)
     daemon.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['p1']['session_id']}")
     body_of(put(daemon, batch, DATA))
@@ -215,7 +215,7 @@ def test_an_item_that_ended_leaves_its_place_empty(daemon: Daemon) -> None:
     assert daemon.part_ids() == []
 
 
-def test_a_pack_whose_items_all_failed_takes_nothing(daemon: Daemon) -> None:
+def test_pack_whose_items_all_failed_is_canceled(daemon: Daemon) -> None:
     body, replaced = pack_body(PIECES), daemon.add_source()
     for item in body["manifest"]["items"]:
         item["replaces"] = replaced
@@ -226,7 +226,7 @@ def test_a_pack_whose_items_all_failed_takes_nothing(daemon: Daemon) -> None:
     details_of(put(daemon, batch["pack"], b"", "bytes */*"), "session_canceled")
 
 
-def test_an_expired_pack_takes_nothing_and_is_swept(daemon: Daemon) -> None:
+def test_expired_pack_refuses_bytes_and_its_stored_bytes_are_removed(daemon: Daemon) -> None:
     batch = in_state(daemon, "uploading")
     daemon.advance(86_500)
     details_of(put(daemon, batch, DATA), "session_expired")
@@ -235,7 +235,7 @@ def test_an_expired_pack_takes_nothing_and_is_swept(daemon: Daemon) -> None:
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
 
 
-def test_the_legacy_route_takes_a_pack(shared: Daemon) -> None:
+def test_legacy_batch_route_accepts_a_pack(shared: Daemon) -> None:
     body = pack_body(PIECES)
     body["manifest"]["bucket_slugs"] = ["inbox"]
     batch = body_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), 201)
@@ -246,7 +246,9 @@ def test_the_legacy_route_takes_a_pack(shared: Daemon) -> None:
 
 
 @pytest.mark.folders
-def test_one_sync_and_one_commit_each_for_a_hundred_files(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_and_finalize_of_a_pack_of_100_files_take_one_sync_and_one_commit_each(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = [(f"f{number}", b"Crane number %d stands on the quay.\n" % number) for number in range(100)]
     whole = b"".join(data for _, data in files)
     body_of(put(daemon, open_pack(daemon, files), whole))
@@ -260,7 +262,7 @@ def test_one_sync_and_one_commit_each_for_a_hundred_files(daemon: Daemon, monkey
 
 
 @pytest.mark.folders
-def test_bytes_that_a_kill_left_are_synced_before_they_are_acknowledged(
+def test_bytes_left_by_a_kill_are_synced_before_they_are_acknowledged(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = open_pack(daemon, PIECES)

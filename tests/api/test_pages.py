@@ -1,4 +1,4 @@
-"""Web pages: one for each URL of a team, the article that is found, and how a page that can't be had is refused."""
+"""Web pages as sources: the article is indexed, each URL is stored once for a team, and bad URLs are refused."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def take(daemon: Daemon, url: str, bucket: str = "inbox", key: str | None = None
     return daemon.ask("POST", f"/v1/buckets/{bucket}/pages", key=key, json={"url": url, **fields})
 
 
-def test_a_page_is_found_by_its_article(working: Daemon, site: Site) -> None:
+def test_search_finds_the_article_of_a_page_but_not_the_text_around_it(working: Daemon, site: Site) -> None:
     source = body_of(take(working, site.url("/page")), 201)
     expected = {"type": "page", "title": "Quays & stones", "filename": "page.html", "http_status": 200}
     expected |= {"final_url": site.url("/page")}
@@ -32,14 +32,14 @@ def test_a_page_is_found_by_its_article(working: Daemon, site: Site) -> None:
     assert working.members(type="page") == working.found("ochre", buckets=["second"]) == [source["id"]]
 
 
-def test_what_a_program_made_is_a_page_and_not_its_source_code(working: Daemon, site: Site) -> None:
+def test_page_with_a_php_url_is_stored_as_html(working: Daemon, site: Site) -> None:
     source = body_of(take(working, site.url("/index.php")), 201)
     assert (source["filename"], source["content_type"]) == ("index.php.html", "text/html")
     working.wait_ready(source["id"])
     assert working.source(source["id"])["content_type"] == "text/html"
 
 
-def test_a_team_has_each_page_once_however_its_url_is_spelled_until_it_is_deleted(daemon: Daemon, site: Site) -> None:
+def test_team_stores_a_page_once_under_all_spellings_of_its_url_until_it_is_deleted(daemon: Daemon, site: Site) -> None:
     source_id = body_of(take(daemon, site.url("/page")), 201)["id"]
     asked = len(site.server.requests)
     daemon.make_bucket("second")
@@ -56,7 +56,7 @@ def test_a_team_has_each_page_once_however_its_url_is_spelled_until_it_is_delete
     assert body_of(take(daemon, site.url("/page")), 201)["id"] != source_id
 
 
-def test_of_pages_that_come_in_together_one_stays(daemon: Daemon, site: Site) -> None:
+def test_concurrent_requests_for_one_page_store_it_once(daemon: Daemon, site: Site) -> None:
     answers = daemon.ask_together(*[daemon.asking("POST", PATH, json={"url": site.url("/page")})] * 8)
     (source_id,) = (answer.json()["id"] for answer in answers if answer.status_code == 201)
     late = [answer for answer in answers if answer.status_code != 201]
@@ -65,7 +65,7 @@ def test_of_pages_that_come_in_together_one_stays(daemon: Daemon, site: Site) ->
     assert list(daemon.files.staging.iterdir()) == []
 
 
-def test_what_is_no_page_or_cannot_be_had_is_refused(daemon: Daemon, site: Site) -> None:
+def test_url_that_is_missing_empty_blocked_or_a_file_is_refused(daemon: Daemon, site: Site) -> None:
     for path, reason in (("/missing", "http_status"), ("/empty", "empty")):
         assert details_of(take(daemon, site.url(path)), "website_analysis_failed")["reason"] == reason
     details_of(take(daemon, "http://10.0.0.1/"), "url_fetch_blocked")

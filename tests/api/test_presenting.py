@@ -1,4 +1,4 @@
-"""Parameters that many handlers read, as flags and numbers."""
+"""Parsing of query parameters that are flags or numbers."""
 
 import pytest
 
@@ -10,7 +10,7 @@ NUMBERS = {"0": 0, "10": 10, "007": 7, "9" * 18: int("9" * 18)}
 NO_NUMBERS = ("", "-1", "+1", "1.0", " 1", "1_0", "٣", "1e3", "0x1", "9" * 19, "9" * 5000)
 
 
-def test_a_flag_has_two_spellings_of_each_value_and_any_other_is_refused_by_name() -> None:
+def test_flag_is_true_false_1_or_0_and_any_other_value_is_refused() -> None:
     assert {text: flag("dry_run", text) for text in FLAGS} == FLAGS
     for text in ("yes", "no", "2", "tru", " true", "on"):
         with pytest.raises(ServiceError, match="dry_run") as caught:
@@ -18,6 +18,6 @@ def test_a_flag_has_two_spellings_of_each_value_and_any_other_is_refused_by_name
         assert caught.value.code == "invalid_request", text
 
 
-def test_a_whole_number_is_read_and_any_other_text_is_left_to_the_model_to_refuse() -> None:
+def test_whole_number_is_parsed_and_any_other_text_is_returned_unchanged() -> None:
     assert {text: whole_number(text) for text in NUMBERS} == NUMBERS
     assert tuple(whole_number(text) for text in NO_NUMBERS) == NO_NUMBERS

@@ -1,4 +1,4 @@
-"""One connection: what h11 refuses, clients that stall, and sockets that send nothing."""
+"""HTTP connections: malformed requests, timeouts, clients that stall, and sockets that send nothing."""
 
 import asyncio
 import socket
@@ -19,11 +19,11 @@ from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving
 
 LIMITS = ClientLimits(linger_bytes=20_000_000, max_connections=40)
-#: For clients that run out of time.
+#: Short timeouts, for clients that stall.
 HURRIED = replace(LIMITS, head_s=0.5, keep_alive_s=1, unread_answer_s=0.5, linger_s=0.5)
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-#: Answers that were being sent and are no longer.
+#: One entry for each response whose sending has ended.
 ENDED: list[str] = []
 #: Set when `read_late` may begin to read, and what it has read.
 READS = threading.Event()
@@ -91,7 +91,7 @@ def hurried() -> Iterator[int]:
 
 
 def post(path: str, length: int) -> bytes:
-    """The head of a POST whose body has this length."""
+    """Return the head of a POST request with the content length."""
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
@@ -111,7 +111,7 @@ MALFORMED = {
 }
 
 
-def test_what_is_not_http_gets_the_envelope_and_the_server_goes_on(port: int) -> None:
+def test_malformed_request_gets_an_error_response_and_its_connection_is_closed(port: int) -> None:
     for kind, data in MALFORMED.items():
         with connected(port) as client:
             client.sendall(data)
@@ -124,7 +124,7 @@ def test_what_is_not_http_gets_the_envelope_and_the_server_goes_on(port: int) ->
     assert ask(port, GET).status == 200
 
 
-def test_a_head_that_is_not_finished_is_timed_out(hurried: int) -> None:
+def test_unfinished_request_head_times_out(hurried: int) -> None:
     for heads_before in (0, 1):
         with connected(hurried) as client:
             for _ in range(heads_before):
@@ -136,14 +136,14 @@ def test_a_head_that_is_not_finished_is_timed_out(hurried: int) -> None:
             assert is_closed(client)
 
 
-def test_a_head_that_trickles_is_timed_out(hurried: int) -> None:
+def test_request_head_sent_too_slowly_is_disconnected(hurried: int) -> None:
     with connected(hurried) as client, pytest.raises(OSError):
         for _ in range(200):
             client.sendall(b"X")
             time.sleep(0.02)
 
 
-def test_a_connection_is_kept_for_the_next_request_and_no_longer(hurried: int) -> None:
+def test_idle_connection_is_closed_after_the_keep_alive_timeout(hurried: int) -> None:
     for requests in (0, 3):
         with connected(hurried) as client:
             for _ in range(requests):
@@ -152,11 +152,11 @@ def test_a_connection_is_kept_for_the_next_request_and_no_longer(hurried: int) -
             assert is_closed(client)
 
 
-def test_work_may_take_longer_than_a_head(hurried: int) -> None:
+def test_handler_may_run_longer_than_the_timeout_of_the_head(hurried: int) -> None:
     assert ask(hurried, b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n").document == {"worked": True}
 
 
-def test_requests_in_a_row_on_one_connection_are_answered_in_order(port: int) -> None:
+def test_pipelined_requests_are_all_answered(port: int) -> None:
     with connected(port) as client:
         client.sendall(GET * 3)
         data = b""
@@ -165,7 +165,7 @@ def test_requests_in_a_row_on_one_connection_are_answered_in_order(port: int) ->
         assert data.count(b"HTTP/1.1 200 ") == 3
 
 
-def test_an_answer_arrives_in_one_piece_and_a_long_one_whole(port: int) -> None:
+def test_short_response_is_sent_in_one_piece_and_a_long_one_completely(port: int) -> None:
     with connected(port) as client:
         for _ in range(5):
             client.sendall(GET)
@@ -175,14 +175,14 @@ def test_an_answer_arrives_in_one_piece_and_a_long_one_whole(port: int) -> None:
     assert data.count(b"x" * 100_000) == 20
 
 
-def test_a_client_that_does_not_read_its_answer_is_cut_off(hurried: int) -> None:
+def test_response_is_aborted_if_the_client_does_not_read_it(hurried: int) -> None:
     ENDED.clear()
     with connected(hurried) as client:
         client.sendall(b"GET /pour HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        wait_until(lambda: bool(ENDED), "the answer is given up")
+        wait_until(lambda: bool(ENDED), "the server stops sending the response")
 
 
-def test_a_refused_client_may_go_on_sending_for_a_while_and_not_for_ever(port: int) -> None:
+def test_body_of_a_refused_request_is_read_up_to_the_linger_limit(port: int) -> None:
     with connected(port) as client:
         client.sendall(post("/refuse", 15_000_000))
         for _ in range(150):
@@ -195,16 +195,16 @@ def test_a_refused_client_may_go_on_sending_for_a_while_and_not_for_ever(port: i
             client.sendall(b"x" * 100_000)
 
 
-def test_a_refused_client_that_stalls_is_cut_off(hurried: int) -> None:
+def test_refused_client_that_stalls_is_disconnected(hurried: int) -> None:
     with connected(hurried) as client:
         client.sendall(post("/refuse", 100))
         assert read_answer(client).status == 401
         assert is_closed(client)
-        wait_until(lambda: not _is_open(client), "the server cuts the connection")
+        wait_until(lambda: not _is_open(client), "the server closes the connection")
 
 
 def _is_open(client: socket.socket) -> bool:
-    """Whether the server still takes bytes; the first one after a cut goes unnoticed."""
+    """Whether the server still accepts bytes; the first send after it has closed the connection succeeds anyway."""
     try:
         client.sendall(b"x")
     except OSError:
@@ -212,21 +212,21 @@ def _is_open(client: socket.socket) -> bool:
     return True
 
 
-def test_a_body_cut_off_is_refused_to_a_client_that_still_listens(port: int) -> None:
+def test_truncated_request_body_gets_a_400_response(port: int) -> None:
     for data in (post("/read", 10) + b"abc", CHUNKED + b"3\r\nabc\r\n"):
         answer = ask(port, data, shut=True)
         assert (answer.status, answer.code) == (400, "invalid_request")
 
 
-def test_what_came_of_a_body_is_received_after_its_client_has_left(port: int) -> None:
-    # The answer shows that the server has noticed.
+def test_handler_receives_the_truncated_body_after_the_client_has_left(port: int) -> None:
+    # The 400 response shows that the server has noticed.
     assert ask(port, post("/late", 10) + b"abc", shut=True).status == 400
     READS.set()
     wait_until(lambda: b"end" in RECEIVED, "the request ends")
     assert RECEIVED == b"abcend"
 
 
-def test_an_odd_request_gets_an_answer_with_its_id(port: int) -> None:
+def test_unusual_valid_request_gets_a_response_with_a_request_id(port: int) -> None:
     heads = [
         b"HEAD /nowhere HTTP/1.1\r\nHost: localhost",
         b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost",
@@ -245,12 +245,14 @@ def test_an_odd_request_gets_an_answer_with_its_id(port: int) -> None:
         assert (b"x-request-id: req_" in start, b"text/plain" in start) == (True, False), head
 
 
-def test_silent_sockets_keep_nobody_out_and_too_many_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_silent_sockets_are_closed_to_serve_new_ones_and_logged_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     limits = ClientLimits(head_s=60, max_connections=20)
     with ExitStack() as stack:
         port = stack.enter_context(serving(hardened(ROUTES), limits))
         silent = [stack.enter_context(connected(port)) for _ in range(limits.max_connections)]
-        wait_until(lambda: _is_served(port), "a silent socket has made room")
+        wait_until(lambda: _is_served(port), "the server closes a silent socket and serves the request")
         assert is_closed(silent[0])
         for _ in range(limits.max_connections * 2):
             stack.enter_context(connected(port))
@@ -265,7 +267,7 @@ def _is_served(port: int) -> bool:
         return False
 
 
-def test_a_socket_in_use_does_not_make_room(hurried: int) -> None:
+def test_connection_with_a_running_request_is_not_closed_to_serve_new_ones(hurried: int) -> None:
     with ExitStack() as stack:
         client = stack.enter_context(connected(hurried))
         client.sendall(b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -274,7 +276,7 @@ def test_a_socket_in_use_does_not_make_room(hurried: int) -> None:
         assert read_answer(client).document == {"worked": True}
 
 
-def test_500_idle_sockets_keep_nobody_waiting() -> None:
+def test_requests_are_served_beside_500_idle_sockets() -> None:
     with ExitStack() as stack:
         port = stack.enter_context(serving(hardened(ROUTES), ClientLimits(head_s=30)))
         for _ in range(500):

@@ -1,4 +1,4 @@
-"""Questions and answers: members that count as such and that no search of a bucket finds."""
+"""Questions and answers as sources: they count as members of a bucket, and searches leave them out."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def ask(daemon: Daemon, repeat_key: str | None = None, **fields: Any) -> httpx.R
     return daemon.ask("POST", "/v1/buckets/inbox/qa", repeat_key=repeat_key, json={**ASKED, **fields})
 
 
-def test_a_question_becomes_ready_and_counts_as_one(working: Daemon) -> None:
+def test_question_becomes_ready_is_counted_as_qa_and_is_replayed_by_its_key(working: Daemon) -> None:
     source = body_of(ask(working, "k1", tags=["money"], metadata={"year": 2026}), 201)
     expected: dict[str, Any] = ASKED | dict.fromkeys(("question", "title"), "When are refunds paid?")
     expected |= {"type": "qa", "status": "queued", "tags": ["money"], "metadata": {"year": 2026}, "source_url": None}
@@ -34,7 +34,7 @@ def test_a_question_becomes_ready_and_counts_as_one(working: Daemon) -> None:
     assert working.count("sources") == 1
 
 
-def test_no_search_of_a_bucket_finds_it_and_one_outside_of_buckets_does(working: Daemon) -> None:
+def test_api_searches_leave_questions_out_and_a_search_of_the_index_finds_them(working: Daemon) -> None:
     other = working.add_ready(b"The celadon quay was built of grey stone.\n", filename="other.txt")
     source_id = body_of(ask(working), 201)["id"]
     working.wait_ready(source_id)
@@ -50,7 +50,7 @@ def test_no_search_of_a_bucket_finds_it_and_one_outside_of_buckets_does(working:
     assert working.found("celadon") == [other]
 
 
-def test_a_field_without_words_is_refused_by_name(shared: Daemon) -> None:
+def test_question_with_a_bad_field_is_refused_with_the_name_of_the_field(shared: Daemon) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         *(({"question": question}, "question") for question in (" \n", "x" * 1025, 7)),
         ({"answer": " ?!"}, "answer"),

@@ -1,4 +1,4 @@
-"""Refreshing: unchanged costs nothing, changed is a new generation, and what goes wrong leaves the old content."""
+"""Refreshing a source from its URL: unchanged content, changed content, and errors that keep the old content."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def refresh(daemon: Daemon, source_id: str, **fields: Any) -> httpx.Response:
 
 
 def add(daemon: Daemon, url: str, door: str = "files/import") -> str:
-    """The id of a new source from the URL."""
+    """Create a source from the URL and return its id."""
     return str(daemon.post(f"/v1/buckets/inbox/{door}", 201, json={"url": url})["id"])
 
 
@@ -34,7 +34,7 @@ def add_ready(daemon: Daemon, url: str, door: str = "files/import") -> str:
 
 
 def refresh_ready(daemon: Daemon, source_id: str) -> dict[str, Any]:
-    """The answer to a refresh that finds something new, which is ready by now."""
+    """Refresh the source, whose content has changed, wait until it is ready, and return the response."""
     answer = body_of(refresh(daemon, source_id), 202)
     assert answer["changed"] is True
     daemon.wait_ready(source_id)
@@ -53,14 +53,14 @@ def blobs(daemon: Daemon) -> list[bytes]:
 
 @pytest.fixture
 def limited(make_daemon: MakeDaemon) -> Daemon:
-    """A working daemon that takes one create a second, and as many bytes a minute as the notes have."""
+    """A working daemon that accepts one create a second, and as many bytes a minute as NOTES has."""
     daemon = make_daemon(limits=Limits(creates_per_second=1, bytes_per_minute=len(NOTES)))
     daemon.make_bucket()
     daemon.start()
     return daemon
 
 
-def test_a_host_that_answers_unchanged_costs_nothing(limited: Daemon, site: Site) -> None:
+def test_refresh_answered_with_304_changes_only_the_time_of_the_fetch(limited: Daemon, site: Site) -> None:
     source_id = add_ready(limited, site.url("/notes.md"))
     before = limited.source(source_id)
     limited.advance(5)
@@ -74,7 +74,7 @@ def test_a_host_that_answers_unchanged_costs_nothing(limited: Daemon, site: Site
     assert (generation(limited, source_id), limited.count("tasks")) == (1, 1)
 
 
-def test_more_than_the_quota_is_refused_and_leaves_the_old_content(limited: Daemon, site: Site) -> None:
+def test_refresh_beyond_the_quota_is_refused_and_keeps_the_old_content(limited: Daemon, site: Site) -> None:
     source_id = add_ready(limited, site.url("/notes.md"))
     limited.advance(5)
     site.put("/notes.md", NEWER, "text/markdown")
@@ -82,14 +82,14 @@ def test_more_than_the_quota_is_refused_and_leaves_the_old_content(limited: Daem
     assert (limited.source(source_id)["ready"], blobs(limited)) == (True, [NOTES])
 
 
-def test_the_same_bytes_cost_nothing_either(working: Daemon, site: Site) -> None:
+def test_refresh_with_the_same_bytes_creates_neither_a_generation_nor_a_task(working: Daemon, site: Site) -> None:
     source_id = add_ready(working, site.put("/plain.txt", NOTES, "text/plain"))
     assert body_of(refresh(working, source_id))["changed"] is False
     assert (generation(working, source_id), working.count("tasks")) == (1, 1)
     assert (blobs(working), list(working.files.staging.iterdir())) == ([NOTES], [])
 
 
-def test_changed_content_is_a_new_generation_of_the_same_source(working: Daemon, site: Site) -> None:
+def test_refresh_with_changed_content_creates_a_new_generation_of_the_source(working: Daemon, site: Site) -> None:
     source_id, page = add_ready(working, site.url("/notes.md")), add_ready(working, site.url("/page"), "pages")
     site.put("/notes.md", NEWER, "text/markdown", etag='"v2"')
     site.put("/page", PAGE.replace(b"ochre", b"crimson"))
@@ -103,26 +103,26 @@ def test_changed_content_is_a_new_generation_of_the_same_source(working: Daemon,
     assert body_of(refresh(working, source_id))["changed"] is False
 
 
-def test_a_source_that_has_lost_its_bytes_gets_them_again_though_the_host_has_no_others(
-    working: Daemon, site: Site
-) -> None:
+def test_refresh_restores_lost_bytes_even_if_the_content_has_not_changed(working: Daemon, site: Site) -> None:
     source_id = add_ready(working, site.url("/notes.md"))
     working.lose_blob(source_id)
     refresh_ready(working, source_id)
     assert working.ask("GET", f"/v1/sources/{source_id}/content").content == NOTES
 
 
-def test_the_bytes_that_a_refresh_replaced_have_a_tombstone(working: Daemon, site: Site) -> None:
+def test_replaced_bytes_are_removed_through_their_tombstone_after_a_kill(working: Daemon, site: Site) -> None:
     source_id = add_ready(working, site.url("/notes.md"))
     working.stop()
     site.put("/notes.md", NEWER, "text/markdown")
     body_of(refresh(working, source_id), 202)
-    (working.files.blobs / source_id).write_bytes(NOTES)  # the kill came before they were removed
+    (working.files.blobs / source_id).write_bytes(NOTES)  # as after a kill before the old bytes were removed
     assert working.loop.run(clean_tombstones(working.context)) == 1
     assert (blobs(working), working.count("tombstones")) == ([NEWER], 0)
 
 
-def test_refreshed_bytes_survive_a_start_and_go_with_their_source(make_daemon: MakeDaemon, site: Site) -> None:
+def test_refreshed_bytes_survive_a_restart_and_are_removed_with_their_source(
+    make_daemon: MakeDaemon, site: Site
+) -> None:
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start()
@@ -136,16 +136,16 @@ def test_refreshed_bytes_survive_a_start_and_go_with_their_source(make_daemon: M
     assert blobs(again) == [NEWER]
     again.start()
     body_of(again.ask("DELETE", f"/v1/sources/{source_id}"))
-    again.wait(lambda: not again.blob_names(), "the bytes are gone")
+    again.wait(lambda: not again.blob_names(), "the bytes are removed")
 
 
-def test_what_cannot_take_its_place_leaves_the_old_content(working: Daemon, site: Site) -> None:
+def test_failed_fetch_or_another_kind_of_content_keeps_the_old_content(working: Daemon, site: Site) -> None:
     file, page = add_ready(working, site.url("/notes.md")), add_ready(working, site.url("/page"), "pages")
     site.put("/notes.md", b"gone", status=410)
     site.put("/page", b"gone", status=503)
     assert details_of(refresh(working, file), "url_fetch_failed")["http_status"] == 410
     assert details_of(refresh(working, page), "website_analysis_failed")["http_status"] == 503
-    site.put("/notes.md", PAGE)  # as a form to log in would be
+    site.put("/notes.md", PAGE)  # such as a login form
     site.put("/page", PDF, "application/pdf")
     details_of(refresh(working, file), "url_is_web_page")
     details_of(refresh(working, page), "url_is_file")
@@ -154,7 +154,7 @@ def test_what_cannot_take_its_place_leaves_the_old_content(working: Daemon, site
     assert body_of(refresh(working, file, force=True), 202)["content_type"] == "text/html"
 
 
-def test_what_is_being_indexed_or_has_no_url_is_not_refreshed(daemon: Daemon, site: Site) -> None:
+def test_source_that_is_being_indexed_or_has_no_url_is_not_refreshed(daemon: Daemon, site: Site) -> None:
     source_id = add(daemon, site.url("/notes.md"))
     asked = len(site.server.requests)
     assert "retry_after_seconds" in details_of(refresh(daemon, source_id), "request_in_progress")
@@ -163,7 +163,7 @@ def test_what_is_being_indexed_or_has_no_url_is_not_refreshed(daemon: Daemon, si
     assert len(site.server.requests) == asked
 
 
-def test_of_two_refreshes_at_once_one_is_taken(working: Daemon, site: Site) -> None:
+def test_only_one_of_several_concurrent_refreshes_is_accepted(working: Daemon, site: Site) -> None:
     source_id = add_ready(working, site.url("/notes.md"))
     working.stop()
     site.put("/notes.md", NEWER, "text/markdown")
@@ -175,7 +175,7 @@ def test_of_two_refreshes_at_once_one_is_taken(working: Daemon, site: Site) -> N
     assert working.found("cobalt") == [source_id]
 
 
-def test_a_failed_source_can_be_cured_by_a_refresh(working: Daemon, site: Site) -> None:
+def test_failed_source_becomes_ready_after_a_refresh_with_new_content(working: Daemon, site: Site) -> None:
     source_id = add(working, site.url("/blank.txt"))
     working.wait_status(source_id, "failed")
     site.put("/blank.txt", NEWER, "text/plain")

@@ -1,4 +1,4 @@
-"""Every answer has the id of its request and the release that made it."""
+"""Headers of every response: the request id, the release and the API versions."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -17,7 +17,7 @@ async def fail(request: Request) -> JSONResponse:
     raise RuntimeError("unexpected")
 
 
-def test_handlers_and_logs_see_an_id_of_its_own_in_each_answer() -> None:
+def test_every_response_has_a_new_request_id_that_handlers_and_logs_use() -> None:
     with serving_client(hardened([Route("/show", show), Route("/fail", fail)])) as client:
         answers = [client.get("/show", headers={"X-Request-Id": "mine"}) for _ in range(3)]
         ids = [answer.headers["X-Request-Id"] for answer in answers]

@@ -1,4 +1,4 @@
-"""The text of a source as it is read again from the stored bytes, which no index can falsify."""
+"""`verify=content`: the text of a source, extracted again from its stored bytes instead of read from the index."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def reread(daemon: Daemon, source_id: str) -> dict[str, Any]:
     return daemon.show(f"/v1/sources/{source_id}/text", verify="content")
 
 
-def test_what_is_read_again_is_what_the_index_holds_and_does_not_come_from_it(working: Daemon) -> None:
+def test_verified_text_equals_the_indexed_text_and_does_not_need_the_index(working: Daemon) -> None:
     source_id = working.add_ready(make_pdf(["One page.", "Another page."]), filename="two.pdf")
     path = f"/v1/sources/{source_id}/text"
     again, indexed = reread(working, source_id), working.show(path)
@@ -32,7 +32,7 @@ def test_what_is_read_again_is_what_the_index_holds_and_does_not_come_from_it(wo
 
 
 @pytest.mark.folders
-def test_bytes_that_changed_are_gone_or_no_document_any_more_are_reported(working: Daemon) -> None:
+def test_verified_text_reports_bytes_that_are_changed_missing_or_unreadable(working: Daemon) -> None:
     source_id = working.add_ready(NOTES)
     blob = blob_of(working, source_id)
     blob.write_bytes(NOTES.replace(b"grey", b"gray"))

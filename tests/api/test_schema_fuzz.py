@@ -1,4 +1,4 @@
-"""Requests that the OpenAPI document allows, and ones that it forbids: every answer is described in it.
+"""Fuzzing with requests that the OpenAPI document allows or forbids: it describes every response.
 
 The requests are made from the document by schemathesis, the same ones in each run; `--large` makes more of them.
 """
@@ -22,9 +22,9 @@ from tests.api.answers import details_of
 from tests.api.examples import EXAMPLES
 from tests.api.stages import Stage
 
-#: Requests of each kind to each route.
+#: The number of requests of each kind to each route: by default, and with `--large`.
 SOME, MANY = 6, 400
-#: What only an unexpected fault answers.
+#: Codes that only an unexpected failure returns.
 UNEXPECTED = {ErrorCode.INTERNAL_ERROR, ErrorCode.SHUTTING_DOWN, ErrorCode.STORAGE_FULL}
 CHECKS = [checks.status_code_conformance, checks.content_type_conformance]
 CHECKS += [checks.response_schema_conformance, checks.negative_data_rejection]
@@ -35,7 +35,7 @@ BASE_URL = "http://127.0.0.1"
 
 
 def _operations() -> dict[str, Any]:
-    """By method and path; without the key, which each request has: who may ask is shown elsewhere."""
+    """Return the operations by method and path, without their security: other tests cover access."""
     document = describe(ENDPOINTS, Limits())
     for operation in (operation for methods in document["paths"].values() for operation in methods.values()):
         operation.pop("security", None)
@@ -47,7 +47,7 @@ OPERATIONS = _operations()
 
 
 def send(stage: Stage, case: Case) -> httpx.Response:
-    """As it would go on the wire, less what no client could send."""
+    """Send the request as prepared for the wire, but without its Content-Length."""
     taken = ("method", "url", "headers", "params", "data", "json", "files", "cookies")
     options = {name: value for name, value in case.as_transport_kwargs(base_url=BASE_URL).items() if name in taken}
     prepared = requests.Request(**options).prepare()
@@ -65,7 +65,7 @@ def check(row: Endpoint, case: Case, answer: httpx.Response) -> None:
     case.validate_response(answer, checks=CHECKS)
 
 
-#: Nothing is forbidden where the document describes nothing that a request could break.
+#: Negative requests only for routes whose document describes something that a request could violate.
 KINDS = [
     pytest.param(row, kind, id=f"{row.method} {row.path} {kind}")
     for row in ENDPOINTS
@@ -75,12 +75,14 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("row", "kind"), KINDS)
-def test_whatever_is_sent_the_answer_is_described(stage: Stage, row: Endpoint, kind: str, large: bool) -> None:
+def test_response_to_any_generated_request_is_described_in_the_document(
+    stage: Stage, row: Endpoint, kind: str, large: bool
+) -> None:
     places = EXAMPLES[row.method, row.path][0](stage).places
     operation, mode = OPERATIONS[f"{row.method} {row.path}"], schemathesis.GenerationMode(kind)
     cases = operation.as_strategy(mode)
     if places:
-        # Mostly about things that exist, else hardly a request would come far.
+        # Some with ids that exist, else nearly every request would end with 404.
         cases = st.one_of(operation.as_strategy(mode, path_parameters=places), cases)
 
     @settings(STEADY, max_examples=MANY if large else SOME, phases=[Phase.generate])

@@ -1,4 +1,4 @@
-"""A scope under whatever name narrows or is refused: no search, answer, agent, key or tool passes it over."""
+"""Scope fields under any name: searches, answers, agents, keys and tools apply or refuse them and ignore none."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,21 +16,21 @@ from tests.api.loops import Loop
 from tests.api.tool_callers import Caller
 
 QUESTION = "Where is the umber quay?"
-#: What the specification's own names are, and what OpenAI's and others' are, as a client may spell them.
+#: Scope fields of this API, of OpenAI's and of others, in spellings that a client may use.
 SPELLED = ("bucket_ids", "bucketSlugs", "Bucket", "bucket-id", "vectorStoreIds", "store_ids", "SourceId", "source_ids")
 NAMES = sorted({*SPELLED, *(name for table in (PLAIN, FOREIGN) for names in table.values() for name in names)})
-#: Spellings that no table has.
+#: Other names that look like a scope, in neither `PLAIN` nor `FOREIGN`.
 OTHERS = (
     "bucket_name", "bucketNames", "allowed_buckets", "exclude_buckets", "buckets[]", "bucket.id", "Buckets ", "bkts",
     "bucket\u200b", "\uff42ucket", "source_name", "dataSources", "file_name", "filename", "filterBy", "tags_any",
 )  # fmt: skip
-#: `store` is OpenAI's, and a file has its place among the parts of a message.
+#: `store` is another field of OpenAI's API, and `file` is a part of a message.
 NAMES.remove("store")
 NAMES.remove("file")
 
 
 class Shelves:
-    """Two buckets with the same document; `left` is what is meant."""
+    """A daemon with two buckets with similar documents; scopes in the tests mean the bucket `left`."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
@@ -44,18 +44,18 @@ class Shelves:
         return self.daemon.add_ready(text.encode(), **about)
 
     def values(self, name: str) -> list[Any]:
-        """What may be sent under the name to mean the left bucket alone."""
+        """Return values of the field that mean the left bucket alone, and invalid ones."""
         kinds = {bare: kind for table in (PLAIN, FOREIGN) for kind, names in table.items() for bare in names}
         bare = name.lower().replace("_", "").replace("-", "")
         kind = kinds.get(bare) or kinds[bare.removesuffix("s")]
         one: dict[str, list[Any]] = {BUCKETS: ["left", self.left], SOURCES: [self.source], TAGS: ["left"]}
         one |= {AGENT: ["svc-agent:left", "left"], FILTERS: [{"type": "eq", "key": "side", "value": "left"}]}
-        # Every source carries all of no tags.
+        # An empty list of tags matches every source.
         nothing: list[Any] = [] if kind == TAGS else [[], {}]
         return [value for each in one[kind] for value in (each, [each])] + [*nothing, "", {"id": self.left}, 7]
 
     def is_narrowed(self, answer: httpx.Response) -> bool:
-        """Refused, or with nothing of the other bucket."""
+        """Whether the request was refused, or the response has nothing of the right bucket."""
         return 400 <= answer.status_code < 500 or (answer.status_code == 200 and self.other not in answer.text)
 
 
@@ -66,7 +66,7 @@ def shelves(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathF
         yield Shelves(daemon)
 
 
-def test_without_a_scope_both_buckets_answer(shelves: Shelves) -> None:
+def test_search_without_a_scope_finds_sources_of_both_buckets(shelves: Shelves) -> None:
     assert {shelves.source, shelves.other} <= set(shelves.daemon.found("umber quay"))
 
 
@@ -78,7 +78,7 @@ DOORS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_scope_under_any_name_narrows_or_is_refused(shelves: Shelves, name: str, large: bool) -> None:
+def test_scope_field_of_any_known_name_is_applied_or_refused(shelves: Shelves, name: str, large: bool) -> None:
     values = shelves.values(name)
     for (path, body), value in product(DOORS, values):
         answer = shelves.daemon.ask("POST", path, json=body | {name: value})
@@ -89,14 +89,14 @@ def test_a_scope_under_any_name_narrows_or_is_refused(shelves: Shelves, name: st
             answer = shelves.daemon.ask("GET", path, params={"q": "umber quay"} | query)
             assert path != "/v1/search" or shelves.is_narrowed(answer), value
         if value is not values[0] and not large:
-            # Farther down a name is refused whatever its value.
+            # A nested field is refused whatever its value.
             continue
         for inner in ({"type": "file_search", name: value}, {"type": "file_search", "file_search": {name: value}}):
             for outer in ({"tools": [inner]}, {"options": inner}, {"tool_resources": {"file_search": {name: value}}}):
                 details_of(shelves.daemon.ask("POST", path, json=body | outer), "invalid_request")
 
 
-def test_a_name_that_has_a_scope_in_it_narrows_or_is_refused(shelves: Shelves) -> None:
+def test_field_whose_name_resembles_a_scope_is_applied_or_refused(shelves: Shelves) -> None:
     for name in OTHERS:
         daemon, body = shelves.daemon, {name: ["left"]}
         answers = [daemon.ask("POST", path, json=fields | body) for path, fields in DOORS]
@@ -111,17 +111,17 @@ def test_a_name_that_has_a_scope_in_it_narrows_or_is_refused(shelves: Shelves) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tool_narrows_or_refuses_too(shelves: Shelves, name: str, large: bool) -> None:
+def test_tool_applies_or_refuses_a_scope_field_of_any_known_name(shelves: Shelves, name: str, large: bool) -> None:
     tools, values = Caller(shelves.daemon), shelves.values(name)
     for tool, arguments in (("svc-search", {"query": "umber quay"}), ("svc-ask", {"question": QUESTION})):
-        # Both tools take their scope in the same way.
+        # Both tools share the code that reads a scope.
         for value in values if large or tool == "svc-search" else values[:2]:
             if (name, value) != ("agent", ""):
                 result = tools.call(tool, **arguments, **{name: value})
                 assert result.is_error or shelves.other not in str(result), (tool, value)
 
 
-def test_a_plain_name_is_taken(shelves: Shelves) -> None:
+def test_search_accepts_synonyms_of_scope_fields(shelves: Shelves) -> None:
     filters = {"type": "eq", "key": "side", "value": "left"}
     cases: list[tuple[str, Any]] = [("bucket", "left"), ("bucket", ["left"]), ("bucket_id", "left"), ("tag", "left")]
     cases += [("bucketSlugs", ["left"]), ("source", shelves.source), ("sourceIds", [shelves.source])]
@@ -135,7 +135,7 @@ def test_a_plain_name_is_taken(shelves: Shelves) -> None:
         assert Caller(shelves.daemon).data("svc-search", query="umber quay", **{named: value})["results"]
 
 
-def test_a_refusal_names_the_place_and_the_right_field(shelves: Shelves) -> None:
+def test_refusal_names_the_wrong_field_and_the_right_one(shelves: Shelves) -> None:
     cases: list[tuple[dict[str, Any], str, str]] = [
         ({"vector_store_ids": ["left"]}, "vector_store_ids", "`buckets`"),
         ({"storeId": "left"}, "storeId", "`buckets`"),
@@ -151,7 +151,7 @@ def test_a_refusal_names_the_place_and_the_right_field(shelves: Shelves) -> None
         assert (error["path"], right in error["message"]) == (path, True)
 
 
-def test_null_is_not_sent_and_an_empty_list_is_nothing(shelves: Shelves) -> None:
+def test_null_scope_is_ignored_and_an_empty_list_finds_nothing(shelves: Shelves) -> None:
     for name in ("bucket", "vector_store_ids", "buckets"):
         assert len(shelves.daemon.found("umber quay", **{name: None})) == 2, name
     for name in ("buckets", "source_ids", "bucket"):
@@ -162,9 +162,9 @@ def test_null_is_not_sent_and_an_empty_list_is_nothing(shelves: Shelves) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_agent_and_a_key_take_a_scope_or_refuse_it(shelves: Shelves, name: str) -> None:
+def test_creating_an_agent_or_key_applies_or_refuses_a_scope_field(shelves: Shelves, name: str) -> None:
     daemon = shelves.daemon
-    # A policy without filters is an empty object, and so is one without a change.
+    # An empty object is valid: as filters, and as a policy without changes.
     values = [value for value in shelves.values(name) if value != {}]
     for number, (value, at_top) in enumerate(product(values, (True, False))):
         scope = {name: value} if at_top else {"policy": {name: value}}
@@ -179,7 +179,7 @@ def test_an_agent_and_a_key_take_a_scope_or_refuse_it(shelves: Shelves, name: st
             assert shelves.other not in daemon.search("umber quay", key=key.json()["key"]).text
 
 
-def test_a_policy_and_a_key_take_plain_names(shelves: Shelves) -> None:
+def test_policy_and_key_accept_synonyms_of_scope_fields(shelves: Shelves) -> None:
     body = {"agent_id": "plain", "policy": {"bucket": "left"}}
     policy = shelves.daemon.post("/v1/agents", 201, json=body)["policy"]
     assert (policy["scope"], policy["bucket_ids"]) == ("buckets", [shelves.left])

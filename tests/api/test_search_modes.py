@@ -1,4 +1,4 @@
-"""Search by meaning over the API: modes, warnings, explanations, and what happens when time or the model runs out."""
+"""Search modes over the API: keyword, semantic and hybrid, with warnings, explanations, failures and timeouts."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ WALL = b"# Wall\n\nMade of granite alone.\n"
 
 @pytest.fixture(scope="module")
 def filled(shared: Daemon) -> Daemon:
-    """One bucket with harbour, market and wall, of which the wall has no vectors yet; the workers have stopped."""
+    """A daemon with three sources in a bucket, of which `wall.md` has no vectors yet; the workers have stopped."""
     shared.start()
     shared.add_ready(HARBOUR, filename="harbour.md")
     shared.add_ready(MARKET, filename="market.md")
@@ -34,7 +34,7 @@ def filled(shared: Daemon) -> Daemon:
 
 @pytest.fixture
 def model(filled: Daemon) -> WordEmbedder:
-    """The model that the daemon asks in this test."""
+    """An embedding model, which the daemon uses in the test."""
     model = WordEmbedder()
     filled.embed_with(model)
     return model
@@ -56,7 +56,7 @@ def names(page: dict[str, Any]) -> list[str]:
     return [result["filename"] for result in page["data"]]
 
 
-def test_a_search_that_is_refused_asks_no_model(daemon: Daemon) -> None:
+def test_refused_search_does_not_call_the_model(daemon: Daemon) -> None:
     model, asked = WordEmbedder(), []
     model.on_query = lambda: asked.append("query")
     daemon.embed_with(model)
@@ -69,7 +69,7 @@ def test_a_search_that_is_refused_asks_no_model(daemon: Daemon) -> None:
     assert asked == []
 
 
-def test_each_mode_finds_what_it_can_and_warns_of_the_rest(filled: Daemon, model: WordEmbedder) -> None:
+def test_each_mode_has_its_results_and_its_warning_about_missing_vectors(filled: Daemon, model: WordEmbedder) -> None:
     missing, both = "1 of 3 passages have no vectors yet", ["harbour.md", "market.md"]
     for mode, found, warnings in (
         ("hybrid", both, [f"{missing} and are found by their words alone."]),
@@ -82,7 +82,9 @@ def test_each_mode_finds_what_it_can_and_warns_of_the_rest(filled: Daemon, model
     assert names(page_of(filled, "granite"))[0] == "wall.md"
 
 
-def test_an_explanation_shows_which_part_found_what(filled: Daemon, model: WordEmbedder) -> None:
+def test_explanation_shows_the_semantic_and_the_keyword_ranks_and_the_fused_score(
+    filled: Daemon, model: WordEmbedder
+) -> None:
     page = page_of(filled, "umber mullet", explain=True)
     assert SearchPage.model_validate(page, extra="forbid")
     explained = {result["filename"]: result["explain"] for result in page["data"]}
@@ -97,7 +99,9 @@ def test_an_explanation_shows_which_part_found_what(filled: Daemon, model: WordE
     assert (plain["explain"]["semantic"], plain["explain"]["fused"]) == (None, None)
 
 
-def test_a_model_that_fails_leaves_hybrid_its_words_and_ends_semantic(filled: Daemon, model: WordEmbedder) -> None:
+def test_hybrid_search_falls_back_to_keywords_if_the_model_fails_and_semantic_search_fails(
+    filled: Daemon, model: WordEmbedder
+) -> None:
     model.failure = EmbedFailed("The model is out to lunch.")
     page = page_of(filled, "umber jetty")
     warning = "The search used keywords only: The model is out to lunch."
@@ -108,7 +112,9 @@ def test_a_model_that_fails_leaves_hybrid_its_words_and_ends_semantic(filled: Da
     assert page_of(filled, "umber", mode="keyword")["warnings"] == []
 
 
-def test_a_vector_that_fits_no_other_or_takes_all_the_time_ends_the_search(filled: Daemon, model: WordEmbedder) -> None:
+def test_search_fails_if_the_model_takes_too_long_or_returns_a_vector_of_another_size(
+    filled: Daemon, model: WordEmbedder
+) -> None:
     model.on_query = lambda: filled.leap(1)
     model.failure = EmbedFailed("The model took too long.")
     for mode in ("hybrid", "semantic"):
@@ -117,8 +123,8 @@ def test_a_vector_that_fits_no_other_or_takes_all_the_time_ends_the_search(fille
     details_of(filled.search("umber"), "search_failed")
 
 
-def test_a_search_is_interrupted_when_its_time_is_up(working: Daemon) -> None:
-    """The clock leaps at a look that the running query takes at it; the first two are before it begins."""
+def test_running_search_is_interrupted_at_its_timeout(working: Daemon) -> None:
+    """The clock jumps at its 3rd, 4th or 5th reading; the first two readings are before the query begins."""
     working.add_ready("\n\n".join(f"# Part {number}\n\nThe umber quay." for number in range(1400)).encode())
     embed(working)
     working.stop()
@@ -131,9 +137,9 @@ def test_a_search_is_interrupted_when_its_time_is_up(working: Daemon) -> None:
 
 
 def _search_in_leap(daemon: Daemon, looks: int, mode: str) -> httpx.Response | None:
-    """The answer of a search that is interrupted; None if the clock had leapt before it began.
+    """Return the response of an interrupted search, or None if the search succeeded, so that the caller retries.
 
-    Threads that nodes of a cluster have look at the clock, too.
+    In a cluster, the nodes' threads read the clock too, so it may jump before the search begins.
     """
     daemon.leap(looks)
     answer = daemon.search("quay", mode=mode)

@@ -1,4 +1,4 @@
-"""The operator's switch: search is off for every team until it is on again, restarts or not."""
+"""The operator's search switch: it turns searches of all teams off until it is turned on, also over restarts."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def switch(daemon: Daemon, method: str = "PUT", **body: Any) -> dict[str, Any]:
     return {name: value for name, value in answer.json().items() if name != "request_id"}
 
 
-def test_search_is_refused_while_it_is_off_and_over_a_restart(make_daemon: MakeDaemon) -> None:
+def test_search_is_refused_while_switched_off_even_after_a_restart(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.make_bucket("second")

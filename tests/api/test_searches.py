@@ -1,4 +1,4 @@
-"""Search over the API: what is asked, where it is looked for, what comes back."""
+"""Search over the API: results, scopes, filters, validation, and the isolation of teams and keys."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ MARKET = b"# Market\n\nThe market hall sells grey mullet.\n"
 
 @pytest.fixture(scope="module")
 def filled(shared: Daemon) -> Daemon:
-    """Two buckets: `inbox` with harbour and market, `other` with a second harbour; the workers have stopped."""
+    """A daemon with harbour and market in `inbox` and a copy of harbour in `other`; the workers have stopped."""
     shared.start()
     shared.make_bucket("other")
     shared.make_bucket("empty")
@@ -28,7 +28,7 @@ def names(daemon: Daemon, query: str = "grey", **body: Any) -> set[str]:
     return {result["filename"] for result in body_of(daemon.search(query, **body))["data"]}
 
 
-def test_a_result_shows_what_was_found_and_where(filled: Daemon) -> None:
+def test_result_has_the_text_its_source_and_its_location(filled: Daemon) -> None:
     page = body_of(filled.search("umber quay", buckets=["inbox"]))
     (result,) = page["data"]
     assert (page["object"], page["query"], page["agent"]) == ("search_results.page", "umber quay", None)
@@ -56,13 +56,13 @@ SCOPES: list[tuple[set[str], list[dict[str, Any]]]] = [
 ]
 
 
-def test_a_search_keeps_to_its_scope(filled: Daemon) -> None:
+def test_search_finds_only_sources_in_its_buckets_source_ids_and_tags(filled: Daemon) -> None:
     for expected, bodies in SCOPES:
         for body in bodies:
             assert names(filled, **body) == expected, body
 
 
-def test_named_sources_are_the_only_ones(filled: Daemon) -> None:
+def test_search_finds_only_the_named_sources_and_accepts_at_most_200(filled: Daemon) -> None:
     (market,) = filled.found("mullet")
     for ids in ([market], [*[f"src_{number}" for number in range(199)], market]):
         assert names(filled, source_ids=ids) == {"market.md"}
@@ -86,12 +86,12 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 FILTERS.append(({"type": "or", "filters": [FILTERS[0][0], {"type": "and", "filters": [OPEN]}]}, ALL - {"copy.md"}))
 
 
-def test_filters_choose_sources(filled: Daemon) -> None:
+def test_metadata_filters_select_sources(filled: Daemon) -> None:
     for filters, expected in FILTERS:
         assert names(filled, filters=filters) == expected, filters
 
 
-#: Values that a field can't have; the refusal names the field, or the place in it.
+#: Invalid values by the path that the refusal names.
 REFUSED: dict[str, list[Any]] = {
     "query": ["", "  \n", None, ["grey"], "g" * 10_001],
     "max_num_results": [0, 51, "5", 1.5],
@@ -104,26 +104,26 @@ REFUSED |= {"buckets.0": [[1]], "source_ids.0": [[None]], "filters": [[]]}
 REFUSED |= {"mode": ["fuzzy"], "tags": ["sea"], "explain": ["yes"], "team_id": ["team_x"]}
 
 
-def test_a_question_that_does_not_fit_is_refused(filled: Daemon) -> None:
+def test_invalid_search_is_refused_with_the_path_of_the_field(filled: Daemon) -> None:
     for path, values in REFUSED.items():
         for value in values:
             body = {"query": "grey", path.partition(".")[0]: value}
             assert refused_field(filled.ask("POST", "/v1/search", json=body)) == path, value
 
 
-def test_null_and_unknown_fields_are_as_if_not_sent(filled: Daemon) -> None:
+def test_null_and_unknown_fields_are_ignored(filled: Daemon) -> None:
     fields = ("buckets", "source_ids", "filters", "tags", "max_num_results", "mode", "score_threshold", "explain")
     nothing: dict[str, Any] = dict.fromkeys(fields)
     assert names(filled, **nothing, colour="red") == ALL
 
 
-def test_a_page_is_as_long_as_asked_for(filled: Daemon) -> None:
+def test_page_has_at_most_the_requested_number_of_results(filled: Daemon) -> None:
     for asked, found, has_more in ((2, 2, True), (50, 3, False)):
         page = body_of(filled.search("grey", max_num_results=asked))
         assert (len(page["data"]), page["has_more"]) == (found, has_more)
 
 
-def test_a_threshold_drops_what_scores_less(filled: Daemon) -> None:
+def test_score_threshold_drops_results_with_lower_scores(filled: Daemon) -> None:
     page = body_of(filled.search("grey mullet", buckets=["inbox"]))
     scores = {result["filename"]: result["score"] for result in page["data"]}
     assert scores["market.md"] == 1.0 > scores["harbour.md"] > 0
@@ -141,20 +141,20 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
-def test_the_query_string_asks_the_same(filled: Daemon) -> None:
+def test_get_with_a_query_string_returns_the_same_page_as_post(filled: Daemon) -> None:
     for body in ASKED:
         page = body_of(filled.ask("GET", "/v1/search", params={"q": "grey mullet", **body}))
         assert without_id(page) == without_id(body_of(filled.search("grey mullet", **body))), body
 
 
-def test_what_a_query_string_cannot_ask_is_refused_and_not_passed_over(filled: Daemon) -> None:
+def test_unsupported_query_parameter_is_refused_with_a_hint_to_post(filled: Daemon) -> None:
     for name in ("filters", "filter", "vector_store_ids", "query", "dry_run", "colour"):
         answer = filled.ask("GET", "/v1/search", params={"q": "grey", name: "x"})
         assert refused_field(answer) == name
         assert "send POST /v1/search" in answer.json()["error"]["message"]
 
 
-#: Query strings by the parameter that the refusal names.
+#: Invalid query strings by the parameter that the refusal names.
 BAD_QUERIES = {
     "q": ["", "q=", "q=%20", f"q={'g' * 10_001}", "q=a&q=b"],
     "mode": ["q=a&mode=keyword&mode=hybrid", "q=a&mode=x"],
@@ -165,13 +165,13 @@ BAD_QUERIES = {
 }
 
 
-def test_a_query_string_that_does_not_fit_is_refused(filled: Daemon) -> None:
+def test_invalid_query_string_is_refused_with_the_name_of_the_parameter(filled: Daemon) -> None:
     for path, queries in BAD_QUERIES.items():
         for query in queries:
             assert refused_field(filled.ask("GET", f"/v1/search?{query}")) == path, query
 
 
-def test_nothing_indexed_is_pending_or_empty(filled: Daemon) -> None:
+def test_search_without_indexed_sources_is_refused_as_pending_or_returns_an_empty_page(filled: Daemon) -> None:
     filled.make_bucket("void")
     pending = details_of(filled.search("grey", buckets=["empty"]), "bucket_store_indexing_pending")
     assert (pending["pending_member_count"], pending["retry_after_seconds"]) == (0, 1)
@@ -185,7 +185,7 @@ def test_nothing_indexed_is_pending_or_empty(filled: Daemon) -> None:
     assert pending["pending_member_count"] == 1
 
 
-def test_neither_a_team_nor_a_limited_key_finds_what_belongs_to_another(filled: Daemon) -> None:
+def test_search_finds_nothing_of_another_team_or_of_buckets_beyond_the_key(filled: Daemon) -> None:
     (mine,) = filled.found("mullet")
     theirs = filled.add_team()
     foreign = filled.make_bucket(key=theirs)
@@ -198,7 +198,7 @@ def test_neither_a_team_nor_a_limited_key_finds_what_belongs_to_another(filled: 
     assert names(filled, key=filled.add_key(buckets=())) == set()
 
 
-def test_what_looks_like_syntax_is_only_words(filled: Daemon) -> None:
+def test_query_operators_are_searched_as_words(filled: Daemon) -> None:
     for query in ('"grey', "grey*", "grey OR", "NEAR(grey)", "text:grey", "(grey", "grey\\", "'; --", "-grey"):
         assert filled.search(query).status_code == 200, query
     assert names(filled, 'grey" AND "zzz') == ALL

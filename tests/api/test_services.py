@@ -1,4 +1,4 @@
-"""The service about itself."""
+"""Health, proof, version, limits and formats of the service."""
 
 from dataclasses import fields
 from typing import Any
@@ -11,7 +11,7 @@ from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
 
 
-def test_health_needs_no_key_and_counts_the_queue(daemon: Daemon) -> None:
+def test_health_needs_no_key_and_reports_the_length_of_the_queue(daemon: Daemon) -> None:
     daemon.add_source()
     daemon.delete(f"/v1/sources/{daemon.add_source()}")
     daemon.advance(5)
@@ -23,7 +23,7 @@ def test_health_needs_no_key_and_counts_the_queue(daemon: Daemon) -> None:
     assert 0 < health["writer"]["commits"] <= health["writer"]["operations"]
 
 
-def test_health_proves_itself_by_the_secret_of_the_data_directory(daemon: Daemon) -> None:
+def test_health_returns_a_proof_made_with_the_secret_in_the_data_directory(daemon: Daemon) -> None:
     secret = parse_secret(daemon.files.secret.read_text())
     assert secret is not None
     nonces = ("0123456789abcdef", "0123456789abcdeF")
@@ -34,7 +34,7 @@ def test_health_proves_itself_by_the_secret_of_the_data_directory(daemon: Daemon
         assert refused_field(daemon.ask("GET", "/healthz", key="", params={"nonce": nonce})) == "nonce"
 
 
-def test_the_version_needs_a_key_and_shows_whether_a_model_writes_answers(daemon: Daemon) -> None:
+def test_version_needs_a_key_and_shows_whether_the_writing_model_works(daemon: Daemon) -> None:
     version = daemon.show("/v1/version")
     assert (version["version"], version["api_oldest"], version["api_newest"]) == (VERSION, API_OLDEST, API_NEWEST)
     details_of(daemon.ask("GET", "/v1/version", key=""), "invalid_project_key")
@@ -45,7 +45,7 @@ def test_the_version_needs_a_key_and_shows_whether_a_model_writes_answers(daemon
     assert (writing["state"], writing["model"], "SVC_LLM_BASE_URL" in writing["message"]) == ("failing", "small", True)
 
 
-def test_every_limit_is_shown_with_what_is_used(make_daemon: MakeDaemon) -> None:
+def test_every_limit_is_shown_with_its_value_and_its_use(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits(tags=7))
     daemon.make_bucket()
     daemon.add_source()
@@ -59,7 +59,7 @@ def test_every_limit_is_shown_with_what_is_used(make_daemon: MakeDaemon) -> None
     assert [each["bytes_per_minute"]["used"] for each in (limits, theirs, later)] == [len(NOTES), 0, 0]
 
 
-def test_the_formats_of_every_day_are_read_without_extras(shared: Daemon) -> None:
+def test_common_formats_need_no_extra(shared: Daemon) -> None:
     formats = shared.show("/v1/limits")["formats"]
     for extension in (".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".json", ".py"):
         (found,) = [each for each in formats if extension in each["extensions"]]

@@ -1,4 +1,4 @@
-"""Sources over the API: show, verify, describe, delete, retry, bytes and text."""
+"""Sources over the API: showing, verifying, changing, retrying and deleting them, and their bytes and text."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ def revision(daemon: Daemon) -> int:
     return int(daemon.show("/v1/buckets/inbox")["revision"])
 
 
-def test_a_ready_source_shows_what_was_read(working: Daemon) -> None:
+def test_ready_source_shows_its_status_and_extraction_on_both_routes(working: Daemon) -> None:
     source_id = working.add_ready()
     source, legacy = (working.show(f"/v1/{door}/{source_id}") for door in ("sources", "knowledge/files"))
     assert without_id(legacy) == without_id(source)
@@ -41,7 +41,7 @@ def test_a_ready_source_shows_what_was_read(working: Daemon) -> None:
     assert all(TIMESTAMP.fullmatch(source[name]) for name in ("created_at", "updated_at"))
 
 
-def test_verify_reads_the_index_and_not_the_row(daemon: Daemon) -> None:
+def test_verify_provider_reads_the_index_instead_of_the_stored_status(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     assert verify(daemon, source_id) == {"state": "STATE_PENDING", "document_id": None}
     daemon.start("indexing", "syncing")
@@ -55,7 +55,7 @@ def test_verify_reads_the_index_and_not_the_row(daemon: Daemon) -> None:
         assert refused_field(daemon.ask("GET", f"/v1/sources/{source_id}", params={"verify": value})) == "verify"
 
 
-def test_a_source_without_text_has_failed_and_can_be_retried(working: Daemon) -> None:
+def test_source_without_text_fails_and_can_be_retried(working: Daemon) -> None:
     failed = working.add_source(b" \n", filename="blank.txt")
     path = f"/v1/sources/{failed}"
     first = working.wait_status(failed, "failed")
@@ -84,7 +84,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def test_another_teams_source_is_as_if_missing(shared: Daemon) -> None:
+def test_source_of_another_team_gets_the_same_404_as_a_missing_one(shared: Daemon) -> None:
     theirs = shared.add_team()
     shared.make_bucket(key=theirs)
     foreign = shared.add_source(key=theirs)
@@ -98,7 +98,7 @@ def test_another_teams_source_is_as_if_missing(shared: Daemon) -> None:
     assert shared.source(foreign, key=theirs)
 
 
-def test_a_limited_key_reaches_and_attaches_the_sources_of_its_buckets_alone(shared: Daemon) -> None:
+def test_limited_key_cannot_use_or_attach_a_source_outside_its_buckets(shared: Daemon) -> None:
     limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
     source_id, before = shared.add_source(), shared.members("mine", status="all")
     for method, path, options in CALLS:
@@ -109,7 +109,7 @@ def test_a_limited_key_reaches_and_attaches_the_sources_of_its_buckets_alone(sha
     assert shared.source(source_id)
 
 
-def test_a_limited_key_neither_changes_nor_deletes_what_other_buckets_hold_too(shared: Daemon) -> None:
+def test_limited_key_cannot_change_or_delete_a_source_that_is_in_another_bucket_too(shared: Daemon) -> None:
     limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
     source_id = shared.add_source()
     body_of(attach(shared, "mine", source_id))
@@ -128,7 +128,7 @@ def test_a_limited_key_neither_changes_nor_deletes_what_other_buckets_hold_too(s
     body_of(shared.ask("DELETE", f"/v1/buckets/mine/sources/{source_id}", key=limited))
 
 
-def test_a_patch_changes_what_it_names(daemon: Daemon) -> None:
+def test_patch_changes_only_the_fields_that_it_names(daemon: Daemon) -> None:
     source_id = daemon.add_source(tags="a", metadata='{"n": 1}')
     before, moved = daemon.source(source_id), revision(daemon)
     daemon.advance(1)
@@ -149,7 +149,7 @@ def test_a_patch_without_fields_changes_nothing(daemon: Daemon) -> None:
     assert revision(daemon) == stayed
 
 
-#: Values that a change can't have, by field.
+#: Invalid values of a change, by field.
 BAD_CHANGES: dict[str, list[Any]] = {
     "title": ["", "a\nb", 7],
     "filename": ["..", ""],
@@ -159,7 +159,7 @@ BAD_CHANGES: dict[str, list[Any]] = {
 }
 
 
-def test_a_patch_that_does_not_fit_changes_nothing(shared: Daemon) -> None:
+def test_patch_with_an_invalid_field_is_refused_and_changes_nothing(shared: Daemon) -> None:
     source_id = shared.add_source()
     for name, values in BAD_CHANGES.items():
         for value in values:
@@ -169,7 +169,7 @@ def test_a_patch_that_does_not_fit_changes_nothing(shared: Daemon) -> None:
     assert shared.source(source_id)["title"] == "notes.md"
 
 
-def test_a_new_title_is_found_at_once_or_is_not_in_the_state_either(working: Daemon) -> None:
+def test_new_title_is_searchable_at_once_and_not_stored_if_the_index_fails(working: Daemon) -> None:
     source_id = working.add_ready()
     working.provider.fail("set_title", ProviderFailed("The engine is on fire.", retryable=True))
     details_of(patch(working, source_id, {"title": "Vermilion"}), "search_failed")
@@ -178,7 +178,7 @@ def test_a_new_title_is_found_at_once_or_is_not_in_the_state_either(working: Dae
     assert working.found("vermilion") == [source_id]
 
 
-def test_the_stored_bytes_come_back_whole(daemon: Daemon) -> None:
+def test_content_returns_all_stored_bytes_even_for_a_range_request(daemon: Daemon) -> None:
     source_id = daemon.add_source(b"<script>1</script>", filename="päge.html")
     path = f"/v1/sources/{source_id}/content"
     answer = daemon.ask("GET", path)
@@ -195,7 +195,7 @@ def test_the_stored_bytes_come_back_whole(daemon: Daemon) -> None:
     details_of(daemon.ask("GET", path), "source_not_found")
 
 
-def test_the_text_comes_with_its_chunks_and_places(working: Daemon) -> None:
+def test_text_of_a_source_has_its_chunks_with_their_locations(working: Daemon) -> None:
     working.stop()
     source_id = working.add_source()
     details_of(working.ask("GET", f"/v1/sources/{source_id}/text"), "bucket_store_indexing_pending")
@@ -209,7 +209,7 @@ def test_the_text_comes_with_its_chunks_and_places(working: Daemon) -> None:
     assert (place["headings"], place["line_end"]) == (["Notes"], 3)
 
 
-def test_a_deleted_source_is_gone_at_once_and_its_traces_soon(working: Daemon) -> None:
+def test_deleted_source_disappears_at_once_and_its_bytes_and_document_after_cleanup(working: Daemon) -> None:
     other, source_id = working.add_ready(b"Another quay.\n"), working.add_ready()
     moved, path = revision(working), f"/v1/sources/{source_id}"
     working.stop()

@@ -1,4 +1,4 @@
-"""Calls of all routes in any order: every view afterwards is what a model of the service predicts.
+"""A stateful test: after calls in any order, every view of the service is what a model of it predicts.
 
 Workers run only in the rule `work`, so that between the rules nothing moves and each view can be predicted exactly.
 The state runs each piece of work twice, as an engine with several writers may have to.
@@ -30,9 +30,9 @@ MANY_RUNS, MANY_STEPS = 150, 60
 
 SLUGS = ("alpha", "beta", "gamma")
 AGENTS = ("north", "south")
-#: Which of the things that are there a rule is about.
+#: Picks one of the existing buckets, sources or agents.
 PICK = st.integers(0, 999)
-#: Whether the workers have done all there was to do before.
+#: Whether the workers finish all tasks before the step.
 WORK = st.booleans()
 FORCE = {"force": "true"}
 
@@ -42,13 +42,13 @@ def text_of(word: str) -> bytes:
 
 
 def when(condition: Callable[[Any], bool], **picks: Any) -> Callable[[Any], Any]:
-    """A rule for as long as the condition holds."""
+    """Return a decorator for a rule that runs only while the condition is true."""
     as_rule: Any = rule
     return lambda method: precondition(condition)(as_rule(**picks)(method))
 
 
 class Machine(Watching, RuleBasedStateMachine):
-    """One daemon and the model of it."""
+    """A state machine whose rules call a daemon and update the model of it."""
 
     make_daemon: Callable[[], Daemon]
     site: Site
@@ -58,14 +58,14 @@ class Machine(Watching, RuleBasedStateMachine):
     def open(self) -> None:
         self.daemon = type(self).make_daemon()
         self.model = Model()
-        #: Requests that were answered under a key, with the id in their answer.
+        #: Requests with an idempotency key: bucket, options and the id of the source that they created.
         self.keyed: list[tuple[str, dict[str, Any], str]] = []
 
     def teardown(self) -> None:
         if hasattr(self, "daemon"):
             self.daemon.close()
 
-    # Picking and noting.
+    # Picking from the model and adding to it.
 
     def new_word(self) -> str:
         return f"zq{next(self.numbers)}x"
@@ -128,7 +128,7 @@ class Machine(Watching, RuleBasedStateMachine):
         self.work()
         details_of(self.daemon.ask("DELETE", path, params=FORCE), "bucket_not_found")
 
-    # Doors.
+    # Creating sources.
 
     @when(has_bucket, pick=PICK, has_text=st.sampled_from([True, True, True, False]), keyed=st.booleans())
     def upload(self, pick: int, has_text: bool, keyed: bool) -> None:
@@ -203,7 +203,7 @@ class Machine(Watching, RuleBasedStateMachine):
 
     @when(lambda self: bool(self.keyed), pick=PICK)
     def repeat(self, pick: int) -> None:
-        """Whatever has become of the source since; its bucket must still be there."""
+        """Repeat an upload with its idempotency key, even if its source has changed since."""
         slug, options, source_id = self.keyed[pick % len(self.keyed)]
         answer = self.daemon.ask("POST", f"/v1/buckets/{slug}/files", **options)
         other = {**options, "files": {"file": ("other.txt", b"Other bytes.")}}
@@ -213,11 +213,11 @@ class Machine(Watching, RuleBasedStateMachine):
             assert (body_of(answer)["id"], answer.headers["Idempotent-Replayed"]) == (source_id, "true")
             details_of(self.daemon.ask("POST", f"/v1/buckets/{slug}/files", **other), "idempotency_key_conflict")
         else:
-            # Another bucket has the slug now.
+            # The slug now belongs to another bucket.
             details_of(answer, "idempotency_key_conflict")
             assert self.model.sources[source_id].is_deleted or slug not in self.model.sources[source_id].places
 
-    # What becomes of a source.
+    # Changing sources.
 
     @when(has_source, pick=PICK, first=WORK)
     def describe(self, pick: int, first: bool) -> None:
@@ -324,7 +324,7 @@ class Machine(Watching, RuleBasedStateMachine):
         known = agent_id in self.model.agents
         self.ask(agent_id if known else "default", self.source(pick))
 
-    # Time.
+    # Running the workers.
 
     @rule()
     def work(self) -> None:
@@ -335,14 +335,14 @@ class Machine(Watching, RuleBasedStateMachine):
             self.work()
 
     def settle(self, then: Callable[[], None]) -> None:
-        """Let the workers do all there is to do."""
+        """Update the model as if all tasks were done, then run the workers until all tasks are done."""
         self.model.settle()
         then()
         self.daemon.start()
-        self.daemon.wait(self.has_settled, "the workers have done it all")
+        self.daemon.wait(self.has_settled, "the workers have finished all tasks")
         self.daemon.stop()
 
-    # What must hold after each rule.
+    # Invariants.
 
     @invariant()
     def look(self) -> None:

@@ -1,4 +1,4 @@
-"""The storage door: every kind of PUT in every state of a session, over HTTP."""
+"""The storage route: every kind of PUT in every state of a session, CORS, and the expiry of sessions."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ Session = dict[str, Any]
 
 
 def in_state(daemon: Daemon, state: str) -> Session:
-    """A new session in this state."""
+    """Open a session, bring it into the state, and return it."""
     session = open_session(daemon, DATA)
     if state in ("uploading", "canceled"):
         assert part_kept(put_part(daemon, session, DATA, 0, HALF - 1)) == f"bytes=0-{HALF - 1}"
@@ -38,7 +38,7 @@ def uploading(daemon: Daemon) -> Session:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_every_put_in_every_state(shared: Daemon, state: str) -> None:
+def test_each_kind_of_put_in_each_state_of_a_session_has_the_expected_result(shared: Daemon, state: str) -> None:
     for kind, (body, content_range) in PUTS.items():
         expected, session = expected_of(kind, state), in_state(shared, state)
         answer = put(shared, session, body, content_range)
@@ -55,9 +55,9 @@ def test_every_put_in_every_state(shared: Daemon, state: str) -> None:
             assert state_of(shared, session) == (state, STATES[state]), kind
 
 
-def test_an_expired_session_takes_nothing(daemon: Daemon) -> None:
+def test_expired_session_refuses_every_kind_of_put(daemon: Daemon) -> None:
     sessions = {kind: uploading(daemon) for kind in PUTS}
-    # The sweeper holds the locks for as long as it deletes the bytes, however slow the store is.
+    # As the sweeper does while it deletes the bytes, which may take long.
     with daemon.holding(*(session_lock(session["session_id"]) for session in sessions.values())):
         daemon.advance(3700)
         for kind, session in sessions.items():
@@ -72,7 +72,7 @@ def test_a_gap_is_refused_with_the_stored_range(shared: Daemon) -> None:
         assert (answer.headers.get("Range"), details["range"]) == (stored, stored)
 
 
-def test_a_range_or_an_encoding_that_cannot_be_read_is_refused(shared: Daemon) -> None:
+def test_invalid_content_range_or_content_encoding_is_refused(shared: Daemon) -> None:
     session = uploading(shared)
     for text in ("bytes", "bytes 5-4/10", "items 0-1/2", "bytes 0-9", "bytes 0-999999/10"):
         assert refused_field(put(shared, session, b"x", text)) == "Content-Range", text
@@ -84,7 +84,7 @@ def test_a_range_or_an_encoding_that_cannot_be_read_is_refused(shared: Daemon) -
 
 
 def send_in_pieces(daemon: Daemon, session: Session, data: bytes, content_range: str | None) -> httpx.Response:
-    """Without a Content-Length."""
+    """PUT the data in chunks, without a Content-Length."""
 
     async def pieces() -> Any:
         for start in range(0, len(data), 100):
@@ -94,7 +94,7 @@ def send_in_pieces(daemon: Daemon, session: Session, data: bytes, content_range:
     return daemon.ask("PUT", path_of(session), key="", content=pieces(), headers=headers)
 
 
-def test_a_body_of_unknown_length_is_counted(shared: Daemon) -> None:
+def test_size_of_a_body_without_a_content_length_is_checked(shared: Daemon) -> None:
     for kind, stored in (("long whole", 0), ("too long", 0), ("short whole", SIZE - 1)):
         session = pending(shared)
         details_of(send_in_pieces(shared, session, *PUTS[kind]), "size_mismatch")
@@ -102,7 +102,7 @@ def test_a_body_of_unknown_length_is_counted(shared: Daemon) -> None:
     assert body_of(send_in_pieces(shared, uploading(shared), DATA, None))["sha256"] == sha256_of(DATA)
 
 
-def test_wrong_bytes_are_dropped_and_can_be_sent_again(daemon: Daemon) -> None:
+def test_bytes_with_a_wrong_checksum_are_dropped_and_can_be_sent_again(daemon: Daemon) -> None:
     session = open_session(daemon, DATA, sha256=sha256_of(DATA).upper())
     put_part(daemon, session, DATA, 0, HALF - 1)
     wrong = DATA[:-1] + b"!"
@@ -115,7 +115,7 @@ def test_wrong_bytes_are_dropped_and_can_be_sent_again(daemon: Daemon) -> None:
     assert body_of(finalize(daemon, session), 201)["sha256"] == sha256_of(DATA)
 
 
-def test_a_browser_can_read_that_more_is_wanted(shared: Daemon) -> None:
+def test_browser_client_gets_200_with_an_override_header_instead_of_308(shared: Daemon) -> None:
     session = pending(shared)
     for kind, stored in (("question", None), ("first", "bytes=0-99")):
         answer = put(shared, session, *PUTS[kind], X_Guploader_No_308="yes")
@@ -124,7 +124,7 @@ def test_a_browser_can_read_that_more_is_wanted(shared: Daemon) -> None:
     assert "X-Http-Status-Code-Override" not in put(shared, session, DATA, X_Guploader_No_308="yes").headers
 
 
-def test_a_wrong_token_opens_nothing_and_no_key_is_asked_for(shared: Daemon) -> None:
+def test_session_is_not_found_with_a_wrong_token_and_needs_no_key_with_the_right_one(shared: Daemon) -> None:
     session, other = pending(shared), pending(shared)
     token = path_of(session).rpartition("/")[2]
     wrong = (f"{session['session_id']}/{'0' * 64}", f"{session['session_id']}/{'%C3%A9' * 64}")
@@ -140,7 +140,7 @@ def test_a_wrong_token_opens_nothing_and_no_key_is_asked_for(shared: Daemon) -> 
 FOREIGN = {"Origin": "https://page.example", "Sec-Fetch-Site": "cross-site"}
 
 
-def test_a_page_of_any_origin_may_send_here_and_nowhere_else(shared: Daemon) -> None:
+def test_web_page_of_any_origin_may_use_the_storage_route_and_no_other(shared: Daemon) -> None:
     session = pending(shared)
     answer = put(shared, session, DATA, **FOREIGN)
     body_of(answer)
@@ -152,7 +152,7 @@ def test_a_page_of_any_origin_may_send_here_and_nowhere_else(shared: Daemon) -> 
         assert "Access-Control-Allow-Origin" not in refused.headers
 
 
-def test_a_page_may_send_a_preflight(shared: Daemon) -> None:
+def test_preflight_request_of_a_web_page_is_allowed(shared: Daemon) -> None:
     names = {"content-range", "content-type", "x-guploader-no-308"}
     asked = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": ",".join(sorted(names))}
     answer = shared.ask("OPTIONS", path_of(pending(shared)), key="", headers=FOREIGN | asked)
@@ -163,7 +163,7 @@ def test_a_page_may_send_a_preflight(shared: Daemon) -> None:
     assert names <= set(allowed.lower().split(", "))
 
 
-def test_a_page_can_read_why_it_was_refused(shared: Daemon) -> None:
+def test_web_page_may_read_error_responses_of_the_storage_route(shared: Daemon) -> None:
     for method, state, kind, code in (
         ("PUT", "uploading", "gap", "offset_mismatch"),
         ("PUT", "canceled", "whole", "session_canceled"),
@@ -177,20 +177,20 @@ def test_a_page_can_read_why_it_was_refused(shared: Daemon) -> None:
         assert answer.headers["Access-Control-Allow-Origin"] == "*", code
 
 
-def test_no_answer_of_a_capability_is_kept_by_a_cache(shared: Daemon) -> None:
+def test_storage_responses_are_not_cacheable(shared: Daemon) -> None:
     session = pending(shared)
     for kind in ("first", "gap", "whole"):
         assert put(shared, session, *PUTS[kind]).headers["Cache-Control"] == "no-store", kind
 
 
-def test_bytes_of_a_deleted_source_are_not_found(daemon: Daemon) -> None:
+def test_put_to_a_session_whose_source_is_deleted_is_refused_as_not_found(daemon: Daemon) -> None:
     session = in_state(daemon, "uploaded")
     source = body_of(finalize(daemon, session), 201)
     body_of(daemon.ask("DELETE", f"/v1/sources/{source['id']}"))
     details_of(put(daemon, session, *PUTS["question"]), "source_not_found")
 
 
-def test_the_life_of_a_session_begins_again_with_each_chunk_and_not_with_a_question(daemon: Daemon) -> None:
+def test_each_chunk_postpones_the_expiry_of_a_session_and_a_status_query_does_not(daemon: Daemon) -> None:
     session = pending(daemon)
     for first in range(5):
         daemon.advance(3000)

@@ -1,4 +1,4 @@
-"""Tasks over the API; what a task goes through is in the tests of its worker."""
+"""Tasks over the API: showing a task, and who may see it."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
 
-def test_a_task_is_shown(shared: Daemon) -> None:
+def test_new_task_is_shown_as_queued(shared: Daemon) -> None:
     source_id = shared.add_source()
     task = shared.task(source_id)
     assert re.fullmatch(r"task_[0-9a-z]{26}", task["id"])
@@ -18,12 +18,12 @@ def test_a_task_is_shown(shared: Daemon) -> None:
     assert {name: task[name] for name in expected} == expected
 
 
-def test_a_task_that_is_not_there_is_not_found(shared: Daemon) -> None:
+def test_unknown_task_id_is_not_found(shared: Daemon) -> None:
     for task_id in ["task_missing", "src_x", "a%0A", "%00", "x" * 2000]:
         assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
 
 
-def test_a_task_of_another_team_or_out_of_reach_is_as_if_missing(shared: Daemon) -> None:
+def test_task_of_another_team_or_outside_the_keys_buckets_is_not_found(shared: Daemon) -> None:
     source_id = shared.add_source()
     path = f"/v1/knowledge/tasks/{shared.source(source_id)['task']['id']}"
     limited = shared.add_key(buckets=(shared.make_bucket("mine"),))

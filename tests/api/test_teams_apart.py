@@ -1,4 +1,4 @@
-"""What belongs to another team does not exist: 404 on every route that takes an id, and never 403."""
+"""Isolation of teams: every id of another team is refused as not found, and no list has anything of another team."""
 
 import re
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from tests.api.daemons import NOTES, Daemon
 from tests.api.loops import Loop
 from tests.api.sessions import batch_body, open_batch, open_session, session_body
 
-#: The code of a path parameter that is not there.
+#: The error code for an unknown id in each path parameter.
 NAMED = ("bucket", "source", "session", "batch", "task", "key", "agent")
 MISSING = {name if name == "bucket" else f"{name}_id": f"{name}_not_found" for name in NAMED}
 MISSING |= {"delivery_id": "not_found", "model": "agent_not_found"}
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
 QA = {"question": "q?", "answer": "a"}
-#: What the routes that judge a body first need to come as far as the id.
+#: Valid requests for the routes that validate the body before they look up the id.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", B): {"json": {"name": "x"}},
     ("DELETE", B): {"params": {"force": "true"}},
@@ -39,13 +39,13 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", S): {"json": {"title": "x"}},
     ("PUT", "/v1/agents/{agent_id}"): {"json": {"role": "x"}},
 }
-#: Not a look-up: a slug of this team, whatever others have.
+#: Routes whose path has a slug of the caller's own team to create instead of an id to look up.
 SLUGS = {("PUT", B)}
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """A daemon with two teams: everything that has an id is the first one's, `key` is the other's admin key."""
+    """A daemon with two teams: the ids of the first team's objects, and the admin key of the second team."""
 
     daemon: Daemon
     ids: dict[str, str]
@@ -81,7 +81,7 @@ def parameters_of(row: Endpoint) -> list[str]:
 WITH_IDS = [row for row in ENDPOINTS if row.keyed and parameters_of(row) and (row.method, row.path) not in SLUGS]
 
 
-def test_an_id_of_another_team_is_not_found(neighbours: Neighbours) -> None:
+def test_id_of_another_team_in_a_path_is_not_found(neighbours: Neighbours) -> None:
     daemon, key = neighbours.daemon, neighbours.key
     own = neighbours.ids | {"bucket": daemon.make_bucket("own", key=key)}
     for row in WITH_IDS:
@@ -90,9 +90,9 @@ def test_an_id_of_another_team_is_not_found(neighbours: Neighbours) -> None:
         code = answer.json()["error"]["code"]
         assert code in {MISSING[name] for name in names}, row
         details_of(answer, code)
-        if len(names) > 1:  # nor is it behind a bucket of the own team
+        if len(names) > 1:  # nor below a bucket of the own team
             details_of(daemon.ask(row.method, row.path.format(**own), key=key, **options), MISSING[names[1]])
-        if row.method == "GET":  # its owner finds it
+        if row.method == "GET":  # the owner finds it
             answer = daemon.ask("GET", row.path.format(**neighbours.ids))
             assert answer.status_code == 200 or answer.json()["error"]["code"] == "bucket_store_indexing_pending", row
     assert {name for row in WITH_IDS for name in parameters_of(row)} == set(MISSING)
@@ -111,7 +111,7 @@ IN_BODIES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_nor_is_it_found_by_a_body(neighbours: Neighbours) -> None:
+def test_id_of_another_team_in_a_body_is_refused(neighbours: Neighbours) -> None:
     daemon, key = neighbours.daemon, neighbours.key
     own = daemon.make_bucket("own", key=key)
     for path, options, code in IN_BODIES:
@@ -120,7 +120,7 @@ def test_nor_is_it_found_by_a_body(neighbours: Neighbours) -> None:
 
 
 def _filled(value: Any, ids: dict[str, str]) -> Any:
-    """The value with ids in place of their names."""
+    """Return the value with its placeholders replaced by ids."""
     if isinstance(value, dict):
         return {name: _filled(each, ids) for name, each in value.items()}
     if isinstance(value, list):
@@ -131,12 +131,12 @@ def _filled(value: Any, ids: dict[str, str]) -> Any:
 LISTS = [row for row in ENDPOINTS if row.keyed and row.method == "GET" and not parameters_of(row)]
 
 
-def test_no_list_holds_anything_of_another_team(neighbours: Neighbours) -> None:
+def test_no_list_has_an_id_of_another_team(neighbours: Neighbours) -> None:
     for row in LISTS:
         text = neighbours.daemon.ask("GET", row.path, key=neighbours.key, params={"q": "quay"}).text
         assert not any(each in text for each in (*neighbours.ids.values(), neighbours.daemon.team_id)), row
 
 
-def test_a_well_formed_key_with_another_secret_opens_nothing(neighbours: Neighbours) -> None:
+def test_key_with_a_valid_id_and_a_wrong_secret_is_refused(neighbours: Neighbours) -> None:
     forged = api_keys.mint(neighbours.ids["key_id"], bytes(32))
     details_of(neighbours.daemon.ask("GET", "/v1/buckets", key=forged), "invalid_project_key")

@@ -1,4 +1,4 @@
-"""What a session costs, and how long it lives."""
+"""Limits of upload sessions: rate, quota, free space and expiry."""
 
 import shutil
 from typing import Any
@@ -12,7 +12,7 @@ from tests.api.fixtures import LimitDaemon
 from tests.api.sessions import ask_session, finalize, open_session, put, put_part, session_path, state_of, stored_bytes
 
 
-def test_a_session_is_charged_at_its_create_alone(limited: LimitDaemon) -> None:
+def test_session_counts_towards_rate_and_quota_only_when_it_is_created(limited: LimitDaemon) -> None:
     daemon, data = limited(creates_per_second=1, bytes_per_minute=1000), b"x" * 600
     session = open_session(daemon, data, repeat_key="k")
     assert details_of(ask_session(daemon, repeat_key="late"), "upload_rate_limited")["retry_after_seconds"] > 0
@@ -28,7 +28,9 @@ def test_a_session_is_charged_at_its_create_alone(limited: LimitDaemon) -> None:
 
 
 @pytest.mark.folders
-def test_a_nearly_full_disk_takes_no_more_of_what_was_promised(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_to_an_open_session_is_refused_while_the_disk_is_nearly_full(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = open_session(daemon)
     put_part(daemon, session, NOTES, 0, 8)
     nearly_full = type("Usage", (), {"total": 10**12, "free": 10**6})
@@ -46,14 +48,14 @@ def expires_in_s(daemon: Daemon, session: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("idle_s", [30, 7200])
-def test_a_session_lives_as_long_as_the_settings_allow(limited: LimitDaemon, idle_s: int) -> None:
+def test_session_expires_after_its_idle_time_and_at_its_maximum_lifetime(limited: LimitDaemon, idle_s: int) -> None:
     daemon = limited(session_idle_seconds=idle_s, session_seconds=3 * idle_s)
     session, other = open_session(daemon), open_session(daemon)
     assert idle_s * 0.8 < expires_in_s(daemon, session) <= idle_s
     for place in range(3):
         daemon.advance(idle_s * 0.6)
         put_part(daemon, session, NOTES, place, place)
-        # Each chunk gives it its whole idle time again, but never more than its life.
+        # Each chunk resets the idle timeout, but never beyond the maximum lifetime.
         assert expires_in_s(daemon, session) == pytest.approx(idle_s, abs=idle_s * 0.2)
     assert (state_of(daemon, session)[0], state_of(daemon, other)[0]) == ("uploading", "expired")
     daemon.advance(idle_s * 0.6)
