@@ -1,4 +1,4 @@
-"""What the tools do with files, by the `mcp` client: stored once, reported each, waited for, found."""
+"""The tools through the `mcp` client: single and batch uploads, retries, status, search and bucket lists."""
 
 from base64 import encodebytes
 from dataclasses import replace
@@ -24,10 +24,10 @@ def tools(daemon: Daemon) -> Caller:
     return Caller(daemon)
 
 
-# Nothing is written twice
+# Repeated calls
 
 
-def test_a_call_that_comes_again_stores_nothing_twice(tools: Caller) -> None:
+def test_repeated_upload_is_replayed_and_stores_no_second_source(tools: Caller) -> None:
     first = tools.upload(NOTES, title="Notes", tags=["a"], metadata={"year": 1802})
     again = tools.upload(NOTES, title="Notes", tags=["a"], metadata={"year": 1802}, bucket="", bucketSlugs=["inbox"])
     assert (first["replayed"], again["replayed"], again["source_id"]) == (False, True, first["source_id"])
@@ -39,20 +39,20 @@ def test_a_call_that_comes_again_stores_nothing_twice(tools: Caller) -> None:
     assert (source["title"], source["tags"], source["metadata"]) == ("Notes", ["a"], {"year": 1802})
 
 
-def test_a_file_that_was_taken_away_can_come_back(working: Daemon) -> None:
+def test_deleted_or_detached_file_can_be_uploaded_again(working: Daemon) -> None:
     tools = Caller(working)
     ids = [tools.upload(NOTES)["source_id"]]
     for path in ("/v1/sources/{}", "/v1/buckets/inbox/sources/{}", "/v1/buckets/inbox?force=true"):
         assert working.ask("DELETE", path.format(ids[-1])).is_success
         if "force" in path:
-            working.wait(lambda: working.ask("GET", "/v1/buckets/inbox").status_code == 404, "the end of the bucket")
+            working.wait(lambda: working.ask("GET", "/v1/buckets/inbox").status_code == 404, "the bucket is deleted")
         new = tools.upload(NOTES, bucket="", bucketSlugs=["inbox"], createMissingBuckets=True)
         assert (new["source_id"] in ids, new["replayed"]) == (False, False), path
         assert tools.upload(NOTES)["source_id"] == new["source_id"]
         ids.append(new["source_id"])
 
 
-def test_a_key_of_the_caller_is_held_to_its_content(tools: Caller) -> None:
+def test_idempotency_key_with_other_content_or_of_a_deleted_source_is_refused(tools: Caller) -> None:
     first = tools.upload(NOTES, idempotencyKey="k")["source_id"]
     assert tools.upload(NOTES, idempotencyKey="k")["source_id"] == first
     error = tools.refuse("svc-upload-file", **{**FILE, "contentBase64": "eA=="}, bucket="inbox", idempotencyKey="k")
@@ -62,7 +62,7 @@ def test_a_key_of_the_caller_is_held_to_its_content(tools: Caller) -> None:
     assert (error["code"], "another key" in error["message"]) == ("source_not_found", True)
 
 
-def test_an_upload_that_was_cut_off_is_finished_by_the_next_call(tools: Caller) -> None:
+def test_interrupted_upload_is_finished_by_the_next_call(tools: Caller) -> None:
     body = session_body(sha256=sha256_of(NOTES), bucket="inbox")
     opened = tools.daemon.post(UPLOADS, 201, json=body, repeat_key="k")
     tools.upload(NOTES, idempotencyKey="k")
@@ -70,7 +70,7 @@ def test_an_upload_that_was_cut_off_is_finished_by_the_next_call(tools: Caller) 
     assert tools.daemon.show(session_path(opened))["status"] == "finalized"
 
 
-def test_a_failed_file_that_comes_again_is_tried_again_where_that_helps(tools: Caller) -> None:
+def test_failed_file_uploaded_again_is_retried_only_if_the_error_is_retryable(tools: Caller) -> None:
     source_id = tools.upload(NOTES)["source_id"]
     error = '{"code": "extraction_crashed", "message": "x", "retryable": %s}'
     for retryable, status in (("false", "failed"), ("true", "queued")):
@@ -93,7 +93,7 @@ def files(*texts: str) -> list[dict[str, Any]]:
     return [{"filename": f"{text}.md", "contentBase64": encoded(text.encode())} for text in texts]
 
 
-def test_a_batch_reports_each_file_in_order(make_daemon: MakeDaemon) -> None:
+def test_batch_reports_the_result_of_each_file_in_order(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, file_bytes=100))
     daemon.make_bucket()
     large = {"filename": "large.md", "contentBase64": encoded(b"x" * 101)}
@@ -108,7 +108,7 @@ def test_a_batch_reports_each_file_in_order(make_daemon: MakeDaemon) -> None:
     assert daemon.show(f"/v1/knowledge/batches/{batch['batch_id']}")["counters"]["total"] == 3
 
 
-def test_the_bytes_of_a_batch_come_in_one_request(tools: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_of_a_batch_are_sent_in_one_request(tools: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[bytes] = []
     send = Routes.send_bytes
 
@@ -121,9 +121,7 @@ def test_the_bytes_of_a_batch_come_in_one_request(tools: Caller, monkeypatch: py
     assert (batch["stored"], sent) == (3, [b"onetwothree"])
 
 
-def test_the_files_of_a_pack_that_is_refused_are_sent_one_by_one(
-    tools: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_refused_pack_are_sent_one_by_one(tools: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[bytes] = []
     send = Routes.send_bytes
 
@@ -137,7 +135,7 @@ def test_the_files_of_a_pack_that_is_refused_are_sent_one_by_one(
     assert (batch["stored"], sorted(sent)) == (3, [b"one", b"three", b"two"])
 
 
-def test_a_batch_that_comes_again_stores_only_what_is_gone(tools: Caller) -> None:
+def test_repeated_batch_stores_only_deleted_files_again(tools: Caller) -> None:
     def upload() -> list[dict[str, Any]]:
         return list(tools.data("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))["files"])
 
@@ -152,7 +150,7 @@ def test_a_batch_that_comes_again_stores_only_what_is_gone(tools: Caller) -> Non
         assert error["code"] == "invalid_idempotency_key", key
 
 
-def test_a_batch_that_was_cut_off_is_finished_by_the_next_call(tools: Caller) -> None:
+def test_interrupted_batch_is_finished_by_the_next_call(tools: Caller) -> None:
     sent = [({"client_file_id": f"file-{n}", "filename": f"{text}.md"}, text) for n, text in ((1, "one"), (2, "two"))]
     items = [file | {"sha256": sha256_of(text.encode())} for file, text in sent]
     sizes = [file | {"size_bytes": 3} for file, _ in sent]
@@ -164,7 +162,7 @@ def test_a_batch_that_was_cut_off_is_finished_by_the_next_call(tools: Caller) ->
     assert len(tools.daemon.members(status="all")) == 2
 
 
-def test_each_file_of_a_batch_may_have_a_destination_of_its_own(tools: Caller) -> None:
+def test_files_of_a_batch_may_name_different_buckets(tools: Caller) -> None:
     sent = [{**file, "bucketSlugs": [file["filename"][:3]]} for file in files("one", "two")]
     stored = tools.data("svc-upload-files-batch", files=sent, createMissingBuckets=True)["files"]
     members = [tools.daemon.members(slug, status="all") for slug in ("one", "two")]
@@ -175,7 +173,7 @@ def test_each_file_of_a_batch_may_have_a_destination_of_its_own(tools: Caller) -
 # Status and search
 
 
-def test_a_wait_ends_with_the_last_of_several_files(working: Daemon) -> None:
+def test_waiting_ends_when_every_file_is_ready_or_failed(working: Daemon) -> None:
     tools = Caller(working)
     ids = [tools.upload(text)["source_id"] for text in (b"one word", b"another word", b"\x00\x01\x02\x03")]
     states = tools.wait(*ids)
@@ -184,13 +182,13 @@ def test_a_wait_ends_with_the_last_of_several_files(working: Daemon) -> None:
     assert states["sources"][2]["error"]["code"]
 
 
-def test_a_wait_ends_with_its_time(tools: Caller) -> None:
+def test_waiting_stops_at_the_timeout(tools: Caller) -> None:
     source_id = tools.upload(NOTES)["source_id"]  # no worker runs
     result = tools.call("svc-source-status", sourceId=source_id, waitSeconds=0.1)
     assert (data_of(result)["settled"], "Call again" in text_of(result)) == (False, True)
 
 
-def test_a_search_is_narrowed_as_the_api_narrows_it_and_an_answer_is_grounded_or_not(working: Daemon) -> None:
+def test_search_applies_scopes_and_filters_and_an_answer_without_results_is_not_grounded(working: Daemon) -> None:
     tools = Caller(working)
     kept = tools.upload(b"The umber quay.", filename="a.md", tags=["kept"], metadata={"year": 1802})["source_id"]
     tools.upload(b"The umber quay!", filename="b.md", metadata={"year": 1900})
@@ -215,7 +213,7 @@ def test_buckets_are_listed_page_by_page(tools: Caller) -> None:
     assert {bucket["slug"] for bucket in (*first["buckets"], *rest["buckets"])} == {"inbox", "second"}
 
 
-def test_an_unknown_agent_or_an_empty_question_is_refused_in_the_tools_own_words(tools: Caller) -> None:
+def test_unknown_agent_or_empty_question_is_refused(tools: Caller) -> None:
     assert tools.refuse("svc-ask", question="why", agent="gpt-4")["code"] == "model_not_found"
     for question in ("", " \n"):
         (error,) = tools.refuse("svc-ask", question=question)["details"]["errors"]

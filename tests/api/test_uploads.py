@@ -1,4 +1,4 @@
-"""Upload sessions over HTTP: create, show, cancel, finalize, expiry, replays."""
+"""Upload sessions over HTTP: creating, showing, canceling, finalizing, expiry and replays."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def parts(daemon: Daemon) -> set[str]:
 
 
 def open_uploaded(daemon: Daemon, data: bytes = NOTES, **fields: Any) -> dict[str, Any]:
-    """A session whose bytes have arrived."""
+    """Open a session, upload its bytes, and return the session."""
     session = open_session(daemon, data, **fields)
     body_of(put(daemon, session, data))
     return session
@@ -41,7 +41,7 @@ def archive(daemon: Daemon, status: str = "archived") -> None:
     body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": status}))
 
 
-def test_a_session_is_answered_as_the_specification_has_it(shared: Daemon) -> None:
+def test_create_response_has_the_upload_strategy_url_and_headers(shared: Daemon) -> None:
     answer = ask_session(shared, content_type="text/markdown", title="Notes", tags=["a"], metadata={"n": 1})
     session = body_of(answer, 201)
     assert (session["upload_strategy"], session["status"]) == ("storage_resumable", "pending")
@@ -50,7 +50,7 @@ def test_a_session_is_answered_as_the_specification_has_it(shared: Daemon) -> No
     assert (answer.headers["Location"], answer.headers["Cache-Control"]) == (session["upload_url"], "no-store")
 
 
-def test_a_session_becomes_a_source_that_is_ready(working: Daemon) -> None:
+def test_finalized_session_creates_a_source_that_becomes_ready(working: Daemon) -> None:
     fields: dict[str, Any] = {"title": "Quay", "tags": ["stone", "grey"], "metadata": {"shelf": 3}}
     fields |= {"sha256": sha256_of(NOTES)}
     session = open_session(working, **fields)
@@ -67,13 +67,13 @@ def test_a_session_becomes_a_source_that_is_ready(working: Daemon) -> None:
     assert (shown["status"], shown["source_id"], shown["received_bytes"]) == ("finalized", source["id"], SIZE)
 
 
-def test_a_missing_type_follows_from_extension_and_content(shared: Daemon) -> None:
+def test_missing_content_type_is_derived_from_the_extension_or_the_content(shared: Daemon) -> None:
     for filename, data, expected in (("a.csv", b"a,b\n1,2\n", "text/csv"), ("a.bin", b"%PDF-1.4\n", "application/pdf")):
         session = open_uploaded(shared, data, filename=filename)
         assert body_of(finalize(shared, session), 201)["content_type"] == expected
 
 
-def test_finalize_again_gives_the_same_source_and_nothing_cancels_it(daemon: Daemon) -> None:
+def test_finalize_is_replayed_and_a_finalized_session_cannot_be_canceled(daemon: Daemon) -> None:
     session = open_uploaded(daemon)
     first = finalize(daemon, session)
     source_id = body_of(first, 201)["id"]
@@ -87,8 +87,10 @@ def test_finalize_again_gives_the_same_source_and_nothing_cancels_it(daemon: Dae
 
 
 @pytest.mark.parametrize("wait_s", [0.0, PATIENCE_S])
-def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, wait_s: float) -> None:
-    """A caller that can't wait for the others is asked to come again, and then gets the same source."""
+def test_concurrent_finalize_requests_create_one_source(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, wait_s: float
+) -> None:
+    """A request that times out waiting for the others gets a 409 response, and its retry gets the same source."""
     monkeypatch.setattr(locks, "TAKEOVER_S", wait_s)
     session = open_uploaded(daemon)
     ask = daemon.asking("POST", f"{session_path(session)}/finalize")
@@ -102,17 +104,17 @@ def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest
     assert (daemon.count("sources"), len(daemon.blob_names())) == (1, 1)
 
 
-def test_an_expired_session_is_shown_as_such_and_its_bytes_go(daemon: Daemon) -> None:
+def test_expired_session_cannot_be_used_and_its_bytes_are_removed(daemon: Daemon) -> None:
     session = open_uploaded(daemon)
     daemon.advance(3700)
     details_of(finalize(daemon, session), "session_expired")
     assert state_of(daemon, session)[0] == "expired"
-    wait_swept(daemon, lambda: parts(daemon) == set(), "the expired bytes are gone")
+    wait_swept(daemon, lambda: parts(daemon) == set(), "the expired bytes are removed")
     details_of(finalize(daemon, session), "session_expired")
     details_of(put(daemon, session, NOTES), "session_expired")
 
 
-def test_other_paths_do_not_lead_to_a_session(shared: Daemon) -> None:
+def test_session_is_unreachable_through_another_bucket_or_a_key_for_another_bucket(shared: Daemon) -> None:
     session = open_uploaded(shared)
     kept_out = shared.add_key(buckets=(shared.make_bucket("other"),))
     for method, ending in (("GET", ""), ("DELETE", ""), ("POST", "/finalize")):
@@ -121,7 +123,7 @@ def test_other_paths_do_not_lead_to_a_session(shared: Daemon) -> None:
     assert state_of(shared, session)[0] == "uploaded"
 
 
-def test_a_session_in_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
+def test_session_in_an_archived_bucket_can_be_finalized_once_the_bucket_is_active(daemon: Daemon) -> None:
     session = open_uploaded(daemon)
     archive(daemon)
     details_of(ask_session(daemon), "bucket_not_found")
@@ -131,7 +133,7 @@ def test_a_session_in_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) 
     body_of(finalize(daemon, session), 201)
 
 
-def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon) -> None:
+def test_create_refuses_what_cannot_be_stored_and_leaves_its_idempotency_key_unused(daemon: Daemon) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"size_bytes": 0}, "empty_file"),
         ({"size_bytes": 26_214_401}, "file_too_large"),
@@ -146,7 +148,7 @@ def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon) -> None:
     body_of(ask_session(daemon, repeat_key="k", size_bytes=26_214_400), 201)
 
 
-#: A value of each that can't be had, by the field that the refusal names.
+#: Invalid values by the field that the refusal names.
 NOT_VALID: dict[str, list[Any]] = {
     "filename": [None, "", "a/../b", "a\u202eb", "docs/"],
     "size_bytes": [None, -1, "12", 1.5, True],
@@ -157,13 +159,13 @@ NOT_VALID: dict[str, list[Any]] = {
 NOT_VALID |= {"title": [" "], "metadata": [[]], "sha256": ["abc"], "team_id": ["team_x"], "dry_run": ["yes"]}
 
 
-def test_fields_that_are_not_valid_are_named(shared: Daemon) -> None:
+def test_refusal_names_the_invalid_field(shared: Daemon) -> None:
     for name, values in NOT_VALID.items():
         for value in values:
             assert refused_field(ask_session(shared, **{name: value})) == name, value
 
 
-def test_a_source_is_replaced_through_a_session_and_its_replay_is_answered_afterwards(working: Daemon) -> None:
+def test_session_that_replaced_a_source_is_replayed_after_the_source_is_gone(working: Daemon) -> None:
     old = working.add_ready()
     session = open_uploaded(working, replaces=old, repeat_key="k")
     new = body_of(finalize(working, session), 201)["id"]
@@ -176,7 +178,7 @@ def test_a_source_is_replaced_through_a_session_and_its_replay_is_answered_after
     assert body_of(ask_session(working, replaces=old, repeat_key="k", dry_run=True))["would_create"] is None
 
 
-def test_a_replay_gives_the_same_session_and_a_new_life_once_it_has_expired(daemon: Daemon) -> None:
+def test_replay_returns_the_session_and_renews_it_if_it_has_expired(daemon: Daemon) -> None:
     first = open_session(daemon, repeat_key="k")
     put_part(daemon, first, NOTES, 0, 9)
     answer = ask_session(daemon, repeat_key="k")
@@ -194,7 +196,7 @@ def test_a_replay_gives_the_same_session_and_a_new_life_once_it_has_expired(daem
     assert daemon.count("uploads") == 1
 
 
-def test_a_replay_after_the_bytes_were_swept_begins_again(daemon: Daemon) -> None:
+def test_replay_of_a_swept_session_starts_without_bytes(daemon: Daemon) -> None:
     open_session(daemon, repeat_key="k")
     daemon.advance(3700)
     wait_swept(daemon, lambda: daemon.count("uploads WHERE status = 'expired'") == 1, "the session is swept")
@@ -204,7 +206,7 @@ def test_a_replay_after_the_bytes_were_swept_begins_again(daemon: Daemon) -> Non
     body_of(finalize(daemon, again), 201)
 
 
-def test_a_key_with_another_body_is_a_conflict(shared: Daemon) -> None:
+def test_idempotency_key_with_another_body_or_route_is_a_conflict(shared: Daemon) -> None:
     open_session(shared, repeat_key="conflict")
     details_of(ask_session(shared, repeat_key="conflict", title="another"), "idempotency_key_conflict")
     details_of(shared.upload(repeat_key="conflict"), "idempotency_key_conflict")
@@ -215,7 +217,7 @@ def test_a_key_with_another_body_is_a_conflict(shared: Daemon) -> None:
     assert open_session(shared, repeat_key="conflict", key=shared.add_key(), title="another")
 
 
-def test_racing_creates_with_one_key_open_one_session(daemon: Daemon) -> None:
+def test_concurrent_creates_with_one_idempotency_key_open_one_session(daemon: Daemon) -> None:
     answers = daemon.ask_together(*[daemon.asking("POST", CREATE, json=session_body(), repeat_key="k")] * 20)
     statuses = [answer.status_code for answer in answers]
     assert (set(statuses) <= {200, 201, 409}, statuses.count(201), daemon.count("uploads")) == (True, 1, 1)

@@ -1,4 +1,4 @@
-"""Answers and searches of a month: each that was given counts once, whatever happens to the service."""
+"""The monthly count of answers and searches: what counts, the quota, concurrency, nodes and restarts."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from tests.api.daemons import UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import Away
 
-#: Until it is written, which a worker does within a second, an answer counts on its own node only.
+#: For counts that other nodes don't see yet: a worker writes the count of a node to the state within a second.
 ONE_DAEMON = pytest.mark.one_daemon
 
 
@@ -23,20 +23,20 @@ def used(daemon: Daemon, key: str | None = None) -> int:
 
 
 def search(daemon: Daemon, times: int = 1, key: str | None = None) -> None:
-    """Searches that are answered."""
+    """Make searches that succeed."""
     for _ in range(times):
         body_of(daemon.search("umber", key=key))
 
 
 def is_stored(daemon: Daemon, answers: int) -> bool:
-    """Whether the state has this number of answers of the team in this month, and of no other month."""
+    """Whether the state has this number of answers for the team's current month, and none for other months."""
     query = "SELECT month, answers FROM usage WHERE team_id = :id"
     rows = daemon.read(lambda connection: connection.execute(query, {"id": daemon.team_id}).fetchall())
     return [tuple(row) for row in rows] == ([(daemon.context.clock.timestamp()[:7], answers)] if answers else [])
 
 
 @ONE_DAEMON
-def test_what_was_answered_is_counted_and_nothing_else(daemon: Daemon) -> None:
+def test_only_successful_searches_are_counted(daemon: Daemon) -> None:
     daemon.make_bucket("second")
     assert used(daemon) == 0
     search(daemon)
@@ -51,19 +51,19 @@ def test_what_was_answered_is_counted_and_nothing_else(daemon: Daemon) -> None:
     assert (used(daemon), used(daemon, key=daemon.add_team())) == (2, 0)
 
 
-def test_every_node_knows_what_the_others_have_answered(make_daemon: MakeDaemon) -> None:
+def test_every_node_counts_the_searches_of_the_other_nodes(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=3))
     assert {used(daemon) for _ in daemon.nodes} == {0}
     daemon.start("counting")
     for number in (1, 2, 3):
         search(daemon)
-        daemon.wait(lambda: {used(daemon) for _ in daemon.nodes} == {number}, "each has counted it")  # noqa: B023
+        daemon.wait(lambda: {used(daemon) for _ in daemon.nodes} == {number}, "each node has counted the search")  # noqa: B023
     for _ in daemon.nodes:
         details_of(daemon.search("umber"), "rag_quota_exceeded")
 
 
 @ONE_DAEMON
-def test_the_plan_ends_searches_until_the_month_does(make_daemon: MakeDaemon) -> None:
+def test_searches_beyond_the_monthly_quota_are_refused_until_the_next_month(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=3))
     search(daemon, times=3)
     answer = daemon.search("umber")
@@ -78,7 +78,7 @@ def test_the_plan_ends_searches_until_the_month_does(make_daemon: MakeDaemon) ->
 
 
 @ONE_DAEMON
-def test_searches_at_once_don_t_all_take_the_last_one(make_daemon: MakeDaemon) -> None:
+def test_concurrent_searches_do_not_exceed_the_quota(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=5))
     asks = [daemon.asking("POST", "/v1/search", json={"query": "umber"}) for _ in range(20)]
     codes = [answer.status_code for answer in daemon.ask_together(*asks)]
@@ -86,11 +86,11 @@ def test_searches_at_once_don_t_all_take_the_last_one(make_daemon: MakeDaemon) -
 
 
 @ONE_DAEMON
-def test_the_count_outlives_the_process_and_searches_share_their_commits(make_daemon: MakeDaemon) -> None:
+def test_count_survives_a_restart_and_many_searches_share_commits(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon()
     daemon.start("counting")
     search(daemon)
-    daemon.wait(lambda: is_stored(daemon, 1), "the first is stored at once")
+    daemon.wait(lambda: is_stored(daemon, 1), "the first search is stored")
     before = daemon.context.database.commits
     search(daemon, times=50)
     daemon.stop()
@@ -101,12 +101,12 @@ def test_the_count_outlives_the_process_and_searches_share_their_commits(make_da
     assert (is_stored(daemon, 51), used(daemon)) == (True, 51)
 
 
-def test_what_could_not_be_stored_is_stored_later(daemon: Daemon) -> None:
+def test_count_that_could_not_be_stored_is_stored_later(daemon: Daemon) -> None:
     assert used(daemon) == 0
     away = replace(daemon.context, database=Away(daemon.context.database))
     daemon.run_worker(lambda: CountingWorker(away))
     search(daemon)
-    daemon.wait(lambda: not daemon.context.wakes.counting.is_set(), "it was tried")
+    daemon.wait(lambda: not daemon.context.wakes.counting.is_set(), "the worker has tried to store the count")
     daemon.stop()
     assert is_stored(daemon, 0)
     search(daemon)
@@ -116,7 +116,7 @@ def test_what_could_not_be_stored_is_stored_later(daemon: Daemon) -> None:
 
 
 @ONE_DAEMON
-def test_what_another_node_has_counted_counts_once_it_is_stored(make_daemon: MakeDaemon) -> None:
+def test_stored_count_of_another_node_counts_towards_the_quota(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=5))
     clock = replace(daemon.context.clock, shared=daemon.context.clock.monotonic)
     node = replace(daemon.context, tallies=Tallies(), clock=clock)
@@ -133,7 +133,7 @@ def test_what_another_node_has_counted_counts_once_it_is_stored(make_daemon: Mak
         assert used(daemon) == 4
         search(daemon)
         details_of(daemon.search("umber"), "rag_quota_exceeded")
-        # What this one has not stored yet may exceed the limit, but no more.
+        # The answers that this node has not stored yet may exceed the limit, but no others.
         daemon.loop.run(answer(2))
         with pytest.raises(ServiceError):
             daemon.loop.run(answer(1))

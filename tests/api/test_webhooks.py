@@ -1,4 +1,4 @@
-"""Webhooks: once for each event, signed, retried once with the same id, logged, sent again when asked."""
+"""Webhooks: delivery, signatures, the retry, the log of deliveries, resending and secrets."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ SECRET, DELIVERIES = "/v1/webhooks/secret", "/v1/webhooks/deliveries"
 
 
 def take(daemon: Daemon, url: str, receiver_url: str, door: str = "files/import", **metadata: Any) -> str:
-    """The id of a source whose end is sent to the receiver."""
+    """Create a source whose webhook is the receiver, and return the id of the source."""
     body = {"url": url, "webhook": {"url": receiver_url, "metadata": metadata}}
     return str(daemon.post(f"/v1/buckets/inbox/{door}", 201, json=body)["id"])
 
@@ -32,7 +32,7 @@ def deliveries(daemon: Daemon, **query: str) -> list[dict[str, Any]]:
 
 
 def settled(daemon: Daemon, status: str, attempts: int = 1) -> dict[str, Any]:
-    """The only delivery, once it has the status after so many calls."""
+    """Wait until the only delivery has the status and the number of attempts, and return it."""
 
     def reached() -> dict[str, Any] | None:
         listed = deliveries(daemon)
@@ -47,14 +47,14 @@ def resend(daemon: Daemon, delivery_id: str, **options: Any) -> Any:
 
 
 def verified(daemon: Daemon, call: Seen, secret: str | None = None) -> dict[str, Any]:
-    """The body of a call, which this secret has signed, or the team's own."""
+    """Verify the signature of a call with the secret, by default the team's, and return its body."""
     event = Webhook(secret or daemon.show(SECRET)["secret"]).verify(call.body, dict(call.headers))
     assert (call.headers["content-type"], call.headers["webhook-id"]) == ("application/json", event["id"])
     return dict(event)
 
 
 def events(receiver: Receiver) -> list[tuple[str, str]]:
-    """Event and source of each call."""
+    """Return the event and the source of each call to the receiver."""
     bodies = [json.loads(call.body) for call in receiver.calls]
     return [(body["event"], body["source_id"]) for body in bodies]
 
@@ -67,7 +67,9 @@ def refresh_with_text(daemon: Daemon, site: Site, path: str, source_id: str) -> 
 @pytest.mark.parametrize(
     ("door", "path"), [("files/import", "/notes.md"), ("files/import", "/paper.pdf"), ("pages", "/page")]
 )
-def test_ready_is_sent_once_and_signed(working: Daemon, site: Site, door: str, path: str) -> None:
+def test_ready_event_is_signed_and_sent_only_once_for_a_source(
+    working: Daemon, site: Site, door: str, path: str
+) -> None:
     with receiving() as receiver:
         source_id = take(working, site.url(path), receiver.url, door, ticket=7, name="Zoë")
         logged = settled(working, "delivered")
@@ -89,7 +91,7 @@ def test_ready_is_sent_once_and_signed(working: Daemon, site: Site, door: str, p
     assert len(receiver.calls) == 1
 
 
-def test_failed_is_sent_with_its_reason_and_ready_after_it_is_another_event(working: Daemon, site: Site) -> None:
+def test_failed_event_has_its_reason_and_a_later_ready_event_is_sent_too(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         source_id = take(working, site.url("/blank.txt"), receiver.url)
         settled(working, "delivered")
@@ -97,11 +99,11 @@ def test_failed_is_sent_with_its_reason_and_ready_after_it_is_another_event(work
         assert (event["reason"], event["data"]["error"]["code"]) == ("no_extractable_text", "no_extractable_text")
         assert (event["data"]["ready"], event["data"]["status"]) == (False, "failed")
         refresh_with_text(working, site, "/blank.txt", source_id)
-        wait_until(lambda: len(receiver.calls) == 2, "both events are sent")
+        wait_until(lambda: len(receiver.calls) == 2, "both events are delivered")
     assert events(receiver) == [("source.failed", source_id), ("source.ready", source_id)]
 
 
-def test_attempts_that_are_used_up_are_the_reason(daemon: Daemon, site: Site) -> None:
+def test_failed_event_names_exhausted_attempts_as_the_reason(daemon: Daemon, site: Site) -> None:
     with receiving() as receiver:
         take(daemon, site.url("/notes.md"), receiver.url)
         away = ProviderError("The index is away.", retryable=True)
@@ -112,15 +114,15 @@ def test_attempts_that_are_used_up_are_the_reason(daemon: Daemon, site: Site) ->
 
 
 def _in_due_time(daemon: Daemon, receiver: Receiver) -> bool:
-    """Whether the receiver was called; if not, the next attempt need not wait."""
+    """Return whether the receiver was called; advance the clock to the next attempt while no task runs."""
     running = "SELECT count(*) AS tasks FROM tasks WHERE status = 'running'"
-    # Never during an attempt, whose lease would end.
+    # The lease of a running attempt would expire.
     if not daemon.read(lambda connection: connection.execute(running).fetchone()["tasks"]):
         daemon.advance(10)
     return bool(receiver.calls)
 
 
-def test_a_receiver_that_fails_once_gets_the_same_event_again(working: Daemon, site: Site) -> None:
+def test_failed_call_is_retried_with_the_same_event(working: Daemon, site: Site) -> None:
     with receiving(500) as receiver:
         take(working, site.url("/notes.md"), receiver.url)
         assert settled(working, "pending")["attempts"][0]["http_status"] == 500
@@ -132,7 +134,7 @@ def test_a_receiver_that_fails_once_gets_the_same_event_again(working: Daemon, s
     assert [attempt["http_status"] for attempt in logged["attempts"]] == [500, 204]
 
 
-def test_after_one_retry_it_is_given_up_and_can_be_sent_again(working: Daemon, site: Site) -> None:
+def test_delivery_fails_after_one_retry_and_can_be_resent(working: Daemon, site: Site) -> None:
     with receiving(301, 410, 503) as receiver:
         take(working, site.url("/notes.md"), receiver.url)
         settled(working, "pending")
@@ -149,7 +151,7 @@ def test_after_one_retry_it_is_given_up_and_can_be_sent_again(working: Daemon, s
     details_of(working.ask("POST", f"{DELIVERIES}/evt_none/resend"), "not_found")
 
 
-def test_a_receiver_that_is_not_there_is_logged(working: Daemon, site: Site) -> None:
+def test_unreachable_receiver_is_logged_with_the_error(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         nobody = receiver.url
     take(working, site.url("/notes.md"), nobody)
@@ -158,7 +160,7 @@ def test_a_receiver_that_is_not_there_is_logged(working: Daemon, site: Site) -> 
     assert (attempt["http_status"], attempt["error"]["code"], attempt["error"]["reason"]) == expected
 
 
-def test_an_event_survives_a_stop_between_ready_and_the_call(make_daemon: MakeDaemon, site: Site) -> None:
+def test_event_is_delivered_after_a_restart_before_its_first_call(make_daemon: MakeDaemon, site: Site) -> None:
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start("indexing", "syncing")
@@ -172,14 +174,14 @@ def test_an_event_survives_a_stop_between_ready_and_the_call(make_daemon: MakeDa
         assert [call.headers["webhook-id"] for call in receiver.calls] == [event_id]
 
 
-def test_a_call_that_is_cut_off_is_made_again_with_the_same_id(make_daemon: MakeDaemon, site: Site) -> None:
+def test_interrupted_call_is_repeated_with_the_same_id_after_a_restart(make_daemon: MakeDaemon, site: Site) -> None:
     goes_on = threading.Event()
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start()
     with serving(lambda exchange: _answer_late(exchange, goes_on)) as server:
         take(daemon, site.url("/notes.md"), server.url("/hook"))
-        wait_until(lambda: server.requests, "the call is under way")
+        wait_until(lambda: server.requests, "the receiver is called")
         daemon.close()
         goes_on.set()
         again = make_daemon()
@@ -194,7 +196,7 @@ def _answer_late(exchange: Exchange, goes_on: threading.Event) -> None:
     exchange.answer(204)
 
 
-def test_ready_comes_with_the_last_bucket_and_is_sent_then(working: Daemon, site: Site) -> None:
+def test_source_in_two_buckets_sends_one_ready_event(working: Daemon, site: Site) -> None:
     working.stop()
     working.make_bucket("second")
     with receiving() as receiver:
@@ -206,7 +208,9 @@ def test_ready_comes_with_the_last_bucket_and_is_sent_then(working: Daemon, site
 
 
 @pytest.mark.parametrize("leave", ["/v1/buckets/second/sources/{source_id}", "/v1/buckets/second?force=true"])
-def test_ready_by_leaving_the_bucket_that_it_waited_for_is_sent(daemon: Daemon, site: Site, leave: str) -> None:
+def test_ready_event_is_sent_when_the_source_leaves_the_bucket_that_was_not_indexed(
+    daemon: Daemon, site: Site, leave: str
+) -> None:
     second = daemon.make_bucket("second")
     with receiving() as receiver:
         source_id = take(daemon, site.url("/notes.md"), receiver.url)
@@ -218,26 +222,26 @@ def test_ready_by_leaving_the_bucket_that_it_waited_for_is_sent(daemon: Daemon, 
         put_off = "UPDATE memberships SET due_at = '2999-01-01T00:00:00.000Z' WHERE bucket_id = :bucket_id"
         daemon.write(lambda connection: connection.execute(put_off, {"bucket_id": second}))
         daemon.start("syncing")
-        wait_until(lambda: daemon.members() == [source_id], "it is in the first bucket")
+        wait_until(lambda: daemon.members() == [source_id], "the source is in the first bucket")
         assert (daemon.source(source_id)["ready"], deliveries(daemon)) == (False, [])
         assert daemon.ask("DELETE", leave.format(source_id=source_id)).is_success
-        wait_until(lambda: deliveries(daemon), "the event is written")
+        wait_until(lambda: deliveries(daemon), "the event is stored")
         daemon.wake()
         settled(daemon, "delivered")
     assert events(receiver) == [("source.ready", source_id)]
 
 
-def test_a_slow_receiver_delays_no_other(working: Daemon, site: Site) -> None:
+def test_slow_receiver_does_not_delay_another_receiver(working: Daemon, site: Site) -> None:
     goes_on = threading.Event()
     with serving(lambda exchange: _answer_late(exchange, goes_on)) as slow, receiving() as quick:
         take(working, site.url("/notes.md"), slow.url("/hook"))
-        wait_until(lambda: slow.requests, "the slow one is called")
+        wait_until(lambda: slow.requests, "the slow receiver is called")
         take(working, site.url("/blank.txt"), quick.url)
-        wait_until(lambda: quick.calls, "the quick one is called meanwhile")
+        wait_until(lambda: quick.calls, "the quick receiver is called meanwhile")
         goes_on.set()
 
 
-def test_a_rotated_secret_signs_beside_the_one_before_for_a_day(working: Daemon, site: Site) -> None:
+def test_previous_secret_still_signs_for_a_day_after_a_rotation(working: Daemon, site: Site) -> None:
     old = working.show(SECRET)
     assert (old["secret"][:6], old["previous_secret"], old["rotated_at"]) == ("whsec_", None, None)
     new = working.post(f"{SECRET}/rotate")
@@ -256,7 +260,7 @@ def test_a_rotated_secret_signs_beside_the_one_before_for_a_day(working: Daemon,
     assert len({old["secret"], new["secret"], newer, newest}) == 4
 
 
-def test_each_team_has_its_own_secret_and_a_key_sees_the_deliveries_of_its_buckets(working: Daemon, site: Site) -> None:
+def test_secret_belongs_to_a_team_and_a_key_sees_only_deliveries_of_its_buckets(working: Daemon, site: Site) -> None:
     stranger = working.add_team()
     own, other = (working.add_key(buckets=(working.make_bucket(slug),)) for slug in ("inbox", "second"))
     assert working.show(SECRET, key=stranger)["secret"] != working.show(SECRET)["secret"]
@@ -271,10 +275,10 @@ def test_each_team_has_its_own_secret_and_a_key_sees_the_deliveries_of_its_bucke
         settled(working, "delivered", attempts=2)
 
 
-def test_deliveries_are_listed_by_status_source_and_page(working: Daemon, site: Site) -> None:
+def test_deliveries_are_filtered_by_status_and_source_and_paged(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         sources = [take(working, site.url(path), receiver.url) for path in ("/notes.md", "/blank.txt")]
-        wait_until(lambda: len(deliveries(working, status="delivered")) == 2, "both are sent")
+        wait_until(lambda: len(deliveries(working, status="delivered")) == 2, "both events are delivered")
     assert deliveries(working, status="failed") == []
     assert [each["source_id"] for each in deliveries(working, source_id=sources[1])] == [sources[1]]
     first = working.show(DELIVERIES, limit="1")
@@ -284,7 +288,7 @@ def test_deliveries_are_listed_by_status_source_and_page(working: Daemon, site: 
     assert refused_field(working.ask("GET", DELIVERIES, params={"status": "lost"})) == "status"
 
 
-def test_nothing_is_sent_of_a_source_that_is_deleted_first(daemon: Daemon, site: Site) -> None:
+def test_source_deleted_before_it_is_ready_sends_no_event(daemon: Daemon, site: Site) -> None:
     with receiving() as receiver:
         source_id = take(daemon, site.url("/notes.md"), receiver.url)
         assert daemon.ask("DELETE", f"/v1/sources/{source_id}").is_success
@@ -294,12 +298,12 @@ def test_nothing_is_sent_of_a_source_that_is_deleted_first(daemon: Daemon, site:
     assert events(receiver) == [("source.ready", ready)]
 
 
-def test_of_two_workers_one_makes_a_call(working: Daemon, site: Site) -> None:
+def test_two_workers_send_each_event_once(working: Daemon, site: Site) -> None:
     working.start("delivering")
     with receiving() as receiver:
         for number in range(20):
             site.put(f"/note{number}", b"The cobalt quay %d." % number, "text/plain")
             take(working, site.url(f"/note{number}"), receiver.url)
-        working.wait(lambda: len(deliveries(working, status="delivered")) == 20, "all are delivered")
+        working.wait(lambda: len(deliveries(working, status="delivered")) == 20, "all events are delivered")
     ids = [call.headers["webhook-id"] for call in receiver.calls]
     assert len(ids) == len(set(ids)) == 20

@@ -1,4 +1,4 @@
-"""Answers that a model writes from what was found: streamed through, held to the passages, and never trusted."""
+"""Answers written by a language model: streaming, checked citations, and failures of the model."""
 
 import json
 
@@ -21,7 +21,7 @@ def door(request: pytest.FixtureRequest) -> str:
 
 
 def number_of(passages: str, words: str) -> int:
-    """The number of the passage with these words, as the prompt has it."""
+    """Return the number, in the prompt, of the passage with these words."""
     (part,) = [part for part in passages.split(" end of passage ") if words in part][:1]
     return int(part.partition(": ")[0].rpartition("passage ")[2])
 
@@ -30,7 +30,7 @@ def honest(shown: str) -> str:
     return f"They get 30 days of vacation [{number_of(shown, '30 days')}]."
 
 
-def test_a_models_words_come_with_checked_citations_streamed_or_not(knowing: Daemon, door: str) -> None:
+def test_written_answer_has_checked_citations_whether_streamed_or_not(knowing: Daemon, door: str) -> None:
     with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
         answer = ask(knowing, VACATION, door, buckets=["inbox"])
         events = stream(knowing, VACATION, door, buckets=["inbox"])
@@ -47,7 +47,7 @@ def test_a_models_words_come_with_checked_citations_streamed_or_not(knowing: Dae
 
 
 @pytest.mark.parametrize("streams", [False, True])
-def test_an_answer_ends_where_a_source_is_deleted_while_a_model_writes(
+def test_answer_fails_if_its_source_is_deleted_while_the_model_writes(
     knowing: Daemon, door: str, streams: bool
 ) -> None:
     knowing.make_bucket("passing")
@@ -65,7 +65,7 @@ def test_an_answer_ends_where_a_source_is_deleted_while_a_model_writes(
     assert ("answer_failed" in answer.text, "file_citation" in answer.text) == (True, False)
 
 
-def test_the_model_gets_the_rules_of_the_service_and_of_the_caller(knowing: Daemon, door: str) -> None:
+def test_system_prompt_has_the_rules_of_the_service_and_of_the_caller(knowing: Daemon, door: str) -> None:
     guided = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": VACATION}]
     with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
         ask(knowing, VACATION, door, **{"input" if door == RESPONSES else "messages": guided})
@@ -74,7 +74,7 @@ def test_the_model_gets_the_rules_of_the_service_and_of_the_caller(knowing: Daem
     assert question_asked(server).endswith(f"Question: {VACATION}")
 
 
-def test_where_nothing_was_found_no_model_is_asked(knowing: Daemon, door: str) -> None:
+def test_model_is_not_called_if_nothing_was_found(knowing: Daemon, door: str) -> None:
     with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
         answer = ask(knowing, "Which walrus won the chess tournament in Mongolia?", door)
     assert (answer["grounded"], answer["sources"], server.requests) == (False, [], [])
@@ -92,7 +92,9 @@ LIES = {
 }
 
 
-def test_a_lie_is_no_grounded_answer_and_invents_no_source(knowing: Daemon, door: str) -> None:
+def test_answer_that_the_passages_do_not_support_is_not_grounded_and_cites_no_other_source(
+    knowing: Daemon, door: str
+) -> None:
     for kind, lie in LIES.items():
         with chatting(streaming(saying(lie))) as server, knowing.writing(server.url("/v1")):
             answer = ask(knowing, VACATION, door, buckets=["inbox"])
@@ -105,7 +107,7 @@ FAILING: list[Script] = [*(streaming(b"", status=status) for status in (500, 401
 FAILING += [streaming(saying("")), streaming(saying(" ", "\n")), streaming(), stalling()]
 
 
-def test_a_model_that_fails_before_its_first_word_is_a_plain_error(knowing: Daemon, door: str) -> None:
+def test_model_that_fails_before_its_first_word_gets_an_error_response(knowing: Daemon, door: str) -> None:
     for script in FAILING:
         code, first_word_s = ("answer_timeout", 0.3) if script is FAILING[-1] else ("answer_failed", PATIENCE_S)
         with chatting(script) as server, knowing.writing(server.url("/v1"), first_word_s=first_word_s):
@@ -121,7 +123,7 @@ HALFWAY: list[tuple[Script, str]] = [
 
 
 @pytest.mark.parametrize(("script", "code"), HALFWAY)
-def test_a_model_that_fails_halfway_fails_every_form_of_the_answer(knowing: Daemon, script: Script, code: str) -> None:
+def test_model_that_fails_halfway_fails_plain_and_streamed_answers(knowing: Daemon, script: Script, code: str) -> None:
     silent_s = 0.3 if code == "answer_timeout" else PATIENCE_S
     with chatting(script) as server, knowing.writing(server.url("/v1"), silent_s=silent_s):
         plain = [send(knowing, door, VACATION) for door in DOORS]
@@ -139,7 +141,7 @@ def test_a_model_that_fails_halfway_fails_every_form_of_the_answer(knowing: Daem
     assert (error["code"], error["type"], "[DONE]" in chat.text) == (code, "server_error", False)
 
 
-def test_a_fault_that_nobody_foresaw_halfway_ends_the_stream_and_is_logged(
+def test_unexpected_error_during_a_stream_ends_it_with_an_error_event_and_is_logged(
     knowing: Daemon, door: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def breaking(shown: str) -> str:
@@ -160,7 +162,7 @@ def test_a_fault_that_nobody_foresaw_halfway_ends_the_stream_and_is_logged(
 
 @pytest.mark.parametrize("text", ["They get 30 days of", ""])
 @pytest.mark.parametrize(("cut", "reason"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
-def test_an_answer_that_was_cut_short_is_incomplete(knowing: Daemon, cut: str, reason: str, text: str) -> None:
+def test_answer_cut_short_by_the_model_is_incomplete(knowing: Daemon, cut: str, reason: str, text: str) -> None:
     script = streaming(saying(text, reason=cut))
     with chatting(script) as server, knowing.writing(server.url("/v1")):
         answer, events = ask(knowing, VACATION), stream(knowing, VACATION)
@@ -172,7 +174,7 @@ def test_an_answer_that_was_cut_short_is_incomplete(knowing: Daemon, cut: str, r
     assert [each["choices"][0]["finish_reason"] for each in (chat, chunks[-1])] == [cut, cut]
 
 
-def test_tokens_are_those_that_the_models_server_counted(knowing: Daemon) -> None:
+def test_token_usage_is_that_reported_by_the_model_server(knowing: Daemon) -> None:
     script = streaming(saying("They get 30 days [1].", usage={"prompt_tokens": 70, "completion_tokens": 7}))
     with chatting(script) as server, knowing.writing(server.url("/v1")):
         usage = ask(knowing, VACATION)["usage"]
