@@ -1,4 +1,4 @@
-"""An extractor of one's own for each test, and short ways to put bytes through it."""
+"""Fixtures that start extractors and extract documents from bytes."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ def prose(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def make_extractor(tmp_path: Path) -> AsyncIterator[MakeExtractor]:
-    """Start an extractor with the given limits; it is closed with the test."""
+    """A function that starts an extractor with the given limits, which is closed after the test."""
     made: list[Extractor] = []
 
     async def make(**limits: float) -> Extractor:
@@ -45,7 +45,7 @@ async def make_extractor(tmp_path: Path) -> AsyncIterator[MakeExtractor]:
 
 @pytest.fixture
 async def extract(make_extractor: MakeExtractor, tmp_path: Path) -> Extract:
-    """Read some bytes under a name, with the given limits."""
+    """A function that extracts bytes with a file name, under the given limits."""
 
     async def read(data: bytes, filename: str, content_type: str = "", **limits: float) -> Extraction:
         path = tmp_path / "blob"

@@ -1,4 +1,4 @@
-"""Reading some bytes in the test's own process, and what to look at in the document."""
+"""Read documents in the test's own process, and return parts of them to compare."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ Shape = list[tuple[str, str, tuple[str, ...]]]
 
 
 def read(data: bytes, filename: str, **limits: int) -> Document:
-    """The document of some bytes, read in this process, its offsets checked."""
+    """Read bytes as a document in this process, assert that its offsets are exact, and return it."""
     content_type = detect(data, filename)
     given = Given(data=data, filename=filename, content_type=content_type, limits=CageLimits(**limits))
     return exact(find_reader(content_type)(given))
 
 
 def refused(data: bytes, filename: str, code: SourceErrorCode, **limits: int) -> str:
-    """The reason for which some bytes are refused for good, by this code."""
+    """Assert that bytes are refused permanently with this error code, and return the message."""
     with pytest.raises(ExtractionFailed) as failed:
         read(data, filename, **limits)
     assert (failed.value.code, failed.value.retryable) == (code, False), filename
@@ -32,7 +32,7 @@ def refused(data: bytes, filename: str, code: SourceErrorCode, **limits: int) ->
 
 
 def exact(document: Document) -> Document:
-    """The same document, whose blocks must be where they claim to be."""
+    """Assert that the offsets of all blocks are exact, and return the document."""
     for block in document.blocks:
         assert block.text == document.text[block.char_start : block.char_end]
     return document
@@ -49,7 +49,7 @@ def lines(document: Document) -> list[tuple[int | None, int | None]]:
 def document_at(
     path: Path, filename: str | None = None, content_type: str = "", chunking: ChunkingOptions | None = None
 ) -> StoredDocument:
-    """The file as a stored document, under its own name unless another is given."""
+    """Return the file as a stored document, with its own name unless another is given."""
     return StoredDocument(
         content=BlobFile(path),
         filename=filename or path.name,

@@ -1,10 +1,10 @@
-"""Documents are put together with exact offsets, and hold nothing that can't be stored."""
+"""Documents are built with exact offsets, and without characters that can't be stored."""
 
 from svc_daemon.extract.builders import FlowDocument, fit, pages_named
 from tests.extract.readings import exact
 
 
-def test_text_is_made_fit_without_losing_lines() -> None:
+def test_fit_replaces_unstorable_characters_and_keeps_lines() -> None:
     for text, expected in (
         *(("a\r\nb\rc\nd", "a\nb\nc\nd"), ("nul\x00bell\x07", "nul bell "), ("lone \ud800 half", "lone   half")),
         *(("tab\tstays 🎉", "tab\tstays 🎉"), ("form\x0cfeed", "form feed")),
@@ -12,7 +12,7 @@ def test_text_is_made_fit_without_losing_lines() -> None:
         assert fit(text) == expected
 
 
-def test_headings_make_a_path_and_a_higher_one_ends_the_lower() -> None:
+def test_heading_path_ends_lower_headings_at_a_higher_one() -> None:
     flow = FlowDocument()
     for level, title in ((1, "A"), (3, "B"), (2, "C"), (1, "D")):
         flow.add_heading(level, title)
@@ -21,14 +21,14 @@ def test_headings_make_a_path_and_a_higher_one_ends_the_lower() -> None:
     assert paths == [("A",), ("A", "B"), ("A", "C"), ("D",)]
 
 
-def test_a_heading_too_long_for_a_path_is_a_paragraph() -> None:
+def test_heading_that_is_too_long_becomes_a_paragraph() -> None:
     flow = FlowDocument()
     flow.add_heading(1, "long " * 100)
     (block,) = flow.finish().blocks
     assert (block.kind, block.headings) == ("paragraph", ())
 
 
-def test_rows_and_items_follow_each_other_and_blank_ones_are_left_out() -> None:
+def test_rows_follow_each_other_and_blank_rows_and_paragraphs_are_left_out() -> None:
     flow = FlowDocument()
     assert flow.add("paragraph", "  \n ") is False
     assert flow.add_row(["", " "]) is False
@@ -38,7 +38,7 @@ def test_rows_and_items_follow_each_other_and_blank_ones_are_left_out() -> None:
     assert exact(flow.finish()).text == "a | b c\nd\n\nafter"
 
 
-def test_pages_are_named_in_ranges() -> None:
+def test_pages_named_combines_page_numbers_into_ranges() -> None:
     many = ", ".join(map(str, range(1, 100, 2)))
     for numbers, named in (
         *(((4,), "Page 4"), ((1, 2), "Pages 1-2"), ((1, 2, 3, 5, 8, 9), "Pages 1-3, 5, 8-9")),

@@ -1,4 +1,4 @@
-"""What the daemon makes of a child's replies and outcome, whatever the child writes."""
+"""The daemon's results for each document of a wave, from the child's replies and its outcome."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ GOOD = b"".join(reply_lines("text/plain", Document(text="a", blocks=()), ()))
 
 
 async def results_of(written: bytes, outcome: ChildOutcome, count: int) -> list[str]:
-    """The names of the results of a job whose child wrote these bytes; it must be killed at the end."""
+    """Return the results of a job whose child wrote these bytes, by name, and assert that the child was killed."""
     readable, writable = os.pipe()
     ended = asyncio.get_running_loop().create_future()
     ended.set_result(outcome)
@@ -36,7 +36,7 @@ async def results_of(written: bytes, outcome: ChildOutcome, count: int) -> list[
     return [str(getattr(result, "code", type(result).__name__)) for result in results]
 
 
-async def test_damage_ends_a_wave_and_costs_one_document() -> None:
+async def test_damaged_reply_fails_one_document_and_ends_the_wave() -> None:
     done: ChildOutcome = {"exit": 0, "killed": "", "at": 2}
     failed = failure_line(no_text())
     endless = b"x" * (LINE_BYTES + 10**6)
@@ -46,12 +46,12 @@ async def test_damage_ends_a_wave_and_costs_one_document() -> None:
     assert await results_of(GOOD + own_child_line() + GOOD, done, 3) == ["Extraction", "NeedsOwnChild", "Extraction"]
 
 
-async def test_an_outcome_blames_only_the_document_that_the_child_had_begun() -> None:
+async def test_outcome_of_a_child_fails_only_the_document_that_it_had_begun() -> None:
     cases: list[tuple[ChildOutcome, list[str]]] = [
         ({"exit": -9, "killed": "", "at": 1}, ["extraction_crashed", "NotRead"]),
         ({"exit": -9, "killed": "", "at": 0}, ["NotRead", "NotRead"]),
         ({"exit": -9, "killed": "wall", "at": 1}, ["extraction_limit_exceeded", "NotRead"]),
-        # It was killed just when it had begun the next one.
+        # The child was killed just after it had begun the next document.
         ({"exit": -9, "killed": "wall", "at": -1}, ["NotRead", "NotRead"]),
         ({"exit": -24, "killed": "", "at": 0}, ["NotRead", "NotRead"]),
         ({"exit": 0, "killed": "", "at": 1}, ["extraction_crashed", "NotRead"]),
@@ -59,5 +59,5 @@ async def test_an_outcome_blames_only_the_document_that_the_child_had_begun() ->
         ({"exit": 128, "killed": "", "at": 1}, ["OSError", "OSError"]),
     ]
     for outcome, expected in cases:
-        # The reply about the second document is cut off.
+        # The reply for the second document is incomplete.
         assert await results_of(GOOD + GOOD[:20], outcome, 3) == ["Extraction", *expected], outcome

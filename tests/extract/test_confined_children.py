@@ -1,4 +1,4 @@
-"""What a document comes to in the end: text with its warnings, or a failure with its reason."""
+"""Documents extracted in child processes give text with warnings, or fail with a reason."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.extract.conftest import Extract
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_pdf_with_empty_pages_is_read_and_they_are_named(extract: Extract) -> None:
+async def test_pdf_with_pages_without_text_is_read_with_a_warning_about_them(extract: Extract) -> None:
     for pages, numbers, named in (
         (["First.", "", "Third."], (2,), "Page 2 has"),
         (["One.", "", ""], (2, 3), "Pages 2-3 have"),
@@ -26,7 +26,7 @@ async def test_a_pdf_with_empty_pages_is_read_and_they_are_named(extract: Extrac
         assert extraction.warnings == (warning,)
 
 
-async def test_what_gives_no_text_fails_for_good_with_its_reason(extract: Extract) -> None:
+async def test_document_without_readable_text_fails_permanently_with_its_reason(extract: Extract) -> None:
     for data, filename, code, words in (
         (samples.make_pdf_without_text(2), "scan.pdf", SourceErrorCode.NO_EXTRACTABLE_TEXT, "None of the 2 pages"),
         (b" \n\t\n", "blank.txt", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
@@ -39,7 +39,7 @@ async def test_what_gives_no_text_fails_for_good_with_its_reason(extract: Extrac
         assert (failed.value.code, failed.value.retryable) == (code, False), filename
 
 
-async def test_a_title_without_end_fails_no_document(extract: Extract) -> None:
+async def test_overlong_title_is_shortened(extract: Extract) -> None:
     for data, filename in (
         (b"words without end\n" * 60_000 + b"===\n", "a.md"),
         (b"<title>" + b"words " * 200_000 + b"</title><p>A page.</p>", "a.html"),
@@ -49,17 +49,17 @@ async def test_a_title_without_end_fails_no_document(extract: Extract) -> None:
         assert len(title) <= TITLE_CHARACTERS, filename
 
 
-async def test_the_content_decides_over_the_name_and_the_declared_type(extract: Extract) -> None:
+async def test_content_determines_the_type_despite_the_name_and_the_declared_type(extract: Extract) -> None:
     extraction = await extract(samples.make_pdf(["Really a PDF."]), "notes.txt", "text/plain")
     assert (extraction.content_type, extraction.chunks[0].page) == ("application/pdf", 1)
 
 
-async def test_html_nested_too_deeply_for_its_parser_harms_nothing(extract: Extract) -> None:
+async def test_deeply_nested_html_is_read(extract: Extract) -> None:
     page = b"<div>" * 3000 + b"<p>Deep words in the page.</p>"
     assert "Deep words" in (await extract(page, "deep.html")).text
 
 
-async def test_the_samples_that_warm_parsers_up_can_be_read() -> None:
+async def test_samples_that_warm_up_the_parsers_can_be_read() -> None:
     for module, word in ((html, "c d e."), (pdf, "a")):
         given = Given(data=module.SAMPLE, filename="", content_type="", limits=CageLimits())
         assert word in module.read(given).text

@@ -1,4 +1,4 @@
-"""The cage holds whatever the document does, leaves nothing behind, and reports why a document gave no text."""
+"""Extractors confine their child processes to the limits, clean up after them, and report why a document failed."""
 
 import asyncio
 import os
@@ -36,12 +36,12 @@ async def read(extractor: Extractor, path: Path) -> Extraction:
 async def until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"timed out waiting for {what}"
         await asyncio.sleep(0.01)
 
 
 def servers_of(extractor: Extractor) -> list[psutil.Process]:
-    """The fork server, once it runs: this process's child that has the extractor's scratch folder in its command."""
+    """Return the running fork server: this process's child with the extractor's scratch folder in its command."""
     return children_of(None, str(extractor.scratch_dir))
 
 
@@ -51,7 +51,7 @@ def server_of(extractor: Extractor) -> psutil.Process:
 
 
 async def until_all_is_gone(extractor: Extractor) -> None:
-    """Wait for the end of the server's children and of their private folders."""
+    """Wait until the server has no children and their folders are removed."""
     scratch = extractor.scratch_dir
     await until(
         lambda: not server_of(extractor).children() and not any(entry.is_dir() for entry in scratch.iterdir()),
@@ -60,7 +60,7 @@ async def until_all_is_gone(extractor: Extractor) -> None:
 
 
 async def fails(reading: Awaitable[Extraction], code: SourceErrorCode, words: str, *, retryable: bool = False) -> None:
-    """The reading must fail with this code and these words."""
+    """Assert that the extraction fails with this code, and a message with these words."""
     with pytest.raises(ExtractionFailed, match=words) as failed:
         await reading
     assert (failed.value.code, failed.value.retryable) == (code, retryable), words
@@ -74,14 +74,16 @@ def endless(tmp_path: Path) -> Path:
 
 
 async def begin(make: MakeExtractor, path: Path, **limits: int) -> tuple[Extractor, "asyncio.Task[Extraction]"]:
-    """An extractor and the task of one document, whose child runs."""
+    """Start an extractor and the extraction of a document, and wait until its child runs."""
     extractor = await make(**limits)
     reading = asyncio.create_task(read(extractor, path))
     await until(lambda: any(server.children() for server in servers_of(extractor)), "the child")
     return extractor, reading
 
 
-async def test_a_document_comes_back_with_its_chunks_and_places(make_extractor: MakeExtractor, prose: Path) -> None:
+async def test_extraction_has_the_text_and_its_chunks_with_headings_and_lines(
+    make_extractor: MakeExtractor, prose: Path
+) -> None:
     extraction = await read(await make_extractor(), prose)
     assert (extraction.content_type, extraction.title) == ("text/markdown", "The harbour")
     assert extraction.text.endswith(f"{PROSE}\n")
@@ -91,20 +93,20 @@ async def test_a_document_comes_back_with_its_chunks_and_places(make_extractor: 
         assert extraction.text[chunk.char_start : chunk.char_end] == chunk.text
 
 
-async def test_text_larger_than_one_line_of_an_answer_comes_back_whole(extract: Extract) -> None:
+async def test_text_longer_than_one_reply_line_is_returned_completely(extract: Extract) -> None:
     text = "\n".join(f'Line {number} \\ "quoted" ünïcödé 🎉' for number in range(20_000))
     extraction = await extract(text.encode(), "long.txt")
     assert extraction.text == text
     assert extraction.chunks[-1].line_end == 20_000
 
 
-async def test_an_endless_parser_is_killed_at_the_wall_limit(make_extractor: MakeExtractor, endless: Path) -> None:
+async def test_endless_parser_is_killed_at_the_wall_clock_limit(make_extractor: MakeExtractor, endless: Path) -> None:
     extractor = await make_extractor(wall_seconds=0.5)
     await fails(read(extractor, endless), OVER_LIMIT, r"0\.5 s")
     await until_all_is_gone(extractor)
 
 
-async def test_a_document_over_a_limit_is_refused_for_good(extract: Extract) -> None:
+async def test_document_over_a_limit_fails_permanently(extract: Extract) -> None:
     for data, name, limit, words in (
         (make_endless_pdf(), "endless.pdf", {"cpu_seconds": 1}, "1 s of processor time"),
         (b"a\n\n" * 2_000_000, "paragraphs.txt", {"memory_bytes": 150 * 1024**2}, "150 MB of memory"),
@@ -113,7 +115,7 @@ async def test_a_document_over_a_limit_is_refused_for_good(extract: Extract) -> 
         await fails(extract(data, name, **limit), OVER_LIMIT, words)
 
 
-async def test_an_answer_over_the_cap_is_cut_and_its_child_ended(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_output_over_the_limit_fails_and_ends_the_child(make_extractor: MakeExtractor, tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text("word " * 1_000_000)
     extractor = await make_extractor(output_bytes=1024**2)
@@ -121,7 +123,7 @@ async def test_an_answer_over_the_cap_is_cut_and_its_child_ended(make_extractor:
     await until_all_is_gone(extractor)
 
 
-async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
+async def test_child_killed_from_outside_is_a_retryable_crash(
     make_extractor: MakeExtractor, endless: Path, prose: Path
 ) -> None:
     extractor, reading = await begin(make_extractor, endless)
@@ -131,7 +133,7 @@ async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
     assert (await read(extractor, prose)).chunks
 
 
-async def test_a_killed_fork_server_fails_its_documents_takes_its_children_along_and_is_replaced(
+async def test_killed_fork_server_ends_its_children_and_is_replaced(
     make_extractor: MakeExtractor, endless: Path, prose: Path
 ) -> None:
     extractor, reading = await begin(make_extractor, endless)
@@ -145,7 +147,7 @@ async def test_a_killed_fork_server_fails_its_documents_takes_its_children_along
     await until_all_is_gone(extractor)
 
 
-async def test_a_cancelled_reading_ends_its_child(make_extractor: MakeExtractor, endless: Path) -> None:
+async def test_cancelled_extraction_ends_its_child(make_extractor: MakeExtractor, endless: Path) -> None:
     extractor, reading = await begin(make_extractor, endless)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -153,7 +155,9 @@ async def test_a_cancelled_reading_ends_its_child(make_extractor: MakeExtractor,
     await until_all_is_gone(extractor)
 
 
-async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_twenty_concurrent_extractions_succeed_and_clean_up(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
     extractor = await make_extractor(children=20)
     paths = [tmp_path / f"{number}.{'pdf' if number % 2 else 'txt'}" for number in range(20)]
     for number, path in enumerate(paths):
@@ -162,17 +166,17 @@ async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: Ma
     extractions = await asyncio.gather(*(read(extractor, path) for path in paths))
     assert [extraction.text for extraction in extractions] == [f"Number {number}." for number in range(20)]
     await until_all_is_gone(extractor)
-    # What earlier tests left to be collected may go meanwhile.
+    # Descriptors of earlier tests may be collected meanwhile.
     await until(lambda: psutil.Process().num_fds() <= descriptors, "the end of all pipes")
 
 
-async def test_no_more_children_run_at_once_than_the_limit_allows(make_extractor: MakeExtractor, endless: Path) -> None:
+async def test_number_of_concurrent_children_is_limited(make_extractor: MakeExtractor, endless: Path) -> None:
     extractor = await make_extractor(children=2)
     readings = [asyncio.create_task(read(extractor, endless)) for _ in range(4)]
     seen: set[psutil.Process] = set()
 
     def running() -> set[psutil.Process]:
-        """Those that were not seen yet; the server may still be starting."""
+        """Return the children that were not seen before; the server may still be starting."""
         return {child for server in servers_of(extractor) for child in server.children()} - seen
 
     for left in (2, 0):
@@ -189,7 +193,9 @@ async def test_no_more_children_run_at_once_than_the_limit_allows(make_extractor
     assert [type(each) for each in ended] == [ExtractionFailed] * 4
 
 
-async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, endless: Path) -> None:
+async def test_child_runs_with_low_priority_few_descriptors_and_no_environment(
+    make_extractor: MakeExtractor, endless: Path
+) -> None:
     extractor, reading = await begin(make_extractor, endless, nice=7)
     server = server_of(extractor)
     (child,) = server.children()
@@ -206,18 +212,22 @@ async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, e
     reading.cancel()
 
 
-async def test_a_child_that_the_system_refuses_something_is_tried_again(extract: Extract) -> None:
-    # Its four descriptors are taken, so that it can't even open its parser.
+async def test_child_that_runs_out_of_descriptors_is_a_retryable_crash(extract: Extract) -> None:
+    # The child's four descriptors are in use, so it can't even open its parser.
     reading = extract(b"From: a@b.example\r\nSubject: x\r\n\r\ny", "unnamed", descriptors=4)
     await fails(reading, CRASHED, "exit status 3", retryable=True)
 
 
-async def test_a_file_that_is_gone_is_no_bad_document(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_missing_file_raises_file_not_found_instead_of_a_failed_document(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
     with pytest.raises(FileNotFoundError):
         await read(await make_extractor(), tmp_path / "gone.txt")
 
 
-async def test_closing_ends_server_children_and_scratch_folder(make_extractor: MakeExtractor, endless: Path) -> None:
+async def test_close_ends_the_fork_server_and_children_and_removes_the_scratch_folder(
+    make_extractor: MakeExtractor, endless: Path
+) -> None:
     extractor, reading = await begin(make_extractor, endless)
     family = [server_of(extractor), *server_of(extractor).children()]
     await extractor.close()
@@ -226,7 +236,7 @@ async def test_closing_ends_server_children_and_scratch_folder(make_extractor: M
     assert not extractor.scratch_dir.exists()
 
 
-async def test_when_the_daemon_is_killed_server_children_and_scratch_go_too(endless: Path, tmp_path: Path) -> None:
+async def test_killed_daemon_leaves_no_fork_server_children_or_scratch_folder(endless: Path, tmp_path: Path) -> None:
     script = (
         "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.extractors import Extractor;"
         "from tests.extract.readings import document_at;"
@@ -242,7 +252,7 @@ async def test_when_the_daemon_is_killed_server_children_and_scratch_go_too(endl
     assert not (tmp_path / "scratch").exists()
 
 
-async def test_a_daemon_starts_while_the_fork_server_of_a_killed_one_clears_up(tmp_path: Path) -> None:
+async def test_extractor_starts_while_its_scratch_folder_is_being_removed(tmp_path: Path) -> None:
     scratch, prose, is_over = tmp_path / "scratch", tmp_path / "prose.html", threading.Event()
     prose.write_bytes(b"<p>Some words.</p>")
 
@@ -261,7 +271,7 @@ async def test_a_daemon_starts_while_the_fork_server_of_a_killed_one_clears_up(t
         is_over.clear()
 
 
-def test_the_daemon_imports_no_parser() -> None:
+def test_extractors_module_imports_no_parser() -> None:
     script = "import sys, svc_daemon.extract.extractors; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
     assert not set(PARSERS) & set(loaded)

@@ -1,4 +1,4 @@
-"""Each format is read in its order, with its headings, pages and lines; the rest is refused with its reason."""
+"""Each format is read in document order with headings, pages and lines; other files are refused with a reason."""
 
 import json
 from importlib.util import find_spec
@@ -13,14 +13,14 @@ UNREADABLE, ENCRYPTED = SourceErrorCode.DOCUMENT_UNREADABLE, SourceErrorCode.DOC
 UNSUPPORTED, OVER_LIMIT = SourceErrorCode.UNSUPPORTED_FORMAT, SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
 
 
-def test_every_format_has_its_reader() -> None:
+def test_every_format_has_a_reader() -> None:
     assert set(READERS) == {format_.key for format_ in FORMATS}
     for format_ in FORMATS:
         for media_type in format_.types.values():
             assert callable(find_reader(media_type))
 
 
-def test_texts_have_blocks_with_the_lines_of_the_file() -> None:
+def test_text_file_is_read_as_blocks_with_their_lines() -> None:
     for data, name, blocks, places in (
         (b"One.\r\nStill one.\r\n\r\nTwo.\r\n", "a.txt", ["One.\nStill one.", "Two."], [(1, 2), (4, 4)]),
         (b"import os\n\n\ndef f():\n    return 1\n", "a.py", ["import os", "def f():\n    return 1"], [(1, 1), (4, 5)]),
@@ -32,7 +32,7 @@ def test_texts_have_blocks_with_the_lines_of_the_file() -> None:
         assert lines(document) == places
 
 
-def test_text_is_read_in_any_encoding_and_one_that_had_to_be_guessed_has_a_warning() -> None:
+def test_text_is_read_in_its_encoding_and_a_guess_or_invalid_bytes_give_a_warning() -> None:
     words, german = "Grüße aus Øresund, plain words", "Grüße üü {} und {} Ende"
     for data, text, warnings in (
         *((words.encode(codec), words, ()) for codec in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32")),
@@ -79,7 +79,7 @@ text
 """
 
 
-def test_markdown_has_headings_items_tables_and_code_with_their_lines() -> None:
+def test_markdown_is_read_with_headings_items_tables_code_and_lines() -> None:
     document = read(MARKDOWN.encode(), "a.md")
     first, second, deep = ("First part",), ("First part", "Second part"), ("First part", "Second part", "Deep")
     assert [(block.kind, block.headings, block.line_start, block.line_end) for block in document.blocks] == [
@@ -91,7 +91,7 @@ def test_markdown_has_headings_items_tables_and_code_with_their_lines() -> None:
     assert document.text == MARKDOWN
 
 
-def test_odd_markdown_loses_nothing() -> None:
+def test_malformed_markdown_loses_no_text() -> None:
     odd = ("```\nnever closed\n# code", "~~~\ncode\n```\nstill", "---\nno end\n# A", "#\n\n##", "===\n", "-\n-\n")
     for text in odd:
         covered = "".join(block.text for block in read(text.encode(), "a.md").blocks)
@@ -106,7 +106,7 @@ ARTICLE = (
 )
 
 
-def test_html_is_its_article_under_its_headings() -> None:
+def test_html_article_is_read_with_its_headings() -> None:
     document = read(samples.make_html(ARTICLE, title="Harbours &amp; ports", language="en-GB"), "a.html")
     one, two = ("The harbour",), ("The harbour", "Its rules")
     assert shape(document) == [
@@ -118,7 +118,7 @@ def test_html_is_its_article_under_its_headings() -> None:
     assert (document.title, document.language) == ("Harbours & ports", "en-GB")
 
 
-def test_html_that_is_no_article_is_read_whole() -> None:
+def test_html_without_an_article_is_read_completely() -> None:
     rows = "".join(f"<tr><td>Port {number}</td><td>Depth {number}<br>metres</td></tr>" for number in range(300))
     document = read(samples.make_html(f"<dl><dt>Term</dt><dd>Meaning</dd></dl><table>{rows}</table>"), "a.html")
     assert all(f"Port {number} | Depth {number} metres" in document.text for number in range(300))
@@ -126,13 +126,13 @@ def test_html_that_is_no_article_is_read_whole() -> None:
     assert "unseen" not in document.text
 
 
-def test_a_fragment_of_html_keeps_its_first_heading() -> None:
+def test_html_fragment_keeps_its_first_heading() -> None:
     for begin in ("", "<!-- note -->", "<body>", "<div>"):
         document = read(f"{begin}<h1>Quay</h1><p>The umber quay was built of grey stone.</p>".encode(), "a.html")
         assert document.text == "Quay\n\nThe umber quay was built of grey stone.", begin
 
 
-def test_an_article_keeps_the_heading_of_its_page_once() -> None:
+def test_html_article_keeps_its_heading_once_and_no_unrelated_heading() -> None:
     built, moved = (
         f"<p>The umber quay was {work} with grey stone, which took the town years.</p>" for work in ("built", "moved")
     )
@@ -162,24 +162,24 @@ def test_an_article_keeps_the_heading_of_its_page_once() -> None:
         assert not text.startswith(("Acme", "Related")), text
 
 
-def test_html_with_nothing_but_a_menu_is_its_menu() -> None:
+def test_html_with_only_a_menu_is_read_as_the_menu() -> None:
     assert "Shop" in read(samples.make_html(""), "a.html").text
 
 
-def test_html_in_an_old_charset_is_read_in_it() -> None:
+def test_html_is_read_in_its_declared_charset() -> None:
     page = '<html><meta charset="iso-8859-2"><body><p>Zażółć gęślą jaźń</p></body></html>'.encode("iso-8859-2")
     document = read(page, "a.html")
     assert document.text == "Zażółć gęślą jaźń"
     assert document.warnings == ()
 
 
-def test_a_pdf_has_its_pages_and_names_those_without_text() -> None:
+def test_pdf_has_page_numbers_and_lists_pages_without_text() -> None:
     document = read(samples.make_pdf(["First page.", "", "Third page."], title="Log"), "a.pdf")
     assert [(block.text, block.page) for block in document.blocks] == [("First page.", 1), ("Third page.", 3)]
     assert (document.title, document.pages, document.pages_without_text) == ("Log", 3, (2,))
 
 
-def test_a_word_file_is_read_in_order_with_headings_and_tables() -> None:
+def test_docx_is_read_in_order_with_headings_and_tables() -> None:
     data = samples.make_docx({"One": "Text one.", "Two": "Text two."}, table=[["a", "b"], ["c", "d"]], title="Doc")
     document = read(data, "a.docx")
     one = [("heading", "One"), ("paragraph", "Text one.")]
@@ -188,11 +188,11 @@ def test_a_word_file_is_read_in_order_with_headings_and_tables() -> None:
     assert document.title == "Doc"
 
 
-def test_words_inserted_with_changes_tracked_are_read() -> None:
+def test_docx_text_inserted_with_tracked_changes_is_read() -> None:
     assert read(samples.make_docx_with_tracked_words("new words"), "a.docx").text == "Before. new words"
 
 
-def test_a_deck_has_its_slides_as_pages() -> None:
+def test_pptx_slides_are_pages() -> None:
     document = read(samples.make_pptx([("Start", "Hello"), ("", ""), ("", "No title")]), "a.pptx")
     assert [(block.text, block.page, block.headings) for block in document.blocks] == [
         ("Start", 1, ("Start",)),
@@ -202,7 +202,7 @@ def test_a_deck_has_its_slides_as_pages() -> None:
     assert (document.pages, document.pages_without_text) == (3, (2,))
 
 
-def test_a_spreadsheet_has_its_sheets_as_pages_and_its_columns_as_headings() -> None:
+def test_xlsx_sheets_are_pages_and_columns_are_headings() -> None:
     ships: list[list[str | float]] = [["name", "draught"], ["Anna", 2.5], ["Bob", 3.0]]
     document = read(samples.make_xlsx({"Ships": ships, "Empty": [], "More": [[1, 2]]}), "a.xlsx")
     columns = ("Ships", "name, draught")
@@ -212,7 +212,7 @@ def test_a_spreadsheet_has_its_sheets_as_pages_and_its_columns_as_headings() -> 
     ]
 
 
-def test_csv_and_tsv_rows_are_under_their_columns_with_the_lines_of_the_file() -> None:
+def test_csv_and_tsv_rows_have_their_columns_as_heading_and_their_lines() -> None:
     document = read(samples.make_csv([["name", "city"], ["Anna", "Rome,\nItaly"], ["Bob", "Oslo"]]), "a.csv")
     assert [block.headings for block in document.blocks] == [("name, city",)] * 2
     assert lines(document) == [(1, 1), (2, 4)]
@@ -220,20 +220,20 @@ def test_csv_and_tsv_rows_are_under_their_columns_with_the_lines_of_the_file() -
     assert read(b"name\tcity\nAnna\tRome\n", "a.tsv").blocks[1].headings == ("name, city",)
 
 
-def test_a_first_row_that_names_no_columns_is_a_row() -> None:
+def test_csv_first_row_without_column_names_is_a_row() -> None:
     for table in (b"1,2\n3,4\n", b"only\none\n", b'"a,b\nc",d\n', b"a,,c\n1,2,3\n"):
         blocks = read(table, "a.csv").blocks
         assert [(block.kind, block.headings) for block in blocks] == [("row", ())], table
 
 
-def test_json_shows_the_characters_behind_its_escapes_on_the_same_lines() -> None:
+def test_json_escapes_are_decoded_and_lines_are_kept() -> None:
     data = json.dumps({"café": "naïve \U0001f600", "path": "C:\\temp\nnext"}, indent=1).encode()
     document = read(data, "a.json")
     assert document.text.splitlines() == ["{", ' "café": "naïve 😀",', ' "path": "C:\\temp next"', "}"]
     assert lines(document) == [(1, 4)]
 
 
-def test_a_notebook_has_the_headings_of_its_text_and_what_its_code_printed() -> None:
+def test_notebook_is_read_with_headings_and_the_output_of_its_code() -> None:
     text, code, more = "# Tides\n\nAbout them.", "print('```')", "## Low\nEbb"
     cells = [("markdown", text, ""), ("code", code, "high"), ("markdown", more, "")]
     document = read(samples.make_notebook(cells), "a.ipynb")
@@ -244,7 +244,7 @@ def test_a_notebook_has_the_headings_of_its_text_and_what_its_code_printed() -> 
     assert lines(document) == [(None, None)] * 6
 
 
-def test_a_mail_is_its_headers_and_text_and_names_what_was_not_read() -> None:
+def test_mail_is_read_with_headers_and_text_and_attachments_are_only_named() -> None:
     document = read(samples.make_mail("Arrival", "At noon.\n\nBe there.", attachment="chart.bin"), "a.eml")
     first, *others = shape(document)
     assert first == ("heading", "Arrival", ("Arrival",))
@@ -253,14 +253,14 @@ def test_a_mail_is_its_headers_and_text_and_names_what_was_not_read() -> None:
     assert document.warnings == ("The mail's attachments were not read; upload them as files.",)
 
 
-def test_a_mail_of_html_or_with_malformed_addresses_is_its_visible_text() -> None:
+def test_mail_with_html_or_malformed_addresses_is_read_as_visible_text() -> None:
     document = read(samples.make_mail("Arrival", html="<p>At <b>noon</b>.</p><script>x</script>"), "a.eml")
     assert document.blocks[-1].text == "At noon."
     malformed = b'From: a:;<@\r\nTo: =?x?q?y?= <"@>,,\r\nSubject: Harbour\r\n\r\nWords.\r\n'
     assert read(malformed, "a.eml").blocks[-1].text == "Words."
 
 
-def test_a_book_is_its_chapters_in_the_order_of_the_spine() -> None:
+def test_epub_chapters_are_read_in_spine_order() -> None:
     document = read(samples.make_epub({"Dawn": "It rose.", "Dusk": "It set."}, title="Sun", language="fr"), "a.epub")
     chapters = (("Dawn", "It rose."), ("Dusk", "It set."))
     kinds = (("heading", 0), ("paragraph", 1))
@@ -268,13 +268,13 @@ def test_a_book_is_its_chapters_in_the_order_of_the_spine() -> None:
     assert (document.title, document.language) == ("Sun", "fr")
 
 
-def test_a_book_reads_no_file_of_the_machine() -> None:
+def test_epub_external_entity_reads_no_local_file() -> None:
     package = b'<!DOCTYPE p [<!ENTITY e SYSTEM "file:///etc/passwd">]><package><metadata><title>&e;</title></metadata></package>'
     evil = samples.replaced(samples.make_epub({"A": "b"}), "book/package.opf", package)
     assert not read(evil, "a.epub").title
 
 
-def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
+def test_unreadable_files_are_refused_with_a_reason() -> None:
     make_zip = samples.make_zip
     for data, filename, code, reason in (
         (samples.make_corrupt_pdf(), "a.pdf", UNREADABLE, "PDF is damaged"),
@@ -293,7 +293,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
         assert reason in refused(data, filename, code), (filename, reason)
 
 
-def test_an_archive_over_a_limit_is_never_parsed() -> None:
+def test_archive_over_a_limit_is_refused() -> None:
     data = samples.make_docx_bomb(expanded_bytes=2 * 1024**2)
     for limit, most, reason in (
         ("archive_entries", 5, "more than 5 members"),
@@ -303,7 +303,7 @@ def test_an_archive_over_a_limit_is_never_parsed() -> None:
         assert reason in refused(data, "a.docx", OVER_LIMIT, **{limit: most}), limit
 
 
-def test_a_format_of_an_extra_is_read_with_it_and_names_it_without() -> None:
+def test_rtf_is_read_with_the_formats_extra_and_names_it_without() -> None:
     rich = b"{\\rtf1 Hello}"
     if find_spec("kreuzberg"):
         assert read(rich, "a.rtf").text == "Hello"

@@ -1,4 +1,4 @@
-"""A compressed text is read as the text; anything else in a gzip file is refused."""
+"""A gzip-compressed text file is read like the text itself; other gzip files are refused."""
 
 import random
 from gzip import compress
@@ -11,13 +11,13 @@ UNREADABLE, UNSUPPORTED = SourceErrorCode.DOCUMENT_UNREADABLE, SourceErrorCode.U
 OVER_LIMIT = SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
 
 
-def test_a_gzip_file_is_counted_while_it_is_expanded() -> None:
+def test_gzip_expansion_is_limited() -> None:
     data = compress(random.Random(1).randbytes(3 * 1024**2).hex().encode())
     assert read(data, "a.txt.gz").text
     assert "more than 1 MB" in refused(data, "a.txt.gz", OVER_LIMIT, archive_bytes=1024**2)
 
 
-def test_a_compressed_text_is_read_as_the_text_with_its_lines() -> None:
+def test_compressed_text_is_read_like_the_text_itself() -> None:
     for text, filename in (
         (b"One.\nStill one.\n\nTwo.\n", "notes.txt"),
         (b"# Lamp\n\nIt is painted turquoise.\n", "NOTES.MD"),
@@ -30,7 +30,7 @@ def test_a_compressed_text_is_read_as_the_text_with_its_lines() -> None:
             assert (document, lines(document)) == (plain, lines(plain)), filename
 
 
-def test_what_is_no_compressed_text_is_refused_with_the_reason() -> None:
+def test_gzip_of_other_content_or_damaged_gzip_is_refused_with_a_reason() -> None:
     words = compress(b"words")
     for data, filename, code, reason in (
         *((words, "a.gz", UNSUPPORTED, "notes.txt.gz"), (words, "a.tar.gz", UNSUPPORTED, "notes.txt.gz")),

@@ -1,4 +1,4 @@
-"""What the machine lacks comes out as the system's error; what the cage refuses is the document's."""
+"""Shortages of the machine raise the system's error instead of failing the document."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    """A document whose parser gets a folder of its own."""
+    """A document whose child process gets a folder of its own."""
     path = tmp_path / "page.pdf"
     path.write_bytes(make_pdf(["One page."]))
     return path
@@ -35,7 +35,9 @@ def succeeds(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-async def test_a_server_without_descriptors_reports_it_and_goes_on(make_extractor: MakeExtractor, prose: Path) -> None:
+async def test_fork_server_without_descriptors_raises_emfile_and_recovers(
+    make_extractor: MakeExtractor, prose: Path
+) -> None:
     extractor = await make_extractor()
     await read(extractor, prose)
     server = server_of(extractor)
@@ -50,12 +52,12 @@ async def test_a_server_without_descriptors_reports_it_and_goes_on(make_extracto
     assert server_of(extractor).pid == server.pid
 
 
-async def test_a_scratch_folder_that_was_removed_is_made_again_and_one_that_cannot_be_is_no_shortage(
+async def test_removed_scratch_folder_is_recreated_or_fails_as_a_retryable_error(
     make_extractor: MakeExtractor, page: Path
 ) -> None:
     extractor = await make_extractor()
     await read(extractor, page)
-    # Renamed, not removed: a child may still be clearing its own folder in there.
+    # Renamed instead of removed, because a child may still be removing its own folder in it.
     extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed"))
     assert (await read(extractor, page)).pages == 1
     extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed-too"))
@@ -65,10 +67,10 @@ async def test_a_scratch_folder_that_was_removed_is_made_again_and_one_that_cann
     assert failed.value.retryable
 
 
-async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: Path, page: Path) -> None:
+async def test_scratch_folder_on_a_full_disk_raises_enospc(tmp_path: Path, page: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    # A folder and a file for the fork server fit in; a child's own folder does not.
+    # The disk has inodes for the fork server's folder and file, but not for a child's own folder.
     if not succeeds("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=3", "svc-test", str(disk)):
         pytest.skip("only root can mount a small disk")
     extractor = Extractor(disk / "scratch", CageLimits())
@@ -83,14 +85,16 @@ async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: P
         assert succeeds("umount", "--lazy", str(disk))
 
 
-async def test_without_descriptors_the_daemon_reports_and_goes_on(make_extractor: MakeExtractor, prose: Path) -> None:
+async def test_daemon_without_descriptors_raises_emfile_and_recovers(
+    make_extractor: MakeExtractor, prose: Path
+) -> None:
     extractor = await make_extractor()
     await read(extractor, prose)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.dup(0)
     os.close(lowest)
     open_now = psutil.Process().num_fds()
-    # One more can be opened, for the blob, but no pipe for the answer.
+    # At most one descriptor can be opened, for the blob, and none for the reply's pipe.
     for more in (0, 1):
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + more, limits[1]))
         try:

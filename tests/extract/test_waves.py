@@ -1,4 +1,4 @@
-"""A wave gives each document what it would get alone, and what ends its child costs the document at hand alone."""
+"""Documents in a wave get the same results as alone, and the end of the child fails at most one of them."""
 
 import asyncio
 import errno
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.anyio
 
 Result = Extraction | Exception
 
-#: Text that takes a child some hundredths of a second, and one in so small pieces that it takes seconds.
+#: Text that takes a child some hundredths of a second, and chunk sizes so small that it takes seconds.
 LONG = b"- a few words\n\n" * 10_000
 TINY_PIECES = ChunkingOptions(target=1, min=1, max=1)
 
 
 def stored(folder: Path, *contents: tuple[str, bytes], chunking: ChunkingOptions | None = None) -> list[StoredDocument]:
-    """Documents of these names and bytes."""
+    """Store documents with these names and bytes, and return them."""
     documents = []
     for filename, data in contents:
         path = folder / f"{len(list(folder.iterdir()))}-{filename}"
@@ -58,12 +58,12 @@ async def alone(extractor: Extractor, document: StoredDocument) -> Result:
 
 
 def shown(results: Sequence[Result]) -> list[object]:
-    """Results that can be compared: the extractions, and of the exceptions what they say."""
+    """Return comparable results: extractions as they are, and exceptions as their type and message."""
     return [result if isinstance(result, Extraction) else (type(result), str(result)) for result in results]
 
 
 def only_one_is_to_blame(results: Sequence[Result], code: SourceErrorCode, words: str) -> int:
-    """All before the failed document are read, and none after it; return its number."""
+    """Assert that exactly one document failed, those before it were read, and those after it not; return its number."""
     number = [isinstance(result, Extraction) for result in results].index(False)
     failed = results[number]
     assert isinstance(failed, ExtractionFailed), repr(failed)
@@ -72,7 +72,9 @@ def only_one_is_to_blame(results: Sequence[Result], code: SourceErrorCode, words
     return number
 
 
-async def test_each_document_gets_what_it_gets_alone(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_each_document_in_a_wave_gets_the_same_result_as_alone(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
     extractor = await make_extractor(chunks=50)
     contents = [
         ("a.md", b"# One\n\nSome *words*.\n"),
@@ -97,7 +99,7 @@ async def test_each_document_gets_what_it_gets_alone(make_extractor: MakeExtract
     assert await extractor.extract_wave([]) == []
 
 
-async def test_what_a_foreign_parser_reads_is_left_for_a_child_of_its_own(
+async def test_documents_for_other_parsers_and_large_ones_need_a_child_of_their_own(
     make_extractor: MakeExtractor, tmp_path: Path
 ) -> None:
     extractor = await make_extractor()
@@ -119,7 +121,7 @@ async def test_what_a_foreign_parser_reads_is_left_for_a_child_of_its_own(
 async def begin_wave(
     extractor: Extractor, documents: Sequence[StoredDocument]
 ) -> tuple["asyncio.Task[list[Result]]", psutil.Process]:
-    """The task of a wave, and its child, which has read some of the documents."""
+    """Start a wave, wait until its child has read some documents, and return its task and the child."""
     reading = asyncio.create_task(extractor.extract_wave(documents))
     await until(lambda: any(server.children() for server in servers_of(extractor)), "the child")
     (child,) = server_of(extractor).children()
@@ -127,20 +129,20 @@ async def begin_wave(
     return reading, child
 
 
-async def test_what_ends_a_child_costs_the_document_at_hand_alone(
+async def test_end_of_a_child_fails_only_the_document_it_was_reading(
     make_extractor: MakeExtractor, tmp_path: Path
 ) -> None:
     documents = stored(tmp_path, *[("a.md", LONG)] * WAVE_DOCUMENTS)
     ends: list[tuple[Callable[[psutil.Process], None], dict[str, int], SourceErrorCode, str]] = [
         (lambda child: child.kill(), {}, CRASHED, "died on the document (exit status -9)"),
         (lambda child: psutil.Process(child.ppid()).kill(), {}, CRASHED, "server ended"),
-        # Only a document that takes three seconds is over this limit, however long the others took.
+        # The limit is for one document, not for the wave.
         (lambda child: child.suspend(), {"wall_seconds": 3}, OVER_LIMIT, "more than 3 s."),
     ]
     for end, limits, code, words in ends:
         extractor = await make_extractor(**limits)
         results: list[Result] = []
-        # Between two documents nobody is to blame; then once more.
+        # A child that ends between two documents fails none of them; the test then tries again.
         while not any(isinstance(result, ExtractionFailed) for result in results):
             reading, child = await begin_wave(extractor, documents)
             end(child)
@@ -151,7 +153,7 @@ async def test_what_ends_a_child_costs_the_document_at_hand_alone(
         await until_all_is_gone(extractor)
 
 
-async def test_a_document_over_a_limit_fails_and_those_before_it_are_read(
+async def test_document_over_a_limit_fails_and_those_before_it_are_read(
     make_extractor: MakeExtractor, tmp_path: Path
 ) -> None:
     small = await make_extractor()
@@ -170,24 +172,26 @@ async def test_a_document_over_a_limit_fails_and_those_before_it_are_read(
         await until_all_is_gone(extractor)
 
 
-async def test_the_limits_of_time_are_each_documents_own(
+async def test_time_limits_apply_to_each_document_separately(
     make_extractor: MakeExtractor, tmp_path: Path, large: bool
 ) -> None:
-    # A fortieth or a twentieth of a second each: all together take longer than the limits for one, even on an idle
-    # machine. A busy one may come to a standstill for seconds.
+    # Each document takes 25 or 50 ms, and together they exceed the limits for one document, even on an idle
+    # machine. A busy machine may stall for seconds.
     sections, limits = (2400, {"cpu_seconds": 2, "wall_seconds": 3}) if large else (1200, {"cpu_seconds": 1})
     extractor = await make_extractor(**limits)
     results = await extractor.extract_wave(stored(tmp_path, *[("a.md", b"# a\n\nb\n" * sections)] * WAVE_DOCUMENTS))
     assert [type(result) for result in results] == [Extraction] * WAVE_DOCUMENTS
 
 
-async def test_a_wave_whose_replies_grow_large_ends_early(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_wave_ends_early_when_its_replies_exceed_the_output_limit(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
     extractor = await make_extractor(wave_output_bytes=len(LONG))
     results = await extractor.extract_wave(stored(tmp_path, ("a.md", b"a"), *[("b.md", LONG)] * 3))
     assert [type(result) for result in results] == [Extraction, Extraction, NotRead, NotRead]
 
 
-async def test_a_cancelled_wave_ends_its_child(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_cancelled_wave_ends_its_child(make_extractor: MakeExtractor, tmp_path: Path) -> None:
     extractor = await make_extractor()
     reading, _ = await begin_wave(extractor, stored(tmp_path, *[("a.md", LONG)] * WAVE_DOCUMENTS))
     reading.cancel()
@@ -197,9 +201,7 @@ async def test_a_cancelled_wave_ends_its_child(make_extractor: MakeExtractor, tm
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux shows the limits and descriptors of another process")
-async def test_a_child_of_a_wave_can_open_little_and_write_nothing(
-    make_extractor: MakeExtractor, tmp_path: Path
-) -> None:
+async def test_child_of_a_wave_can_open_few_files_and_write_none(make_extractor: MakeExtractor, tmp_path: Path) -> None:
     extractor = await make_extractor(cpu_seconds=10)
     reading, child = await begin_wave(extractor, stored(tmp_path, *[("a.md", LONG)] * WAVE_DOCUMENTS))
     assert child.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
@@ -214,18 +216,20 @@ async def test_a_child_of_a_wave_can_open_little_and_write_nothing(
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux sets the limits of another process")
-async def test_a_shortage_is_the_fault_of_none(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_shortage_of_descriptors_raises_emfile_for_each_document_in_a_wave(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
     extractor = await make_extractor()
     documents = stored(tmp_path, *[("a.md", b"Some words.")] * 3)
     assert all(isinstance(result, Extraction) for result in await extractor.extract_wave(documents))
     server = server_of(extractor)
     for pid in (server.pid, 0):
-        # Descriptors of the waves before are closed by now, not when the loop began.
+        # Counted here, because descriptors of earlier waves may have been open when the loop began.
         descriptors = server.num_fds() if pid else os.dup(0)
         if not pid:
             os.close(descriptors)
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        # The daemon can open a document with one more, but not the pipe for the replies.
+        # The daemon can open one more descriptor, for a document, but no pipe for the replies.
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (descriptors + (not pid), limits[1]))
         try:
             results = await extractor.extract_wave(documents)
@@ -235,7 +239,7 @@ async def test_a_shortage_is_the_fault_of_none(make_extractor: MakeExtractor, tm
     assert all(isinstance(result, Extraction) for result in await extractor.extract_wave(documents))
 
 
-def test_text_that_is_small_may_share_a_child() -> None:
+def test_only_small_text_documents_may_share_a_child() -> None:
     for filename, declared, may in [
         *(
             (f"a.{extension}", "", True)
@@ -253,7 +257,7 @@ def test_text_that_is_small_may_share_a_child() -> None:
         assert not may_share_a_child(filename, declared, WAVE_DOCUMENT_BYTES + 1)
 
 
-def test_a_child_that_went_on_just_before_it_was_killed_blames_no_document() -> None:
+def test_timeout_blames_no_document_if_the_child_has_just_begun_another() -> None:
     cases: list[tuple[KillReason, int, int]] = [("wall", 0, 0), ("wall", 1, -1), ("asked", 1, 1), ("", 1, 1)]
     for killed, number, blamed in cases:
         progress = ChildProgress()

@@ -1,4 +1,4 @@
-"""XML that declares entities is refused: no parser expands them, and half of the text would be missing in silence."""
+"""XML that declares entities is refused, because the parsers don't expand them and text would be missing."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import read, refused
 
-#: Half of the words are in an entity; each archive with a member whose text they are.
+#: Declarations of an entity that contains a part of the text.
 _DECLARED = '<!DOCTYPE x [<!ENTITY half "turquoise">]>'
 _OF_HTML = _DECLARED.replace("x", "html", 1)
 _STRICT = '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "xhtml1-strict.dtd">'
@@ -21,7 +21,7 @@ def is_refused(data: bytes, filename: str) -> bool:
     return "declares entities" in refused(data, filename, SourceErrorCode.DOCUMENT_UNREADABLE)
 
 
-def test_a_word_file_whose_xml_uses_entities_is_refused() -> None:
+def test_docx_that_declares_entities_is_refused_in_every_encoding() -> None:
     whole = samples.make_docx({"Lamp": "It is QQ."})
     content = samples.member(whole, "word/document.xml").decode().partition("?>")[2].replace("QQ", "painted &half;")
     for doctype, encoding in product(_SPELLINGS, ("utf-8", "utf-16", "utf-32", "gb2312")):
@@ -32,7 +32,7 @@ def test_a_word_file_whose_xml_uses_entities_is_refused() -> None:
         assert is_refused(data, "a.docx"), (doctype[-60:], encoding)
 
 
-def test_a_word_file_in_an_encoding_that_expat_or_python_does_not_know_is_refused_for_entities() -> None:
+def test_docx_with_entities_is_refused_in_encodings_unknown_to_expat_or_python() -> None:
     whole = samples.make_docx({"Lamp": "It is QQ."})
     content = samples.member(whole, "word/document.xml").decode().partition("?>")[2].replace("QQ", "painted &half;")
     # libxml2 knows csHPRoman8 by this name, Python doesn't. Expat doesn't know the others by these names.
@@ -42,7 +42,7 @@ def test_a_word_file_in_an_encoding_that_expat_or_python_does_not_know_is_refuse
         assert is_refused(data, "a.docx"), encoding
 
 
-def test_slides_sheets_and_books_whose_xml_declares_entities_are_refused() -> None:
+def test_pptx_xlsx_and_epub_that_declare_entities_are_refused() -> None:
     for data, filename, name in (
         (samples.make_pptx([("Lamp", "It is QQ.")]), "a.pptx", "ppt/slides/slide1.xml"),
         (samples.make_xlsx({"Lamp": [["It is QQ."]]}), "a.xlsx", "xl/sharedStrings.xml"),
@@ -54,13 +54,13 @@ def test_slides_sheets_and_books_whose_xml_declares_entities_are_refused() -> No
         assert is_refused(samples.replaced(data, name, text.encode()), filename), name
 
 
-def test_a_page_that_declares_entities_is_refused_and_one_that_uses_those_of_html_is_read() -> None:
+def test_xhtml_that_declares_entities_is_refused_and_html_entities_are_read() -> None:
     page = b'<html xmlns="http://www.w3.org/1999/xhtml"><body><p>It is painted&nbsp;&half;.</p></body></html>'
     assert is_refused(_OF_HTML.encode() + page, "a.xhtml")
     assert "painted\xa0" in read(_STRICT.encode() + page, "a.xhtml").text.replace(" ", "\xa0")
 
 
-def test_a_page_that_declares_an_encoding_of_its_region_or_an_unknown_one_is_read() -> None:
+def test_xhtml_with_a_regional_or_unknown_encoding_is_read_unless_it_declares_entities() -> None:
     # The last four are names of Python codecs, but not of encodings of text.
     wrong = ("x-unknown", "utf-32", "hex", "rot13", "idna", "undefined")
     for encoding in ("Shift_JIS", "GB2312", "Big5", "EUC-KR", "windows-1251", *wrong):
@@ -70,7 +70,7 @@ def test_a_page_that_declares_an_encoding_of_its_region_or_an_unknown_one_is_rea
         assert is_refused(page.replace(_STRICT, _OF_HTML).encode(codec), "a.xhtml"), encoding
 
 
-def test_a_book_whose_chapters_use_the_characters_of_html_is_read() -> None:
+def test_epub_chapter_with_html_entities_is_read() -> None:
     strict = b'<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "xhtml11.dtd">'
     chapter = strict + b'<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Caf&eacute; by the quay.</p></body></html>'
     book = samples.replaced(samples.make_epub({"A": "b"}), "book/c0.xhtml", chapter)

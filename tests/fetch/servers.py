@@ -1,4 +1,4 @@
-"""Real web servers whose every byte a test decides, and what fetchers are given to reach them."""
+"""Real web servers that are scripted byte by byte, with policies, resolvers and sinks for the fetchers under test."""
 
 import ssl
 import threading
@@ -19,14 +19,14 @@ HERE = "127.0.0.1"
 class Seen:
     method: str
     path: str
-    #: Names in lower case.
+    #: Header names are in lowercase.
     headers: Mapping[str, str]
     body: bytes
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and the connection that waits for its answer."""
+    """A request and the connection that waits for its response."""
 
     request: Seen
     connection: socket
@@ -40,13 +40,13 @@ class Exchange:
         self.send("\r\n".join([*lines, "", ""]).encode())
 
     def answer(self, status: int = 200, body: bytes = b"", **headers: str) -> None:
-        """Send a whole answer; `content_type` is sent as `content-type`."""
+        """Send a complete response; the argument `content_type` becomes the header `content-type`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.head(status, {"content-length": str(len(body)), **named})
         self.send(body)
 
     def drip(self, data: bytes = b"x", pause_s: float = 0.02) -> None:
-        """Send the data again and again until the other side goes away."""
+        """Send the data repeatedly until the client disconnects."""
         pause = threading.Event()
         with suppress(OSError):
             while not pause.wait(pause_s):
@@ -58,7 +58,7 @@ Script = Callable[[Exchange], None]
 
 @dataclass(slots=True)
 class Server:
-    """A server that runs, and what it was asked."""
+    """A running server and the requests that it has received."""
 
     port: int
     requests: list[Seen] = field(default_factory=list)
@@ -72,18 +72,18 @@ class Server:
 
     @property
     def policy(self) -> AddressPolicy:
-        """Lets a fetcher reach this server and nothing else that is not public."""
+        """A policy that allows this server, and no other address that isn't public."""
         return AddressPolicy((AllowedNetwork(ip_network(HERE), self.port),))
 
     @property
     def loopback_policy(self) -> AddressPolicy:
-        """Lets a fetcher reach this server's port on every loopback address of IPv4."""
+        """A policy that allows this server's port on every IPv4 loopback address."""
         return AddressPolicy((AllowedNetwork(ip_network("127.0.0.0/8"), self.port),))
 
 
 @contextmanager
 def serving(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """A server that answers each connection's one request by the script; all its threads end with the block."""
+    """Start a server whose script responds to the one request of each connection; stop its threads after the block."""
     with _QuietServer((HERE, 0), BaseRequestHandler) as listener:
         server = Server(listener.server_address[1])
         listener.finish = lambda connection: _serve(server, script, connection, tls)
@@ -97,7 +97,7 @@ def serving(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[Serve
 
 
 class _QuietServer(ThreadingTCPServer):
-    """A client that breaks off is what these tests are about."""
+    """Ignores clients that disconnect, as these tests make them do."""
 
     allow_reuse_address = True
     request_queue_size = 64
@@ -121,7 +121,7 @@ def _serve(server: Server, script: Script, plain: socket, tls: ssl.SSLContext | 
         headers = dict(_header(raw) for raw in iter(stream.readline, b"\r\n"))
         body = stream.read(int(headers.get("content-length", 0)))
         if len(body) < int(headers.get("content-length", 0)):
-            return  # cut off: the script was asked nothing
+            return  # incomplete request, which the script doesn't get
         server.requests.append(Seen(words[0].decode(), words[1].decode(), headers, body))
         script(Exchange(server.requests[-1], connection))
 
@@ -132,7 +132,7 @@ def _header(line: bytes) -> tuple[str, str]:
 
 
 class Names:
-    """A resolver with a table: each name has its answers, one a question, the last one for ever."""
+    """A resolver with a table: each name has a list of answers, one per lookup, of which the last is repeated."""
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
         self._answers = {name.replace("_", "."): list(lists) for name, lists in answers.items()}

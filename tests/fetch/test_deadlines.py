@@ -1,4 +1,4 @@
-"""One deadline over everything: whatever is slow, the fetch ends in time."""
+"""One deadline applies to a whole fetch, whatever part of it is slow."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ LIMITS = FetchLimits(fetch_s=0.3, post_s=0.3, connect_s=0.1)
 
 @contextmanager
 def timed_out() -> Iterator[None]:
-    """The block must end with a timeout of its own."""
+    """Assert that the block fails with the fetcher's own timeout."""
     with pytest.raises(FetchFailed) as failed:
         yield
     assert (failed.value.code, failed.value.details) == ("url_fetch_failed", {"reason": "timeout"})
@@ -34,7 +34,7 @@ def answer(exchange: Exchange) -> None:
     exchange.answer(body=b"x")
 
 
-#: By their paths: what is sent first, and what then comes again and again.
+#: By path: the bytes that the server sends first, and the bytes that it then repeats.
 SLOW = {
     "/body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),
     "/head": (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
@@ -46,7 +46,7 @@ SLOW = {
 
 def slow(exchange: Exchange) -> None:
     if exchange.request.path == "/redirects":
-        # Each hop is quick enough by itself; all of them are not.
+        # Each redirect is within the deadline, but not all of them together.
         threading.Event().wait(0.15)
         exchange.answer(302, location="/redirects")
         return
@@ -56,27 +56,27 @@ def slow(exchange: Exchange) -> None:
 
 
 @pytest.mark.parametrize("path", [*SLOW, "/redirects"])
-def test_a_slow_server_is_left_in_time(path: str) -> None:
+def test_fetch_from_a_slow_server_times_out_and_discards_the_sink(path: str) -> None:
     sink = Kept()
     with serving(slow) as server, timed_out():
         fetch(Fetcher(server.policy, LIMITS), server.url(path), sink)
     assert (sink.is_discarded, bytes(sink.data)) == (True, b"")
 
 
-def test_a_server_that_never_speaks_tls_is_left_in_time_and_for_good() -> None:
+def test_fetch_times_out_during_a_tls_handshake_and_closes_the_connection() -> None:
     async def scenario(listener: socket.socket) -> None:
         server = Server(listener.getsockname()[1])
         with timed_out():
             await asyncio.wait_for(Fetcher(server.policy, LIMITS).fetch(server.url(scheme="https"), Kept()), PATIENCE_S)
         await asyncio.to_thread(_read_to_the_end, listener)
 
-    # Until the fetch has failed nothing accepts: only the kernel takes the connection.
+    # Nothing accepts before the fetch has failed: only the kernel completes the connection.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         asyncio.run(scenario(listener))
 
 
 def _read_to_the_end(listener: socket.socket) -> None:
-    """Raises TimeoutError while the other side holds the connection open."""
+    """Accept a connection and read it to its end; raises TimeoutError if the client keeps it open."""
     connection, _ = listener.accept()
     with connection, suppress(ConnectionResetError):
         connection.settimeout(PATIENCE_S)
@@ -90,20 +90,20 @@ class Hanging:
         return []
 
 
-def test_a_resolver_that_hangs_is_left_in_time_by_a_fetch_and_by_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_and_check_time_out_when_the_resolver_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     url, hanging, answered = "http://files.example/", Fetcher(AddressPolicy(), LIMITS, Hanging()), threading.Event()
     with timed_out():
         fetch(hanging, url)
     with timed_out():
         asyncio.run(asyncio.wait_for(hanging.check(url), PATIENCE_S))
-    # The system's resolver too.
+    # The same with the system's resolver.
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(2 * PATIENCE_S) and [])
     with timed_out():
         fetch(Fetcher(AddressPolicy(), LIMITS), url)
     answered.set()
 
 
-def test_a_sink_that_hangs_counts_too() -> None:
+def test_fetch_times_out_when_the_sink_hangs() -> None:
     class HangingSink(Kept):
         async def append(self, data: bytes) -> None:
             await asyncio.Event().wait()
@@ -114,8 +114,8 @@ def test_a_sink_that_hangs_counts_too() -> None:
     assert sink.is_discarded
 
 
-def test_an_address_that_takes_no_connection_leaves_time_for_the_next() -> None:
-    # A full backlog is a host that does not answer: the connection is neither taken nor refused.
+def test_unresponsive_address_leaves_time_for_the_next_one() -> None:
+    # A full backlog behaves like an unresponsive host: it neither accepts nor refuses connections.
     with socket.socket() as full, serving(answer) as server:
         full.bind(("127.0.0.2", server.port))
         full.listen(0)
@@ -132,7 +132,7 @@ def test_an_address_that_takes_no_connection_leaves_time_for_the_next() -> None:
     assert bytes(sink.data) == b"x"
 
 
-def test_a_canceled_fetch_empties_the_sink_and_closes_the_connection() -> None:
+def test_canceled_fetch_discards_the_sink_and_closes_the_connection() -> None:
     sink, arrived, closed = Kept(), threading.Event(), threading.Event()
 
     def script(exchange: Exchange) -> None:

@@ -1,4 +1,4 @@
-"""Getting a URL's content: what is asked, what is followed, what is reported, what is given up."""
+"""Fetching a URL's content: the request, redirects, the reported result, and failures."""
 
 import asyncio
 import re
@@ -21,14 +21,14 @@ TIME = "Thu, 01 Jan 2026 00:00:00 GMT"
 def get(
     server: Server, path: str = "/", sink: Kept | None = None, validators: Validators | None = None, accept: str = "*/*"
 ) -> Fetched:
-    """Fetch a path of the server; the answer must be its content."""
+    """Fetch a path of the server, assert that it has content, and return the result."""
     fetched = asyncio.run(Fetcher(server.policy).fetch(server.url(path), sink or Kept(), validators, accept))
     assert isinstance(fetched, Fetched)
     return fetched
 
 
 def failure(server: Server, path: str = "/") -> FetchFailed:
-    """The failure of fetching a path; the sink must be left empty."""
+    """Assert that fetching a path fails and discards the sink, and return the failure."""
     sink = Kept()
     with pytest.raises(FetchFailed) as failed:
         asyncio.run(Fetcher(server.policy).fetch(server.url(path), sink))
@@ -40,7 +40,7 @@ def answer(exchange: Exchange) -> None:
     exchange.answer(body=BODY)
 
 
-def test_the_sink_gets_the_bytes_and_the_caller_what_the_headers_have() -> None:
+def test_fetch_writes_the_body_to_the_sink_and_returns_the_headers_values() -> None:
     headers: dict[str, Any] = {"content_type": "text/plain; charset=utf-8", "etag": '"v1"', "last_modified": TIME}
     disposition, sink = 'attachment; filename="refunds.txt"', Kept()
     with serving(lambda exchange: exchange.answer(body=BODY, content_disposition=disposition, **headers)) as server:
@@ -52,7 +52,7 @@ def test_the_sink_gets_the_bytes_and_the_caller_what_the_headers_have() -> None:
     assert (bytes(sink.data), sink.is_discarded) == (BODY, False)
 
 
-def test_the_request_has_no_more_than_it_must() -> None:
+def test_fetch_request_has_only_the_necessary_headers() -> None:
     with serving(answer) as server:
         get(server, "/p%20q?x=%C3%A4")
         get(server, accept="text/html")
@@ -65,7 +65,7 @@ def test_the_request_has_no_more_than_it_must() -> None:
     assert headers == expected | {"host": f"127.0.0.1:{server.port}"}
 
 
-def test_nothing_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_fetch_ignores_proxies_and_netrc_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login jo password secret\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     with serving(answer) as server, serving(answer) as proxy:
@@ -78,7 +78,7 @@ def test_nothing_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def redirects(exchange: Exchange) -> None:
-    """`/302/5` redirects by a 302 to `/302/4` and so on; `/302/0` is the end."""
+    """Redirect `/302/5` to `/302/4` with a 302, and so on until `/302/0`, which has content."""
     status, left = map(int, exchange.request.path[1:].split("/"))
     if left:
         exchange.answer(status, b"moved", location=f"{left - 1}" if left % 2 else f"/{status}/{left - 1}")
@@ -86,7 +86,7 @@ def redirects(exchange: Exchange) -> None:
         exchange.answer(body=b"end")
 
 
-def test_five_redirects_of_every_kind_are_followed_by_a_get_and_a_sixth_is_not() -> None:
+def test_fetch_follows_five_redirects_of_every_status_and_no_sixth() -> None:
     with serving(redirects) as server:
         for status in (301, 302, 303, 307, 308):
             server.requests.clear()
@@ -98,7 +98,7 @@ def test_five_redirects_of_every_kind_are_followed_by_a_get_and_a_sixth_is_not()
         assert server.paths[-1] == "/302/1"
 
 
-def test_any_other_answer_fails_with_its_status_alone() -> None:
+def test_other_statuses_fail_and_report_only_the_status() -> None:
     statuses = (204, 206, 300, 302, 304, 305, 400, 401, 404, 410, 429, 500, 503)
     answers = iter(statuses)
     with serving(lambda exchange: exchange.answer(next(answers), b"secret words", x_note="secret")) as server:
@@ -109,22 +109,22 @@ def test_any_other_answer_fails_with_its_status_alone() -> None:
             assert not any(word in f"{failed} {failed.message}" for word in ("secret", str(server.port))), status
 
 
-def test_an_empty_body_is_a_body() -> None:
+def test_fetch_accepts_an_empty_body() -> None:
     with serving(lambda exchange: exchange.answer()) as server:
         assert get(server).size_bytes == 0
 
 
-def test_headers_need_not_be_ascii() -> None:
+def test_fetch_accepts_headers_that_are_not_ascii() -> None:
     latin = 'ETag: "\xe9"\r\nContent-Disposition: attachment; filename="caf\xe9.txt"\r\n'.encode("latin-1")
     data = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n" + latin + b"\r\nx"
     with serving(lambda exchange: exchange.send(data)) as server:
         fetched = get(server)
-    # A tag that could not be sent back is not kept.
+    # An ETag that can't be sent back is dropped.
     assert (fetched.file_name, fetched.etag) == ("café.txt", None)
 
 
 def versioned(exchange: Exchange) -> None:
-    """Answers 304 to a client with version 1, and `/moved` redirects to `/`."""
+    """Respond with 304 to a client that has version 1; redirect `/moved` to `/`."""
     if exchange.request.path == "/moved":
         exchange.answer(302, location="/")
     elif exchange.request.headers.get("if-none-match") == '"v1"':
@@ -133,7 +133,7 @@ def versioned(exchange: Exchange) -> None:
         exchange.answer(body=BODY, etag='"v1"')
 
 
-def test_what_did_not_change_is_not_sent_again_and_what_changed_or_has_another_url_is() -> None:
+def test_validators_avoid_a_download_only_for_unchanged_content_of_the_same_url() -> None:
     sink = Kept()
     with serving(versioned) as server:
         validators = Validators(url=server.url(), etag='"v1"', last_modified=TIME)
@@ -146,7 +146,7 @@ def test_what_did_not_change_is_not_sent_again_and_what_changed_or_has_another_u
     assert server.requests[1].headers["if-modified-since"] == TIME
 
 
-def test_a_sink_that_fails_is_discarded_and_its_error_raised() -> None:
+def test_failing_sink_is_discarded_and_its_error_is_raised() -> None:
     class Full(Kept):
         async def append(self, data: bytes) -> None:
             raise MemoryError("full")
@@ -156,7 +156,7 @@ def test_a_sink_that_fails_is_discarded_and_its_error_raised() -> None:
     assert sink.is_discarded
 
 
-def test_fetches_run_beside_each_other() -> None:
+def test_fetches_run_concurrently() -> None:
     barrier, sinks = threading.Barrier(8), [Kept() for _ in range(8)]
 
     def script(exchange: Exchange) -> None:
@@ -172,7 +172,7 @@ def test_fetches_run_beside_each_other() -> None:
     assert [bytes(sink.data) for sink in sinks] == [f"/{i}".encode() for i in range(8)]
 
 
-def test_a_host_that_takes_no_connection_fails() -> None:
+def test_fetch_from_a_host_that_refuses_connections_fails_as_unreachable() -> None:
     with serving(answer) as server:
         pass
     assert failure(server).reason == "unreachable"

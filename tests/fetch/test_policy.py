@@ -1,4 +1,4 @@
-"""What is never fetched: every spelling of a refused place, names that lead there, redirects that lead there."""
+"""Blocked addresses are never fetched in any spelling, nor through names or redirects that lead to them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
 from tests.fetch.servers import Exchange, Kept, Names, serving
 
-#: Spellings of places that only this machine or its network can reach; each is asked for as `http://HOST/`.
+#: Spellings of hosts that only this machine or its network can reach, or that are invalid, for `http://HOST/`.
 HOSTS = """
 127.0.0.1 127.0.0.1:80 127.0.0.2 127.255.255.254 127.1 127.0.1 127 2130706433 3232235777 0x7f000001 0x7f.0.0.1
 0X7F.0.0.1 0x7f.0x0.0x0.0x1 0x7f.1 017700000001 0177.0.0.1 0177.0.0.01 127.0.0.01 127.000.000.001 127.0.0.1. 127.0.0.0x1
@@ -33,7 +33,7 @@ user@127.0.0.1 example.com@127.0.0.1 127.0.0.1@example.com example.com:80@127.0.
 example.com\\@127.0.0.1 127.0.0.1#@example.com 127.0.0.1?@example.com
 example.com:22 example.com:25 example.com:6379 example.com:8080 example.com:99999
 """
-#: And whole URLs, some of them none of the web's.
+#: Blocked URLs, some of them with other schemes than the web's.
 URLS = (
     *("http://127.0.0.1:7820/v1/buckets", "https://127.0.0.1/", "HTTP://127.0.0.1/", "http:127.0.0.1/"),
     *("http:/127.0.0.1/", "http:///127.0.0.1/", "http:\\\\127.0.0.1\\", "//127.0.0.1/", "127.0.0.1"),
@@ -42,7 +42,7 @@ URLS = (
     *("gopher://127.0.0.1:6379/_INFO", "dict://127.0.0.1:11211/", "unix:///var/run/docker.sock"),
     "jar:http://127.0.0.1!/",
 )
-#: Other spellings of a loopback address that is allowed, and places beside it.
+#: Other spellings of an allowed loopback address, and addresses that aren't allowed.
 NOT_ALLOWED = (
     *("2130706433", "0x7f.0.0.1", "0177.0.0.1", "127.1", "127.0.0.1.", "127.0.0.01", "[::ffff:127.0.0.1]"),
     *("%31%32%37.0.0.1", "\uff11\uff12\uff17.0.0.1", "[::1]", "0.0.0.0", "10.0.0.1", "user@127.0.0.1"),
@@ -51,14 +51,14 @@ PUBLIC = "1.1.1.1"
 
 
 class Anywhere:
-    """Resolves every name to a public address: what is refused all the same is refused by its spelling."""
+    """Resolves every name to a public address, so that a URL can only be blocked for its spelling."""
 
     async def resolve(self, name: str) -> Sequence[str]:
         return [PUBLIC]
 
 
 def blocked(fetcher: Fetcher, url: str) -> ServiceError:
-    """The refusal of a URL, the same at a check and at a fetch."""
+    """Assert that a check and a fetch block the URL with the same error, and return it."""
     refusals = []
     for request in (fetcher.check(url), fetcher.fetch(url, Kept())):
         try:
@@ -70,7 +70,7 @@ def blocked(fetcher: Fetcher, url: str) -> ServiceError:
     return refusals[1]
 
 
-def test_a_refused_place_is_refused_in_every_spelling_and_a_public_one_is_not() -> None:
+def test_blocked_hosts_are_blocked_in_every_spelling_and_public_ones_are_not() -> None:
     fetcher = Fetcher(AddressPolicy(), resolver=Anywhere())
     for url in (*(f"http://{host}/" for host in HOSTS.split()), *URLS):
         blocked(fetcher, url)
@@ -78,21 +78,21 @@ def test_a_refused_place_is_refused_in_every_spelling_and_a_public_one_is_not() 
         asyncio.run(fetcher.check(url))
 
 
-def test_allowed_loopback_has_one_spelling() -> None:
+def test_allowed_loopback_address_is_blocked_in_other_spellings() -> None:
     fetcher = Fetcher(AddressPolicy(parse_allowed("127.0.0.0/8")), resolver=Anywhere())
     asyncio.run(fetcher.check("http://127.0.0.1:3000/"))
     for host in NOT_ALLOWED:
         blocked(fetcher, f"http://{host}:3000/")
 
 
-def test_localhost_is_the_loopback_address_that_is_allowed() -> None:
+def test_localhost_means_the_allowed_loopback_address() -> None:
     with serving(lambda exchange: exchange.answer(body=b"x")) as server:
         for host in ("localhost", "app.localhost"):
             asyncio.run(Fetcher(server.policy, resolver=Names()).fetch(server.url(host=host), Kept()))
             assert server.requests[-1].headers["host"] == f"{host}:{server.port}"
 
 
-def test_neither_the_daemons_own_address_nor_another_port_is_open_where_loopback_is_allowed() -> None:
+def test_allowed_loopback_excludes_the_daemons_own_address_and_other_ports() -> None:
     with serving(lambda exchange: exchange.answer()) as server:
         own = Fetcher(AddressPolicy(server.policy.allowed, own=(ip_address("127.0.0.1"), server.port)))
         assert blocked(own, server.url()).details == {"reason": "address"}
@@ -102,7 +102,7 @@ def test_neither_the_daemons_own_address_nor_another_port_is_open_where_loopback
     assert server.requests == []
 
 
-def test_one_refused_address_refuses_the_name() -> None:
+def test_name_with_one_blocked_address_is_blocked() -> None:
     for answers in (
         *(["10.0.0.1"], ["127.0.0.1"], [PUBLIC, "10.0.0.1"], ["10.0.0.1", PUBLIC], [*[PUBLIC] * 5, "169.254.169.254"]),
         *(["2606:4700::1", "::1"], ["::ffff:10.0.0.1"], ["64:ff9b::a00:1"], ["fe80::1%2"]),
@@ -113,7 +113,7 @@ def test_one_refused_address_refuses_the_name() -> None:
         assert not any(address in str(refused) for address in answers), answers
 
 
-def test_a_name_without_an_address_fails_and_may_be_tried_again() -> None:
+def test_name_without_an_address_fails_as_retryable() -> None:
     for names in (Names(), Names(gone_example=[[]])):
         with pytest.raises(FetchFailed) as failed:
             asyncio.run(Fetcher(AddressPolicy(), resolver=names).fetch("http://gone.example/", Kept()))
@@ -122,13 +122,13 @@ def test_a_name_without_an_address_fails_and_may_be_tried_again() -> None:
         assert failed.value.details == {"reason": "name_not_resolved"}
 
 
-def test_a_refused_port_is_refused_before_the_name_is_asked_for() -> None:
+def test_blocked_port_is_rejected_without_a_lookup_of_the_name() -> None:
     names = Names()
     assert blocked(Fetcher(AddressPolicy(), resolver=names), "http://gone.example:22/").details == {"reason": "port"}
     assert names.asked == []
 
 
-def test_a_name_that_changes_between_check_and_connection_leads_where_it_was_checked() -> None:
+def test_fetch_connects_to_the_address_that_it_checked() -> None:
     names = Names(files_example=[["127.0.0.1"], ["127.0.0.2"]])
     with serving(lambda exchange: exchange.answer(body=b"x")) as server:
         fetcher, url = Fetcher(server.policy, resolver=names), server.url(host="files.example")
@@ -139,7 +139,7 @@ def test_a_name_that_changes_between_check_and_connection_leads_where_it_was_che
     assert len(server.requests) == 1
 
 
-def test_a_redirect_is_checked_again_even_to_the_same_name() -> None:
+def test_redirect_to_the_same_name_is_resolved_and_checked_again() -> None:
     names = Names(files_example=[["127.0.0.1"], ["10.0.0.1"]])
     with serving(lambda exchange: exchange.answer(302, location="/again")) as server:
         request = Fetcher(server.policy, resolver=names).fetch(server.url(host="files.example"), Kept())
@@ -148,7 +148,7 @@ def test_a_redirect_is_checked_again_even_to_the_same_name() -> None:
     assert (refused.value.code, server.paths) == ("url_fetch_blocked", ["/"])
 
 
-def test_a_redirect_to_a_refused_place_is_refused_and_not_quoted() -> None:
+def test_redirect_to_a_blocked_url_is_blocked_and_not_quoted_in_the_error() -> None:
     locations = (
         *("http://127.0.0.2:{port}/", "http://10.0.0.1/", "http://169.254.169.254/latest/meta-data/", "http://[::1]/"),
         *("http://2130706433/", "//0x7f.1/", "http://localhost:22/", "http://inner.example/", "file:///etc/passwd"),
@@ -171,7 +171,7 @@ def test_a_redirect_to_a_refused_place_is_refused_and_not_quoted() -> None:
     assert server.paths == [f"/{number}" for number in range(len(locations))]
 
 
-def test_a_redirect_to_an_allowed_place_is_followed() -> None:
+def test_redirect_to_an_allowed_address_is_followed() -> None:
     with (
         serving(lambda exchange: exchange.answer(body=b"there")) as there,
         serving(lambda exchange: exchange.answer(302, location=there.url("/x"))) as here,

@@ -1,4 +1,4 @@
-"""Posts: a webhook arrives as it was signed, and nothing of the answer but its status comes back."""
+"""A posted webhook arrives as it was signed, and only the status of the response is returned."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def post(server: Server, limits: FetchLimits | None = None) -> int:
     return asyncio.run(Fetcher(server.policy, limits).post(server.url("/hook?x=1"), BODY, headers))
 
 
-def test_a_webhook_arrives_byte_for_byte_and_verifies() -> None:
+def test_posted_webhook_arrives_unchanged_and_verifies() -> None:
     with serving(lambda exchange: exchange.answer(204)) as server:
         assert post(server) == 204
     (request,) = server.requests
@@ -35,7 +35,7 @@ def test_a_webhook_arrives_byte_for_byte_and_verifies() -> None:
     assert Webhook(SECRET).verify(request.body, dict(request.headers)) == json.loads(BODY)
 
 
-def test_the_status_of_the_answer_comes_back_and_a_redirect_is_not_followed() -> None:
+def test_post_returns_the_status_and_follows_no_redirect() -> None:
     statuses = (200, 202, 204, 301, 302, 303, 304, 307, 308, 400, 404, 410, 429, 500, 503)
     answers = iter(statuses)
     with serving(lambda exchange: exchange.answer(next(answers), b"body", location="/elsewhere")) as server:
@@ -43,7 +43,7 @@ def test_the_status_of_the_answer_comes_back_and_a_redirect_is_not_followed() ->
     assert set(server.paths) == {"/hook?x=1"}
 
 
-def test_the_answers_body_is_not_waited_for() -> None:
+def test_post_does_not_wait_for_the_response_body() -> None:
     def script(exchange: Exchange) -> None:
         exchange.head(200, {"content-length": "1000000"})
         exchange.drip()
@@ -52,7 +52,7 @@ def test_the_answers_body_is_not_waited_for() -> None:
         assert post(server) == 200
 
 
-def test_a_receiver_that_is_silent_or_breaks_off_fails() -> None:
+def test_post_fails_if_the_receiver_is_silent_or_disconnects() -> None:
     def silence(exchange: Exchange) -> None:
         assert exchange.connection.recv(1) == b""
 
@@ -62,7 +62,7 @@ def test_a_receiver_that_is_silent_or_breaks_off_fails() -> None:
         assert failed.value.details == {"reason": reason}
 
 
-def test_a_receiver_is_under_the_same_policy() -> None:
+def test_post_is_subject_to_the_same_address_policy() -> None:
     with serving(lambda exchange: exchange.answer()) as server:
         for fetcher, host in (
             (Fetcher(AddressPolicy()), "127.0.0.1"),
@@ -74,5 +74,5 @@ def test_a_receiver_is_under_the_same_policy() -> None:
     assert server.requests == []
 
 
-def test_the_default_limits_are_the_contracts() -> None:
+def test_default_fetch_limits_are_those_of_the_contract() -> None:
     assert FetchLimits() == FetchLimits(file_bytes=25 * 1024 * 1024, fetch_s=30, post_s=15, redirects=5)

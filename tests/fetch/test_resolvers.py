@@ -1,4 +1,4 @@
-"""The system's resolver: its answers, its errors, and that a name which hangs holds up no other."""
+"""The system's resolver: its addresses, its errors, and hanging lookups."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from tests.acceptance.installations import PATIENCE_S
 
 
 class Hanging:
-    """In place of `getaddrinfo`: counts who asks, and answers when it may."""
+    """A replacement of `getaddrinfo` that signals each lookup and returns when it is released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self.may_answer = threading.Semaphore(0), threading.Event()
@@ -25,13 +25,13 @@ class Hanging:
         return [(0, 0, 0, "", ("1.1.1.1", 0))]
 
 
-def test_a_name_has_its_addresses_and_one_that_cannot_exist_is_an_os_error() -> None:
+def test_resolver_returns_addresses_and_raises_os_error_for_an_invalid_name() -> None:
     assert set(asyncio.run(SystemResolver().resolve("localhost"))) <= {"127.0.0.1", "::1"}
     with pytest.raises(OSError):
         asyncio.run(SystemResolver().resolve("nothing.invalid"))
 
 
-def test_lookups_that_hang_are_bounded_and_hold_up_no_thread_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_hanging_lookups_is_limited_and_later_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = Hanging(monkeypatch)
 
     async def scenario() -> int:
@@ -42,7 +42,7 @@ def test_lookups_that_hang_are_bounded_and_hold_up_no_thread_of_the_loop(monkeyp
         for task in given_up:
             task.cancel()
         waiting = asyncio.create_task(resolver.resolve("one-more.example"))
-        # A task that gave up has not freed the thread, so the next one waits.
+        # A cancelled task doesn't free its thread, so the next lookup waits.
         done, _ = await asyncio.wait([waiting], timeout=0.05)
         threads = sum(thread.name == "resolver" for thread in threading.enumerate())
         assert not done
@@ -53,7 +53,7 @@ def test_lookups_that_hang_are_bounded_and_hold_up_no_thread_of_the_loop(monkeyp
     assert asyncio.run(scenario()) == MAX_LOOKUPS
 
 
-def test_an_answer_for_a_loop_that_has_closed_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lookup_that_ends_after_its_event_loop_was_closed_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = Hanging(monkeypatch)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Bodies that are too large, packed, cut off, or no HTTP."""
+"""Responses that are too large, compressed, incomplete or not HTTP."""
 
 import asyncio
 import gzip
@@ -33,7 +33,7 @@ def received(script: Script) -> bytes:
 
 
 def refused(script: Script, what: str) -> ServiceError:
-    """The error of a fetch, whose sink must have been emptied; a traceback shows what was sent."""
+    """Assert that a fetch fails and discards its sink, and return the error; `what` shows up in tracebacks."""
     sink = Kept()
     with serving(script) as server, pytest.raises(ServiceError) as failed:
         asyncio.run(Fetcher(server.policy, FetchLimits(file_bytes=LIMIT)).fetch(server.url(), sink))
@@ -65,7 +65,7 @@ def until_close(data: bytes) -> Script:
     return sent(b"HTTP/1.1 200 OK\r\n\r\n" + data)
 
 
-def test_a_body_arrives_whole_however_it_is_sent() -> None:
+def test_body_is_received_completely_in_every_encoding() -> None:
     for name, script in {
         "length": answer(TEXT),
         "chunked": chunked(TEXT[:10], TEXT[10:5000], TEXT[5000:]),
@@ -75,17 +75,17 @@ def test_a_body_arrives_whole_however_it_is_sent() -> None:
         "x-gzip": packed(PACKED, "X-GZIP"),
     }.items():
         assert received(script) == TEXT, name
-    # A gzip file stays packed.
+    # A gzip file stays compressed.
     assert received(answer(PACKED, content_type="application/gzip")) == PACKED
 
 
-def test_a_body_of_just_the_limit_is_accepted() -> None:
+def test_body_of_exactly_the_limit_is_accepted() -> None:
     assert len(received(answer(bytes(LIMIT)))) == LIMIT
     assert len(received(packed(gzip.compress(bytes(LIMIT))))) == LIMIT
 
 
 def declared(exchange: Exchange) -> None:
-    """Promises too much and sends nothing; the client leaves at once."""
+    """Declare a length over the limit, send nothing, and assert that the client disconnects."""
     exchange.head(200, {"content-length": str(LIMIT + 1)})
     assert exchange.connection.recv(1) == b""
 
@@ -96,7 +96,7 @@ def endless(exchange: Exchange) -> None:
 
 
 def endless_nothing(exchange: Exchange) -> None:
-    """Gzip blocks that hold nothing, without an end."""
+    """Send empty gzip blocks endlessly."""
     packer = zlib.compressobj(0, zlib.DEFLATED, 31)
     exchange.head(200, {"content-encoding": "gzip"})
     exchange.send(packer.flush(zlib.Z_FULL_FLUSH))
@@ -104,7 +104,7 @@ def endless_nothing(exchange: Exchange) -> None:
     exchange.drip(b"".join(blocks), pause_s=0)
 
 
-def test_a_body_over_the_limit_is_refused_with_the_limit() -> None:
+def test_body_over_the_limit_is_rejected_with_the_limit() -> None:
     for name, script in {
         "length": answer(bytes(LIMIT + 1)),
         "declared": declared,
@@ -118,7 +118,7 @@ def test_a_body_over_the_limit_is_refused_with_the_limit() -> None:
         assert (error.code, error.rule.status, error.details) == ("file_too_large", 413, {"max_bytes": LIMIT}), name
 
 
-def test_a_bomb_costs_neither_memory_nor_the_sink() -> None:
+def test_gzip_bomb_is_rejected_with_little_memory_and_an_empty_sink() -> None:
     bomb = gzip.compress(bytes(200 * LIMIT), compresslevel=1)
     assert len(bomb) < LIMIT
     tracemalloc.start()
@@ -129,7 +129,7 @@ def test_a_bomb_costs_neither_memory_nor_the_sink() -> None:
         tracemalloc.stop()
 
 
-def test_others_get_a_turn_while_a_bomb_is_decoded() -> None:
+def test_other_tasks_run_while_a_gzip_bomb_is_decoded() -> None:
     sink, turns = Kept(), [0]
 
     async def count_turns() -> None:
@@ -147,7 +147,7 @@ def test_others_get_a_turn_while_a_bomb_is_decoded() -> None:
     assert turns[0] >= len(sink.pieces) >= 100
 
 
-def test_a_coding_that_was_not_asked_for_or_is_broken_fails() -> None:
+def test_unrequested_or_broken_content_encoding_fails() -> None:
     twice = gzip.compress(PACKED)
     for coding, body in (
         *(("br", b"anything"), ("deflate", zlib.compress(TEXT)), ("zstd", b"anything")),
@@ -168,12 +168,12 @@ def endless_head(exchange: Exchange) -> None:
 def reset(exchange: Exchange) -> None:
     exchange.head(200, {"content-length": str(LIMIT)})
     exchange.send(bytes(LIMIT // 2))
-    # Lingering for no time makes the close a reset.
+    # A linger time of zero makes the close a reset.
     exchange.connection.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
     exchange.connection.close()
 
 
-def test_an_answer_that_breaks_off_or_is_no_http_fails() -> None:
+def test_incomplete_or_invalid_response_fails() -> None:
     for name, script in {
         "cut body": sent(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 999),
         "cut head": sent(b"HTTP/1.1 200 OK\r\nContent-"),

@@ -1,4 +1,4 @@
-"""TLS: the connection goes to the judged address, the name is in the handshake, the certificate must be its own."""
+"""Fetches over TLS send the name in the handshake and verify that the certificate is for it."""
 
 import asyncio
 import ssl
@@ -20,10 +20,10 @@ NAME = "files.example"
 
 @dataclass(slots=True)
 class Secure:
-    """A server with a certificate, and the names that clients gave in their handshakes."""
+    """A server with a certificate, and the names that clients sent in their handshakes."""
 
     server: Server
-    #: Trusts the authority that made the certificate.
+    #: Trusts the authority that issued the certificate.
     trust: ssl.SSLContext
     greeted: list[str | None] = field(default_factory=list)
 
@@ -35,7 +35,7 @@ def authority() -> trustme.CA:
 
 @contextmanager
 def secure(authority: trustme.CA, script: Script, *names: str) -> Iterator[Secure]:
-    """A server whose certificate is for these names."""
+    """Start a server whose certificate is for these names."""
     context, trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(*names, key_type=trustme.KeyType.ECDSA).configure_cert(context)
     authority.configure_trust(trust)
@@ -56,14 +56,14 @@ def answer(exchange: Exchange) -> None:
     exchange.answer(body=b"secure")
 
 
-def test_the_name_is_in_the_handshake_and_the_host_header(authority: trustme.CA) -> None:
+def test_fetch_sends_the_name_in_the_handshake_and_the_host_header(authority: trustme.CA) -> None:
     with secure(authority, answer, NAME) as secured:
         assert fetch(secured.server, secured.trust).size_bytes == len(b"secure")
     assert secured.greeted == [NAME]
     assert secured.server.requests[0].headers["host"] == f"{NAME}:{secured.server.port}"
 
 
-def test_a_certificate_of_another_name_or_of_an_unknown_authority_fails(
+def test_certificate_for_another_name_or_of_an_unknown_authority_fails(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
@@ -73,7 +73,7 @@ def test_a_certificate_of_another_name_or_of_an_unknown_authority_fails(
         authority.cert_pem.tempfile() as path,
     ):
         fetch(other.server, other.trust, "127.0.0.1")
-        # The environment's certificates are not used.
+        # The fetcher ignores the environment's certificates.
         monkeypatch.setenv("SSL_CERT_FILE", path)
         for server, trust in ((other.server, other.trust), (own.server, None), (plain, own.trust)):
             asked = len(server.requests)
@@ -84,7 +84,7 @@ def test_a_certificate_of_another_name_or_of_an_unknown_authority_fails(
             assert len(server.requests) == asked
 
 
-def test_a_redirect_down_to_http_is_followed_and_reported(authority: trustme.CA) -> None:
+def test_redirect_from_https_to_http_is_followed_and_reported(authority: trustme.CA) -> None:
     with (
         serving(answer) as plain,
         secure(authority, lambda exchange: exchange.answer(301, location=plain.url("/a")), "127.0.0.1") as secured,

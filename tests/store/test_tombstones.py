@@ -1,4 +1,4 @@
-"""Tombstones: what is still to be cleaned, and who took whose place however long the line."""
+"""Tombstones lead to the last successor of a replaced source, and detachments wait for changes of the title."""
 
 from itertools import pairwise
 from math import inf
@@ -22,12 +22,12 @@ from tests.store.rows import LATER, NOW, OURS, THEIRS, add_source, undone
 
 
 def _line(db: Connection, names: list[str]) -> None:
-    """Each name was replaced by the next; the last one is not touched."""
+    """Create tombstones that say that each name was replaced by the next."""
     for old, new in pairwise(names):
         create_tombstone(db, OURS, f"src_{old}", f"src_{new}", NOW)
 
 
-def test_a_line_without_a_living_end_has_no_successor(db: Connection) -> None:
+def test_chain_of_replacements_without_an_existing_end_has_no_successor(db: Connection) -> None:
     _line(db, ["1", "2", "3"])
     create_tombstone(db, OURS, "src_3", None, NOW)
     _line(db, ["4", "5", "4"])
@@ -39,7 +39,9 @@ def test_a_line_without_a_living_end_has_no_successor(db: Connection) -> None:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.integers(min_value=1, max_value=12), min_size=1, max_size=5), st.booleans())
-def test_every_member_of_every_line_leads_to_its_living_end(db: Connection, lengths: list[int], cleaned: bool) -> None:
+def test_every_replaced_source_leads_to_the_existing_end_of_its_chain(
+    db: Connection, lengths: list[int], cleaned: bool
+) -> None:
     with undone(db):
         for line, length in enumerate(lengths):
             names = [f"{line}_{position}" for position in range(length + 1)]
@@ -52,7 +54,7 @@ def test_every_member_of_every_line_leads_to_its_living_end(db: Connection, leng
                 assert found == [f"src_{names[-1]}", None]
 
 
-def test_a_detachment_is_kept_until_every_change_of_the_title_has_ended_or_died(db: Connection) -> None:
+def test_detachment_waits_until_every_change_of_the_title_has_ended_or_expired(db: Connection) -> None:
     def free(now_s: float) -> list[str]:
         return [each.source_id for each in list_detachments(db, now_s=now_s, limit=9)]
 
@@ -66,7 +68,7 @@ def test_a_detachment_is_kept_until_every_change_of_the_title_has_ended_or_died(
         False,
         True,
     )
-    # The process of the second change died. A later one is the only one that counts.
+    # The second change's process died and its lease has expired, so only a later change counts.
     begin_retitle(db, OURS, "src_1", now_s=40, lease_until_s=70)
     assert free(41) == []
     end_retitle(db, "src_1")

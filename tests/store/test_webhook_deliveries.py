@@ -1,4 +1,4 @@
-"""Deliveries and their calls: each event once, each team in turn, each call kept."""
+"""Webhook deliveries are listed when due, fairly between teams, and keep the outcome of their calls."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def state(db: Connection, name: str) -> tuple[str, int, str | None]:
     return delivery.status, delivery.tries_left, delivery.due_at
 
 
-def test_only_what_is_due_and_not_busy_is_taken(db: Connection) -> None:
+def test_list_due_returns_only_due_deliveries_that_are_not_busy(db: Connection) -> None:
     for name, due_at in (("1", NOW), ("2", SOON), ("3", LATER), ("4", None)):
         add_delivery(db, name, due_at=due_at)
     assert [each.id for each in list_due(db, SOON, ["evt_1"], 10)] == ["evt_2"]
@@ -34,14 +34,14 @@ def test_only_what_is_due_and_not_busy_is_taken(db: Connection) -> None:
     assert dues == [NOW, LATER, None]
 
 
-def test_one_teams_thousand_calls_do_not_starve_anothers_one(db: Connection) -> None:
+def test_many_deliveries_of_one_team_do_not_starve_another_team(db: Connection) -> None:
     for number in range(20):
         add_delivery(db, f"{number:02}", due_at=NOW)
     add_delivery(db, "theirs", team_id=THEIRS, due_at=SOON)
     assert "evt_theirs" in [each.id for each in list_due(db, LATER, [], 2)]
 
 
-def test_a_delivery_is_where_its_call_has_put_it_or_was_asked_for_during_it(db: Connection) -> None:
+def test_delivery_keeps_the_outcome_of_its_call_unless_it_was_resent_during_it(db: Connection) -> None:
     added = add_delivery(db, "1")
     webhook_deliveries.move_delivery(db, added, Standing(PENDING, 1), SOON)
     waiting = get_delivery(db, OURS, "evt_1")
