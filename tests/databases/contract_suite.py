@@ -1,4 +1,4 @@
-"""What every engine of rows must do. A test module subclasses `DatabaseContract` and opens its engine."""
+"""The tests that every database engine must pass: a test module subclasses `DatabaseContract` for its engine."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ OpenDatabase = Callable[[], Database]
 
 
 class DatabaseContract:
-    """The tests; a subclass has a fixture `open_database`, which opens the same rows at each call."""
+    """The tests; a subclass defines a fixture `open_database`, which opens the same database at each call."""
 
     group_limit: ClassVar[int]
-    #: What the engine raises for a second row with the same key, and for a statement that is wrong or may not write.
+    #: The errors for a duplicate key, and for a statement that is invalid or not allowed to write.
     duplicate: ClassVar[type[Exception]]
     wrong: ClassVar[type[Exception]]
-    #: What a read raises that closing has interrupted.
+    #: The error of a read that is interrupted because the database is closed.
     interrupted: ClassVar[type[Exception]]
 
     @pytest.fixture
@@ -37,15 +37,15 @@ class DatabaseContract:
         yield opened
         opened.close()
 
-    def test_what_waits_together_shares_one_commit_up_to_a_bound(self, database: Database) -> None:
+    def test_queued_work_shares_one_commit_up_to_the_group_limit(self, database: Database) -> None:
         futures = submit_all(database, [insert(number) for number in range(self.group_limit)])
         assert [future.result(PATIENCE_S) for future in futures] == list(range(self.group_limit))
-        # One commit for the work that held the writer, one for all the others.
+        # One commit for the work that kept the writer busy, one for all the others.
         assert (database.operations, database.commits) == (self.group_limit + 1, 2)
         futures = submit_all(database, [insert(-number) for number in range(1, self.group_limit + 2)])
         assert (futures[-1].result(PATIENCE_S), database.commits) == (-self.group_limit - 1, 5)
 
-    def test_many_threads_write_with_fewer_commits_and_lose_nothing(
+    def test_writes_of_many_threads_share_commits_and_are_all_stored(
         self, database: Database, open_database: OpenDatabase
     ) -> None:
         with ThreadPoolExecutor(16) as pool:
@@ -54,7 +54,7 @@ class DatabaseContract:
         assert database.commits < database.operations == 400
         assert stored(open_database) == answered
 
-    def test_work_runs_in_the_order_it_was_submitted(self, database: Database) -> None:
+    def test_work_runs_in_the_order_of_submission(self, database: Database) -> None:
         seen: list[int] = []
 
         def note(number: int, _: Connection) -> None:
@@ -64,20 +64,20 @@ class DatabaseContract:
         futures[-1].result(PATIENCE_S)
         assert seen == list(range(50))
 
-    def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(self, database: Database) -> None:
+    def test_work_that_raises_is_rolled_back_alone_and_its_caller_gets_the_error(self, database: Database) -> None:
         def half_done(connection: Connection) -> None:
             connection.execute("INSERT INTO notes (id) VALUES (100)")
             raise LookupError("changed my mind")
 
         before, wrong, double, after, seen = submit_all(database, [insert(1), half_done, insert(1), insert(2), ids])
-        # Work sees what was written before it.
+        # The last of them reads the rows written before it.
         assert [future.result(PATIENCE_S) for future in (before, after, seen)] == [1, 2, [1, 2]]
         assert isinstance(wrong.exception(PATIENCE_S), LookupError)
         assert isinstance(double.exception(PATIENCE_S), self.duplicate)
         assert database.read(ids) == [1, 2]
         assert database.commits == 2
 
-    def test_work_can_be_cancelled_in_the_queue_and_no_more_once_it_runs(self, database: Database) -> None:
+    def test_work_can_be_cancelled_while_queued_but_not_while_running(self, database: Database) -> None:
         with busy_writer(database) as running:
             kept, dropped = database.submit(insert(1)), database.submit(insert(2))
             assert dropped.cancel()
@@ -86,7 +86,7 @@ class DatabaseContract:
         kept.result(PATIENCE_S)
         assert database.read(ids) == [1]
 
-    def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(self, database: Database) -> None:
+    def test_read_sees_one_snapshot_despite_later_commits(self, database: Database) -> None:
         database.write(insert(1))
 
         def work(connection: Connection) -> list[list[int]]:
@@ -97,16 +97,14 @@ class DatabaseContract:
         assert database.read(work) == [[1], [1]]
         assert database.read(ids) == database.look(ids) == [1, 2]
 
-    def test_a_write_is_seen_by_the_next_read_of_every_thread(self, database: Database) -> None:
+    def test_next_read_of_every_thread_sees_a_write(self, database: Database) -> None:
         with ThreadPoolExecutor(4) as pool:
             for number in range(20):
                 database.write(insert(number))
                 seen = list(pool.map(lambda _: database.read(ids), range(4)))
                 assert seen == [list(range(number + 1))] * 4
 
-    def test_a_read_that_fails_or_writes_changes_nothing_and_leaves_its_connection_usable(
-        self, database: Database
-    ) -> None:
+    def test_read_that_fails_or_writes_raises_and_leaves_its_connection_usable(self, database: Database) -> None:
         for read in (database.read, database.look):
             for statement in ("INSERT INTO notes (id) VALUES (1)", "DELETE FROM notes", "DROP TABLE notes"):
                 with pytest.raises(self.wrong, match=r"read-?only"):
@@ -117,14 +115,14 @@ class DatabaseContract:
         database.write(insert(1))
         assert database.read(ids) == [1]
 
-    def test_lowercase_knows_letters_of_every_script(self, database: Database) -> None:
+    def test_lowercase_converts_accented_greek_and_cyrillic_letters(self, database: Database) -> None:
         def work(connection: Connection) -> tuple[Any, ...]:
             return tuple(connection.execute("SELECT lowercase('ÀÉß ЖΔ'), lowercase(NULL)").fetchone())
 
         assert database.read(work) == ("àéß жδ", None)
         assert database.write(work) == ("àéß жδ", None)
 
-    def test_close_finishes_what_is_queued(self, open_database: OpenDatabase) -> None:
+    def test_close_finishes_queued_work(self, open_database: OpenDatabase) -> None:
         database, numbers = open_database(), range(self.group_limit * 2)
         with busy_writer(database):
             futures = [database.submit(insert(number)) for number in numbers]
@@ -135,7 +133,7 @@ class DatabaseContract:
         assert [future.result(0) for future in futures] == list(numbers)
         assert stored(open_database) == list(numbers)
 
-    def test_nothing_is_taken_after_close(self, open_database: OpenDatabase) -> None:
+    def test_reads_and_writes_are_refused_after_close(self, open_database: OpenDatabase) -> None:
         database = open_database()
         database.read(ids)
         database.close()
@@ -170,7 +168,7 @@ class DatabaseContract:
         assert (row["next"], row[0], tuple(row), len(row)) == (4, "text", ("text", 3, 4), 3)
         assert (list(row.keys()), dict(row)) == (["text", "id", "next"], {"text": "text", "id": 3, "next": 4})
 
-    def test_sums_of_integers_are_integers_and_texts_sort_by_their_bytes(self, database: Database) -> None:
+    def test_sum_of_integers_is_an_integer_and_texts_are_sorted_by_bytes(self, database: Database) -> None:
         texts = ["a", "B", "_", "é", "a b", "Z", "\U0001f600", "\ufb01"]
         for number, text in enumerate(texts):
             database.write(insert(number, text))
@@ -179,13 +177,13 @@ class DatabaseContract:
         found = database.read(lambda c: [row["text"] for row in c.execute("SELECT text FROM notes ORDER BY text")])
         assert found == sorted(texts, key=str.encode)
 
-    def test_a_nul_in_a_text_is_stored_and_sought_without_an_error(self, database: Database) -> None:
+    def test_text_with_a_nul_character_can_be_stored_and_found(self, database: Database) -> None:
         database.write(insert(1, "a\0b"))
         sought = "SELECT id FROM notes WHERE text = :text"
         assert [row["id"] for row in database.read(lambda c: c.execute(sought, {"text": "a\0b"}).fetchall())] == [1]
         assert database.read(lambda c: c.execute(sought, {"text": "a\0c"}).fetchall()) == []
 
-    def test_many_rows_change_with_one_statement_by_name_or_in_order(self, database: Database) -> None:
+    def test_executemany_takes_named_and_positional_parameters(self, database: Database) -> None:
         database.write(insert(0))
         named, placed = "UPDATE notes SET text = :text WHERE id = :id", "INSERT INTO notes (text, id) VALUES (?, ?)"
         for statement, rows in ((placed, [("a", 1), ("b\0?", 2)]), (named, [{"id": 0, "text": "c"}]), (named, [])):
@@ -193,9 +191,11 @@ class DatabaseContract:
         found = database.read(lambda c: c.execute("SELECT id, text FROM notes ORDER BY id").fetchall())
         assert [(row["id"], row["text"].replace("\ufffd", "\0")) for row in found] == [(0, "c"), (1, "a"), (2, "b\0?")]
 
-    def test_many_rows_are_inserted_in_order_and_those_that_were_new_are_counted(self, database: Database) -> None:
+    def test_executemany_inserts_in_order_counts_new_rows_and_rolls_back_if_one_is_refused(
+        self, database: Database
+    ) -> None:
         statement = "INSERT INTO notes (id, text) VALUES (:id, '(:id) ' || :text) ON CONFLICT (id) DO NOTHING"
-        # Each row has the number of the attempt; the first that had an id keeps it, within a statement too.
+        # The text is the number of the insert: the first row with an id is kept, even within one statement.
         for count in (1, 5, 16, 17, 50, 50, 83):
             rows = [{"id": number // 2 * 2, "text": str(number)} for number in range(count)]
             before = len(database.read(ids))
@@ -203,7 +203,7 @@ class DatabaseContract:
             assert (new, database.read(ids)) == (len(range(0, count, 2)) - before, [*range(0, count, 2)]), count
         found = database.read(lambda c: c.execute("SELECT id, text FROM notes").fetchall())
         assert all(row["text"] == f"(:id) {row['id']}" for row in found)
-        # A row that is refused takes all with it, those of earlier groups too.
+        # A refused row rolls back all rows of its statement, those of earlier groups too.
         with pytest.raises(self.duplicate):
             doubled = [{"id": 900 + number % 70} for number in range(71)]
             database.write(lambda c: c.executemany("INSERT INTO notes (id) VALUES (:id)", doubled))
@@ -211,7 +211,7 @@ class DatabaseContract:
 
 
 def stored(open_database: OpenDatabase) -> list[int]:
-    """What a stranger finds."""
+    """Return the ids that a newly opened database reads."""
     database = open_database()
     try:
         return database.read(ids)

@@ -1,4 +1,4 @@
-"""A small real database for the tests of the writer: notes, and what is done with them."""
+"""A small table of notes for the tests of databases, with functions that write and read it."""
 
 import sqlite3
 import threading
@@ -30,7 +30,7 @@ def ids(connection: Connection) -> list[int]:
 
 @contextmanager
 def held(start: Callable[[Callable[[Connection], None]], "Future[None]"]) -> Iterator["Future[None]"]:
-    """Start some work with a connection, by a read or a write, that lasts as long as the block."""
+    """Run work on a connection, started by `start` as a read or a write, until the block ends."""
     begun, let_go = threading.Event(), threading.Event()
 
     def hold(connection: Connection) -> None:
@@ -48,7 +48,7 @@ def held(start: Callable[[Callable[[Connection], None]], "Future[None]"]) -> Ite
 
 
 def busy_writer(database: Database) -> AbstractContextManager["Future[None]"]:
-    """The writer is held, so that what is submitted inside becomes one group."""
+    """Keep the writer busy during the block, so that work submitted in the block is queued as a group."""
     return held(database.submit)
 
 
@@ -58,7 +58,7 @@ def submit_all(database: Database, works: list[Callable[[Connection], Any]]) -> 
 
 
 def ids_in(path: Path) -> list[int]:
-    """What a stranger finds in the file, which must be whole."""
+    """Check the integrity of the file over a connection of its own, and return the ids in it."""
     connection = sqlite3.connect(path)
     connection.row_factory = sqlite3.Row
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"

@@ -1,4 +1,4 @@
-"""SQLite as an engine of rows: the contract, its settings, and the size of its log."""
+"""The SQLite database: the contract of databases, its settings, the size of its WAL, and grouped inserts."""
 
 import sqlite3
 import threading
@@ -40,7 +40,7 @@ class TestSqliteDatabase(DatabaseContract):
         return partial(SqliteDatabase, path, prepare=prepare)
 
 
-def test_the_files_settings_are_those_of_the_design(database: SqliteDatabase) -> None:
+def test_connections_have_the_expected_pragma_settings(database: SqliteDatabase) -> None:
     def settings(connection: Connection) -> dict[str, Any]:
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "trusted_schema", "query_only")
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
@@ -51,7 +51,7 @@ def test_the_files_settings_are_those_of_the_design(database: SqliteDatabase) ->
 
 
 def _write_megabytes(database: SqliteDatabase, megabytes: int) -> int:
-    """Returns the largest size of the log on the way, in bytes."""
+    """Write rows of a megabyte each, and return the largest size of the WAL meanwhile, in bytes."""
     log, peak = database.path.with_name(f"{database.path.name}-wal"), 0
     for _ in range(megabytes):
         database.write(lambda connection: connection.execute("INSERT INTO notes (text) VALUES (zeroblob(1000000))"))
@@ -59,14 +59,14 @@ def _write_megabytes(database: SqliteDatabase, megabytes: int) -> int:
     return peak
 
 
-def test_the_log_is_cut_back_after_a_reader_held_it_open(database: SqliteDatabase) -> None:
+def test_wal_is_truncated_after_a_long_read_ends(database: SqliteDatabase) -> None:
     with ThreadPoolExecutor(1) as pool, held(lambda hold: pool.submit(database.read, hold)):
         assert _write_megabytes(database, 24) > LOG_SIZE_LIMIT_BYTES
     _write_megabytes(database, 3)
     assert database.path.with_name("notes.db-wal").stat().st_size <= LOG_SIZE_LIMIT_BYTES
 
 
-def test_readers_that_overlap_without_end_do_not_let_the_log_grow_without_end(database: SqliteDatabase) -> None:
+def test_wal_stays_limited_while_reads_overlap_continuously(database: SqliteDatabase) -> None:
     stop = threading.Event()
 
     def read_on(begin: threading.Barrier) -> None:
@@ -84,7 +84,7 @@ def test_readers_that_overlap_without_end_do_not_let_the_log_grow_without_end(da
     assert peak < LOG_WAIT_BYTES + 4 * 10**6
 
 
-def test_inserts_of_one_row_are_grouped_and_other_statements_run_as_they_are() -> None:
+def test_single_row_inserts_are_grouped_and_other_statements_are_not() -> None:
     for row, names, group in (
         ("(:id, 'it''s :x', f(), :text)", ("id", "text"), "(?, 'it''s :x', f(), ?)"),
         ("(?, ?)", (), "(?, ?)"),

@@ -1,4 +1,4 @@
-"""The writer on a disk that is full, fails, or holds something else than was written."""
+"""The SQLite database on a full or failing disk, with a damaged file, and without memory or file descriptors."""
 
 import resource
 import sqlite3
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "notes.db"
 
 
-#: How the programs begin, each in a process that has the limits to itself, on a database that is not there yet.
+#: The start of each program, which opens a new database in its own process, so that limits affect no other test.
 _BEGINNING = """
     import resource, sqlite3, sys
     from contextlib import suppress
@@ -44,7 +44,7 @@ def run_program(source: str, path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Path) -> None:
+def test_full_database_refuses_a_write_and_has_all_acknowledged_ones(path: Path) -> None:
     database = SqliteDatabase(path, prepare=_prepare_small)
     sizes = [10, 10, 200_000, 10, 10]
     futures = submit_all(database, [insert(number, "x" * size) for number, size in enumerate(sizes)])
@@ -60,7 +60,7 @@ def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Pat
     assert ids_in(path) == [*kept, 100]
 
 
-def test_full_raised_as_another_error_by_the_work_is_still_full(path: Path) -> None:
+def test_database_is_usable_after_work_turned_a_full_error_into_another(path: Path) -> None:
     database = SqliteDatabase(path, prepare=_prepare_small)
 
     def work(connection: Connection) -> None:
@@ -81,7 +81,7 @@ def _prepare_small(connection: Connection) -> None:
     connection.execute("PRAGMA max_page_count = 20")
 
 
-#: Runs where the kernel refuses to let files grow: every further write of the log is an I/O error.
+#: Limits the size of files, so that every further write to the WAL fails with an I/O error.
 _FAILING_DISK = """
     for number in range(10):
         database.write(insert(number, "x" * 10_000))
@@ -90,7 +90,7 @@ _FAILING_DISK = """
     futures = [database.submit(insert(number, "x" * 10_000)) for number in range(10, 13)]
     failures = [future.exception(30) for future in futures]
     assert all(isinstance(failure, StorageError) for failure in failures), failures
-    # The WAL may have got it before the error.
+    # The WAL may have received the write before the error.
     assert isinstance(failures[0], CommitUnknown), failures
     assert failures[0].__cause__.sqlite_errorname.startswith("SQLITE_IOERR"), failures[0].__cause__
     assert database.is_broken
@@ -100,28 +100,28 @@ _FAILING_DISK = """
     except StorageError as refused:
         assert isinstance(refused.__cause__, sqlite3.Error)
     else:
-        raise AssertionError("a broken database took more")
+        raise AssertionError("a broken database accepted a write")
     assert database.read(ids) == list(range(10))
     database.close()
     assert len(broken) == 1, broken
 """
 
 
-def test_an_io_error_ends_writing_and_keeps_what_was_answered(path: Path) -> None:
+def test_io_error_breaks_the_writer_and_keeps_acknowledged_writes(path: Path) -> None:
     run_program(_FAILING_DISK, path)
     assert ids_in(path) == list(range(10))
 
 
-def test_damage_found_by_a_piece_of_work_ends_writing(path: Path) -> None:
+def test_corruption_found_by_a_write_breaks_the_writer(path: Path) -> None:
     broken: list[sqlite3.Error] = []
     SqliteDatabase(path, prepare=_prepare_large).close()
     content = bytearray(path.read_bytes())
-    # Page 1 holds the schema; every page behind it becomes noise.
+    # Page 1 has the schema; all pages after it are overwritten.
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
     database = SqliteDatabase(path, prepare=lambda _: None, on_broken=broken.append)
     failure = database.submit(insert(1_000_000)).exception(PATIENCE_S)
-    # An error that were its own cause would send those who follow the causes round for ever.
+    # An error that is its own cause would be an endless chain.
     assert isinstance(failure, StorageError) and failure.__cause__ is not None and failure.__cause__.__cause__ is None
     with pytest.raises(StorageError):
         database.submit(insert(1))
@@ -135,7 +135,7 @@ def _prepare_large(connection: Connection) -> None:
         insert(number, "x" * 3000)(connection)
 
 
-def test_a_file_that_is_no_database_is_a_storage_error_and_stays_as_it_is(path: Path) -> None:
+def test_file_that_is_no_database_raises_a_storage_error_and_is_unchanged(path: Path) -> None:
     for content in (b"no database" * 500, b"x" * 100):
         path.write_bytes(content)
         with pytest.raises(StorageError, match=r"notes\.db"):
@@ -143,7 +143,7 @@ def test_a_file_that_is_no_database_is_a_storage_error_and_stays_as_it_is(path: 
         assert path.read_bytes() == content
 
 
-def test_a_schema_that_cannot_be_prepared_leaves_no_connection_behind(path: Path) -> None:
+def test_connection_is_closed_if_preparing_the_schema_fails(path: Path) -> None:
     opened: list[Connection] = []
 
     def prepare(connection: Connection) -> None:
@@ -156,9 +156,9 @@ def test_a_schema_that_cannot_be_prepared_leaves_no_connection_behind(path: Path
         opened[0].execute("SELECT 1")
 
 
-#: Runs where SQLite gets no more memory.
+#: Sets a heap limit, so that SQLite gets no more memory.
 _NO_MEMORY = """
-    with suppress(MemoryError):  # the limit holds for its own answer
+    with suppress(MemoryError):  # the limit applies to the result of the pragma too
         sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 1")
     for _ in range(2):
         failure = database.submit(lambda connection: None).exception(30)
@@ -168,11 +168,11 @@ _NO_MEMORY = """
 """
 
 
-def test_a_lack_of_memory_is_answered_and_the_writer_goes_on(path: Path) -> None:
+def test_lack_of_memory_fails_the_write_and_does_not_break_the_writer(path: Path) -> None:
     run_program(_NO_MEMORY, path)
 
 
-def test_a_reader_that_gets_no_descriptor_is_a_storage_error(path: Path) -> None:
+def test_read_without_a_file_descriptor_raises_a_storage_error(path: Path) -> None:
     database = SqliteDatabase(path, prepare=prepare)
     with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(StorageError):
         database.read(ids)

@@ -1,4 +1,4 @@
-"""A folder against the index: what can't be looked at is not taken for gone."""
+"""Comparing a folder with the index: changed, unchanged and deleted files, and files that can't be examined."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from svc_cli.sync.plan import Verb
 from svc_cli.sync.snapshots import Filters, Fingerprint, Snapshot
 
 FILTERS = Filters(max_bytes=100, max_path_characters=10_000, extensions=frozenset({".md"}))
-#: The most characters of a path that the system takes, its end included.
+#: Linux's maximum length of a path, with the NUL byte at its end.
 PATH_MAX = 4096
 
 
@@ -22,14 +22,14 @@ def _compare(folder: Path, *paths: str) -> Comparison:
     return comparison
 
 
-def test_a_known_file_that_the_system_does_not_show_is_not_gone(tmp_path: Path) -> None:
+def test_known_file_whose_name_is_too_long_is_left_out_and_not_gone(tmp_path: Path) -> None:
     hidden = f"{'x' * 300}.md"
     comparison = _compare(tmp_path, "gone.md", "gone/too.md", hidden)
     assert [row.path for row in comparison.gone] == ["gone.md", "gone/too.md"]
     assert [row.path for row in comparison.left_out] == [hidden]
 
 
-def test_only_a_ready_file_with_its_old_fingerprint_is_kept_without_a_change(tmp_path: Path) -> None:
+def test_only_a_ready_file_with_the_same_fingerprint_yields_no_change_unless_thorough(tmp_path: Path) -> None:
     path, (hour_ns, now_ns) = tmp_path / "a.md", (3600 * 10**9, time.time_ns())
     path.write_bytes(b"moss")
     os.utime(path, ns=(now_ns - hour_ns,) * 2)
@@ -53,7 +53,7 @@ def test_only_a_ready_file_with_its_old_fingerprint_is_kept_without_a_change(tmp
         assert ([change.verb for change in comparison], kept, comparison.gone) == (verbs, names, []), row
 
 
-def test_a_walk_that_met_a_file_of_which_nothing_is_known_is_not_whole(tmp_path: Path) -> None:
+def test_walk_is_incomplete_if_the_metadata_of_a_file_cannot_be_read(tmp_path: Path) -> None:
     depth = (PATH_MAX - 10 - len(str(tmp_path))) // 201
     here = os.open(tmp_path, os.O_RDONLY)
     for _ in range(depth):

@@ -1,4 +1,4 @@
-"""The index of a mapping: a real file, opened again and again."""
+"""The index of a mapping: rows, batches and facts in a file that is closed and reopened."""
 
 import sqlite3
 from contextlib import closing
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "docs.db"
 
 
-def test_rows_are_there_when_the_file_is_opened_again_and_change_one_by_one(path: Path) -> None:
+def test_rows_are_stored_and_can_be_saved_removed_moved_and_replaced(path: Path) -> None:
     with Index(path) as index:
         index.save(ROWS)
     with Index(path) as index:
@@ -30,12 +30,12 @@ def test_rows_are_there_when_the_file_is_opened_again_and_change_one_by_one(path
         index.remove(["\u00e9.md"])
         assert [row.sha256 for row in index.load().values()] == ["three"]
         index.move("a.md", ROWS[0]._replace(path="b.md"))
-        assert list(index.load()) == ["b.md"], "a file that moved has one row"
+        assert list(index.load()) == ["b.md"], "a moved file has one row"
         index.replace_all(ROWS[1:])
         assert list(index.load()) == ["\u00e9.md"], "all rows are replaced at once"
 
 
-def test_a_batch_stays_until_its_files_have_their_rows(path: Path) -> None:
+def test_batch_is_stored_until_the_rows_of_its_files_are_saved(path: Path) -> None:
     with Index(path) as index:
         index.begin_batch(BATCH)
     with Index(path) as index:
@@ -44,7 +44,7 @@ def test_a_batch_stays_until_its_files_have_their_rows(path: Path) -> None:
         assert (index.list_batches(), list(index.load())) == ([], ["a.md"])
 
 
-def test_rows_that_cannot_be_written_leave_their_batch(path: Path) -> None:
+def test_batch_is_kept_if_its_rows_cannot_be_saved(path: Path) -> None:
     with Index(path) as index:
         index.begin_batch(BATCH)
         with pytest.raises(sqlite3.Error):
@@ -52,7 +52,7 @@ def test_rows_that_cannot_be_written_leave_their_batch(path: Path) -> None:
         assert index.list_batches() == [BATCH]
 
 
-def test_facts_are_kept_and_everything_can_be_forgotten(path: Path) -> None:
+def test_fact_is_stored_and_clear_removes_facts_rows_and_batches(path: Path) -> None:
     with Index(path) as index:
         assert index.find_fact("revision") is None
         index.set_fact("revision", "7")
@@ -72,13 +72,13 @@ def test_an_index_of_a_newer_release_is_refused(path: Path) -> None:
         Index(path)
 
 
-def test_a_row_has_an_error_only_where_its_source_failed() -> None:
+def test_row_has_an_error_only_if_its_source_failed() -> None:
     rows = [*ROWS, ROWS[0]._replace(state="skipped", reason="type can't be read")]
     assert [row.error for row in rows] == [None, {"code": "x"}, None]
 
 
 @pytest.mark.parametrize("harm", ["pages", "files", "DROP TABLE facts", "INSERT INTO batches VALUES ('k', '{', '{}')"])
-def test_a_damaged_index_is_set_aside_and_made_again(path: Path, harm: str) -> None:
+def test_damaged_index_is_set_aside_and_replaced_by_an_empty_one(path: Path, harm: str) -> None:
     with Index(path) as index:
         index.save(ROWS)
     if harm == "pages":

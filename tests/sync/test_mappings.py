@@ -1,4 +1,4 @@
-"""Mappings: names that survive a clone, tables of svc.toml, and what contradicts itself."""
+"""Mappings: default names, tables of svc.toml, validation, look-up, and the path of the index."""
 
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ def read(*tables: dict[str, Any], bucket: str | None = "handbook") -> list[Mappi
     return read_mappings(tables, FILE, bucket)
 
 
-def test_a_mapping_of_a_repository_is_named_by_its_path_in_it(tmp_path: Path) -> None:
+def test_folder_in_a_repository_is_named_by_its_path_in_the_repository(tmp_path: Path) -> None:
     (tmp_path / "repo" / ".git").mkdir(parents=True)
     names = {tmp_path / "repo" / "docs" / "guide": "docs/guide", tmp_path / "repo": "repo", Path("/"): "root"}
     names[tmp_path / "elsewhere"] = "elsewhere"
     assert {path: name_of(path) for path in names} == names
 
 
-def test_a_table_is_read_with_the_files_folder_and_bucket_behind_it() -> None:
+def test_table_is_read_relative_to_its_file_and_with_the_default_bucket() -> None:
     (mapping,) = read({"dir": "docs", "exclude": ["drafts"], "tags": ["a"], "prune": "detach"})
     place: dict[str, Any] = {"name": "docs", "folder": Path("/srv/project/docs"), "bucket": "handbook"}
     assert mapping == Mapping(**place, exclude=("drafts",), tags=("a",), prune="detach", is_named=False)
@@ -30,7 +30,7 @@ def test_a_table_is_read_with_the_files_folder_and_bucket_behind_it() -> None:
     assert read({"dir": "../notes/", "name": "n", "bucket": "b"})[0].folder == Path("/srv/notes")
 
 
-def test_what_contradicts_itself_is_refused() -> None:
+def test_invalid_or_overlapping_tables_are_refused() -> None:
     cells: list[tuple[list[dict[str, Any]], str]] = [
         ([{"dir": "a", "colour": 1}], r"svc\.toml: \[\[map\]\] 1: unknown setting `colour`"),
         ([{"bucket": "b"}], "`dir` is missing"),
@@ -54,7 +54,7 @@ PUBLIC = {"dir": "docs", "name": "p", "bucket": "public"}
 NOTES = {"dir": "notes", "name": "n"}
 
 
-def test_a_mapping_is_found_by_all_that_is_given() -> None:
+def test_found_mapping_matches_the_given_folder_name_and_bucket() -> None:
     cells = [
         *(("docs", None, "public", "p"), ("docs", "d", None, "d"), ("notes", None, None, "n"), (None, "n", None, "n")),
         *(("notes", "d", None, None), ("notes", None, "public", None), ("elsewhere", None, None, None)),
@@ -65,7 +65,7 @@ def test_a_mapping_is_found_by_all_that_is_given() -> None:
         assert (mapping.name if mapping else None) == found, (folder, name, bucket)
 
 
-def test_what_no_source_could_carry_is_refused_before_anything_is_sent() -> None:
+def test_name_and_tags_that_the_service_would_refuse_are_refused() -> None:
     names: list[dict[str, Any]] = [{"name": name} for name in ("a\nb", " ", "12345678901")]
     for fields in [*names, *({"tags": tags} for tags in [("a", "b", "c"), ("",), ("four!",), ("a\t",)])]:
         given: dict[str, Any] = {"name": "a", "folder": Path("/srv"), "bucket": "b", **fields}
@@ -75,7 +75,7 @@ def test_what_no_source_could_carry_is_refused_before_anything_is_sent() -> None
     Mapping(name="ten or few", folder=Path("/srv"), bucket="b", tags=("a", "four", "a")).check(10, 2, 4)
 
 
-def test_each_service_bucket_folder_and_name_has_an_index_of_its_own(tmp_path: Path) -> None:
+def test_each_combination_of_service_bucket_folder_and_name_has_its_own_index(tmp_path: Path) -> None:
     cells = [("n", "/a", "b"), ("m", "/a", "b"), ("n", "/c", "b"), ("n", "/a", "d"), ("n", "/latin-\udce9", "b")]
     mappings = [Mapping(name=name, folder=Path(folder), bucket=bucket) for name, folder, bucket in cells]
     paths = {each.index_path(tmp_path, "http://one") for each in mappings}

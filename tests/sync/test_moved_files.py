@@ -1,4 +1,4 @@
-"""Which new files are moved ones."""
+"""Matching new files with deleted ones to find moved files."""
 
 import json
 from typing import Any
@@ -19,18 +19,18 @@ def new(path: str, sha256: str) -> FileRow:
     return row(path, sha256, source_id=None, place_id=None, state="sent")
 
 
-def test_a_new_file_with_the_bytes_of_one_that_is_gone_is_a_move() -> None:
+def test_new_file_with_the_hash_of_a_deleted_one_is_a_move() -> None:
     moves, rest = match_moves([new("b.md", "one"), new("c.md", "three")], [row("a.md", "one")])
     assert ([(to.path, was.path) for to, was in moves], [each.path for each in rest]) == ([("b.md", "a.md")], ["c.md"])
 
 
-def test_of_several_with_the_same_bytes_the_one_of_the_same_name_moves() -> None:
+def test_files_with_equal_hashes_are_matched_by_name() -> None:
     gone = [row("x/a.md"), row("x/b.md")]
     moves, rest = match_moves([new("y/b.md", "one"), new("y/a.md", "one"), new("y/c.md", "one")], gone)
     assert [(to.path, was.path) for to, was in moves] == [("y/a.md", "x/a.md"), ("y/b.md", "x/b.md")]
     assert [each.path for each in rest] == ["y/c.md"]
 
 
-def test_what_is_not_in_the_bucket_cannot_move() -> None:
+def test_failed_or_skipped_file_is_not_matched_as_a_move() -> None:
     for gone in (row(state="failed", reason=FINAL), row(source_id=None, state="skipped")):
         assert match_moves([new("b.md", "one")], [gone])[0] == []

@@ -1,4 +1,4 @@
-"""What a sync does, from disk, index and bucket: every case by name."""
+"""What a sync does with each file, and merging the index with the sources in the bucket."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ def source(source_id: str, title: str = "a.md", sha256: str = "one", **fields: A
     return {"id": source_id, "title": title, "sha256": sha256, **known, **fields}
 
 
-def test_a_file_is_judged_by_its_row_and_its_hash() -> None:
+def test_action_for_a_file_follows_from_its_row_and_its_hash() -> None:
     skipped = row(state="skipped", reason="type", source_id=None, place_id=None)
     failed = row(state="failed", reason=FINAL)
     cells = [
@@ -34,57 +34,57 @@ def test_a_file_is_judged_by_its_row_and_its_hash() -> None:
     ]
     for known, sha256, verb in cells:
         assert judge(known, sha256) is verb
-    assert {known.state for known, _, _ in cells if known} == set(State), "every state has a cell"
+    assert {known.state for known, _, _ in cells if known} == set(State), "every state is tested"
 
 
-def test_a_lost_index_comes_back_from_the_bucket() -> None:
+def test_lost_index_is_rebuilt_from_the_sources_in_the_bucket() -> None:
     rows, surplus = merge({}, [source("src_1"), source("src_2", "b.md", "two", status="failed", error={"code": "x"})])
     found = {path: (each.sha256, each.source_id, each.state) for path, each in rows.items()}
     assert found == {"a.md": ("one", "src_1", "ready"), "b.md": ("two", "src_2", "failed")}
     assert (rows["b.md"].error, surplus) == ({"code": "x"}, [])
-    assert not rows["a.md"].is_same(PRINT), "nobody has seen the file yet"
+    assert not rows["a.md"].is_same(PRINT), "the file must be hashed"
 
 
-def test_what_the_bucket_still_has_keeps_its_fingerprint() -> None:
+def test_row_whose_source_is_still_in_the_bucket_keeps_its_fingerprint() -> None:
     known = row(hashed_ns=10**19, state="sent")
     rows, _ = merge({"a.md": known}, [source("src_1")])
     assert rows["a.md"] == known._replace(state=State.READY)
     assert rows["a.md"].is_same(PRINT)
 
 
-def test_what_somebody_else_changed_in_the_bucket_is_hashed_again() -> None:
+def test_file_whose_source_was_changed_by_another_client_is_hashed_again() -> None:
     rows, _ = merge({"a.md": row()}, [source("src_9", sha256="theirs")])
     assert (rows["a.md"].sha256, rows["a.md"].source_id, rows["a.md"].is_same(PRINT)) == ("theirs", "src_9", False)
 
 
-def test_what_somebody_took_out_of_the_bucket_is_forgotten_and_a_skip_is_not() -> None:
+def test_row_is_dropped_if_its_source_left_the_bucket_but_a_skipped_row_is_kept() -> None:
     skipped = row("s.bin", state="skipped", source_id=None, place_id=None)
     rows, _ = merge({"a.md": row(), "s.bin": skipped}, [])
     assert rows == {"s.bin": skipped}
 
 
-def test_a_replacement_on_its_way_is_the_newest_and_the_old_one_holds_the_place() -> None:
+def test_row_of_a_pending_replacement_has_its_source_id_and_the_old_place_id() -> None:
     pending = source("src_2", sha256="two", ready=False, status="queued", replaces="src_1")
     rows, surplus = merge({}, [source("src_1"), pending])
     assert (rows["a.md"].source_id, rows["a.md"].place_id, rows["a.md"].state) == ("src_2", "src_1", "sent")
     assert surplus == []
 
 
-def test_a_replacement_that_failed_leaves_the_place_to_the_old_one() -> None:
+def test_failed_replacement_keeps_the_old_place_id_and_is_updated_only_with_new_content() -> None:
     failed = source("src_2", sha256="two", ready=False, status="failed", replaces="src_1", error={"retryable": False})
     rows, _ = merge({}, [source("src_1"), failed])
     assert (rows["a.md"].source_id, rows["a.md"].place_id) == ("src_2", "src_1")
     assert [judge(rows["a.md"], sha256) for sha256 in ("three", "two")] == [Verb.UPDATE, Verb.FAIL]
 
 
-def test_a_title_that_is_there_twice_keeps_the_newest_and_returns_the_others() -> None:
+def test_newest_source_with_a_title_is_kept_and_the_others_are_surplus() -> None:
     rows, surplus = merge({}, [source("src_2", sha256="two"), source("src_1")])
     assert (rows["a.md"].source_id, [each["id"] for each in surplus]) == ("src_2", ["src_1"])
 
 
-def test_a_file_changed_in_the_moment_of_its_hashing_is_read_again() -> None:
+def test_file_hashed_within_two_seconds_of_its_change_is_hashed_again() -> None:
     moment_ns = 50_000_000_000
     just = Fingerprint(5, moment_ns, 2, 3, 4)
     fresh = FileRow(*just, moment_ns + 1_000_000_000, "a.md", "a.md", "one", None, None, "ready", None)
-    assert not fresh.is_same(just), "written once more within the clock's grain it would look the same"
+    assert not fresh.is_same(just), "a write within the clock's resolution would not change it"
     assert fresh._replace(hashed_ns=moment_ns + 2_000_000_001).is_same(just)

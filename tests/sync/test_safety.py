@@ -1,4 +1,4 @@
-"""What is gone leaves the bucket only where nothing forbids it: limits, doubts about all files, and about one."""
+"""When a sync keeps the sources of deleted files: causes for all files, causes for one file, and `--max-delete`."""
 
 from typing import Any
 
@@ -26,14 +26,14 @@ def pending(path: str, sha256: str) -> ReportItem:
 
 
 def failed(path: str, sha256: str, error: dict[str, Any] | None = None) -> ReportItem:
-    """A file that the service has and could not index."""
+    """Return the result of a file that was uploaded and could not be indexed."""
     item = ReportItem(path=path, action="created", source_id="src_1", status="failed", sha256=sha256)
     item.fail(error or BROKEN)
     return item
 
 
 def refused(path: str, error: Any, sha256: str | None = "new", source_id: str | None = None) -> ReportItem:
-    """A file that did not become a source, or whose source did not follow."""
+    """Return the result of a file that was not uploaded, or of a moved file whose source could not be changed."""
     item = ReportItem(path=path, action="created", sha256=sha256, source_id=source_id, size_bytes=7)
     item.refuse(error)
     return item
@@ -43,7 +43,7 @@ def causes(*items: ReportItem, **facts: Any) -> list[Cause]:
     return list(causes_of_all(Findings(items=items, **KNOWN, **facts)))
 
 
-def test_a_file_whose_trouble_is_its_own_keeps_no_other_in_the_bucket() -> None:
+def test_problem_of_one_file_does_not_keep_the_sources_of_other_files() -> None:
     for item in (
         *(ready("a.md"), failed("known.md", "old"), failed("known.md", "old", EXHAUSTED), failed("copy.md", "old")),
         *(pending("known.md", "old"), refused("b.md", REFUSED), refused("b.md", UNREADABLE, sha256=None)),
@@ -52,7 +52,7 @@ def test_a_file_whose_trouble_is_its_own_keeps_no_other_in_the_bucket() -> None:
         assert causes(item, is_late=True) == [], item
 
 
-def test_what_is_not_decided_yet_keeps_everything_and_is_named() -> None:
+def test_file_that_was_not_sent_or_indexed_is_a_cause_to_keep_all_sources() -> None:
     full = ApiError(503, {"code": "storage_full"})
     for item, cause in (
         (failed("known.md", "new"), Cause.NEWLY_FAILED),
@@ -70,12 +70,12 @@ def test_what_is_not_decided_yet_keeps_everything_and_is_named() -> None:
         assert causes_of_all(found) == {cause: (item.path,)}, item
 
 
-def test_doubts_about_the_folder_keep_everything() -> None:
+def test_unreadable_replaced_or_changing_folder_is_a_cause_to_keep_all_sources() -> None:
     doubts = [causes(is_complete=False), causes(is_moved=True), causes(is_restless=True)]
     assert doubts == [[Cause.FOLDER_UNREADABLE], [Cause.FOLDER_REPLACED], [Cause.JUST_DELETED]]
 
 
-def test_all_causes_are_named_and_not_the_first_alone() -> None:
+def test_all_causes_are_returned_with_their_paths() -> None:
     unlisted = refused("sub/", UNREADABLE, sha256=None)
     unlisted.size_bytes = None
     found = Findings(items=[unlisted, failed("b.md", "new")], is_complete=False, is_moved=True, **KNOWN)
@@ -83,11 +83,11 @@ def test_all_causes_are_named_and_not_the_first_alone() -> None:
     assert causes_of_all(found) == named
 
 
-def test_a_pending_file_is_no_doubt_where_nobody_waited() -> None:
+def test_pending_file_is_no_cause_if_the_sync_did_not_wait_for_indexing() -> None:
     assert causes(pending("new.md", "new")) == []
 
 
-def test_a_source_stays_for_a_file_that_may_be_the_same_document() -> None:
+def test_source_is_kept_if_another_file_may_be_the_same_document() -> None:
     for leaving, item, cause in (
         (Leaving("a.md", "src_1", "x", 9), failed("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
         (Leaving("a.md", "src_1", "x", 9), pending("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
@@ -105,7 +105,7 @@ def test_a_source_stays_for_a_file_that_may_be_the_same_document() -> None:
         assert found == (cause and (cause, item.path)), (leaving, item)
 
 
-def test_each_cause_has_a_code_and_a_sentence() -> None:
+def test_each_cause_is_reported_with_its_code_and_a_message() -> None:
     for cause in set(Cause) - {Cause.ENDED_EARLY}:
         shown = Withheld(cause, 3, tuple("abcde")).as_json()
         assert (shown["code"], shown["files"], shown["because"]) == (cause.value, 3, list("abcde"))
@@ -116,7 +116,7 @@ def test_each_cause_has_a_code_and_a_sentence() -> None:
     assert expected.items() <= early.items()
 
 
-def test_a_limit_is_a_number_or_a_share() -> None:
+def test_max_delete_is_a_number_or_a_percentage() -> None:
     cells = [
         *(("25%", 25, 100, True), ("25%", 26, 100, False), ("25%", 10, 10, True), ("25%", 11, 11, False)),
         *(("0%", 10, 1000, True), ("0%", 11, 1000, False), ("100%", 500, 500, True)),

@@ -1,4 +1,4 @@
-"""The walk over a folder: real files, of every kind that people have."""
+"""Walking a folder: order, filters, links, folders that disappear, long paths and partial walks."""
 
 from pathlib import Path
 
@@ -11,18 +11,18 @@ MOST_BYTES = 1000
 
 
 def walk(root: Path, **filters: object) -> tuple[list[str], dict[str, str], bool]:
-    """Paths in order, what was left out with its reason, and whether all could be seen."""
+    """Return the paths in order, the reason for each skipped path, and whether the walk was complete."""
     known = {"max_bytes": MOST_BYTES, "max_path_characters": 300} | filters
     snapshot = Snapshot(root, Filters(**known))  # type: ignore[arg-type]
     return [each.path for each in snapshot], {skip.path: skip.reason for skip in snapshot.skips}, snapshot.is_complete
 
 
-def test_files_come_in_order_each_folder_before_its_folders(tmp_path: Path) -> None:
+def test_files_are_sorted_and_those_of_a_folder_precede_its_subfolders(tmp_path: Path) -> None:
     write(tmp_path, "z.md", "b/two.md", "b/one.md", "b/c/deep.md", "a/x.md")
     assert walk(tmp_path)[0] == ["z.md", "a/x.md", "b/one.md", "b/two.md", "b/c/deep.md"]
 
 
-def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
+def test_skipped_paths_are_listed_with_their_reasons(tmp_path: Path) -> None:
     write(tmp_path, "kept.md", ".env", ".git/config", "build/x.md", "a.log", "sub/b.log", "sub/kept.txt", "drafts/d.md")
     write(tmp_path, "empty.md", data=b"")
     write(tmp_path, "large.md", data=bytes(MOST_BYTES + 1))
@@ -35,13 +35,13 @@ def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
     assert skips == expected | {"empty.md": "empty", "large.md": "too large"}
 
 
-def test_with_includes_only_these_are_taken(tmp_path: Path) -> None:
+def test_only_included_files_are_found_and_the_others_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "b.txt", "sub/c.md", "sub/d.txt")
     paths, skips, _ = walk(tmp_path, include=("*.md",))
     assert (paths, skips) == (["a.md", "sub/c.md"], dict.fromkeys(("b.txt", "sub/d.txt"), "not included"))
 
 
-def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> None:
+def test_links_are_skipped_or_followed_within_the_root(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     write(root, "real/a.md")
     write(outside, "secret.md")
@@ -52,10 +52,10 @@ def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> No
     assert sorted(paths) == ["file.md", "folder/a.md", "real/a.md"]
     assert skips == {"away/": "link out of the folder", "dead.md": "link leads nowhere"}
     paths, _, _ = walk(root, follow_links=True, include=("a.md",))
-    assert sorted(paths) == ["folder/a.md", "real/a.md"], "a link to a folder is a folder to every filter"
+    assert sorted(paths) == ["folder/a.md", "real/a.md"], "filters treat a link to a folder as a folder"
 
 
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
+def test_links_in_a_circle_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, "a/x.md", "b/y.md")
     for name, target in {"a/up": "..", "a/to_b": "../b", "b/to_a": "../a"}.items():
         (tmp_path / name).symlink_to(target)
@@ -64,7 +64,7 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     assert set(skips.values()) == {"link in a circle"}
 
 
-def test_a_folder_that_goes_while_it_is_walked_makes_the_walk_incomplete(tmp_path: Path) -> None:
+def test_walk_is_incomplete_if_a_folder_is_deleted_meanwhile(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "gone/b.md")
     snapshot = Snapshot(tmp_path, Filters(max_bytes=MOST_BYTES, max_path_characters=300))
     walking = iter(snapshot)
@@ -74,12 +74,12 @@ def test_a_folder_that_goes_while_it_is_walked_makes_the_walk_incomplete(tmp_pat
     assert (list(walking), snapshot.is_complete) == ([], False)
 
 
-def test_a_root_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_root_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(Snapshot(tmp_path / "nowhere", Filters(max_bytes=1, max_path_characters=1)))
 
 
-def test_a_very_deep_tree_is_walked(tmp_path: Path) -> None:
+def test_walk_reaches_150_levels_if_the_path_limit_allows_it(tmp_path: Path) -> None:
     folder = tmp_path
     for _ in range(150):
         folder /= "d"
@@ -88,12 +88,12 @@ def test_a_very_deep_tree_is_walked(tmp_path: Path) -> None:
     assert walk(tmp_path, max_path_characters=400)[0] == ["d/" * 150 + "deep.md"]
 
 
-def test_a_part_leads_to_its_paths_and_to_all_below_them() -> None:
+def test_part_includes_its_paths_their_parents_and_everything_below_them() -> None:
     inside, part = ["a", "a/b", "a/b/c.md", "a/b/c/d", "x.md"], FolderPart(["a/b", "x.md"])
     assert [path for path in [*inside, "a/bc", "x.md2"] if part.leads_to(path)] == inside
 
 
-def test_a_walk_over_a_part_meets_that_part_under_the_rules_of_the_whole(tmp_path: Path) -> None:
+def test_walk_of_a_part_finds_only_that_part_and_applies_the_ignore_files_of_the_root(tmp_path: Path) -> None:
     write(tmp_path, "a/one.md", "a/two.md", "a/deep/three.md", "b/four.md", "a/ignored.log")
     (tmp_path / ".gitignore").write_text("*.log\n")
     filters = Filters(max_bytes=100, max_path_characters=100)
@@ -101,11 +101,11 @@ def test_a_walk_over_a_part_meets_that_part_under_the_rules_of_the_whole(tmp_pat
     assert [entry.path for entry in Snapshot(tmp_path, filters, scope)] == ["a/one.md", "a/deep/three.md"]
 
 
-def test_one_of_two_spellings_brings_the_other_along(tmp_path: Path) -> None:
+def test_walk_of_a_part_also_skips_another_unicode_spelling_of_the_same_name(tmp_path: Path) -> None:
     for composed, apart in (("caf\u00e9.md", "cafe\u0301.md"), ("K.md", "\u212a.md"), ("a;b.md", "a\u037eb.md")):
         folder = tmp_path / ascii(composed)
         write(folder, composed, apart)
         if len(list(folder.iterdir())) == 1:
-            pytest.skip("this file system knows one spelling only")
+            pytest.skip("this file system treats both spellings as one file")
         snapshot = Snapshot(folder, Filters(max_bytes=100, max_path_characters=100), FolderPart([composed]))
         assert ([entry.path for entry in snapshot], len(snapshot.skips)) == ([composed], 1), composed

@@ -1,4 +1,4 @@
-"""What the file system reports, and what it means for the files below the root."""
+"""Converting file system events to hints about paths below the root."""
 
 from svc_cli.sync.watch.file_events import EVERYTHING, Event, Hint, Kind, hints_of
 
@@ -13,35 +13,35 @@ def hints(verb: str, path: str, target: str = "", *, is_folder: bool = False, fr
 W, C, G, M = Kind.WRITTEN, Kind.CLOSED, Kind.GONE, Kind.MOVED
 
 
-def test_what_changes_a_file_is_a_hint_and_reading_it_is_none() -> None:
+def test_changes_of_a_file_are_hints_and_reading_it_is_not() -> None:
     for verb, kind in (("created", W), ("modified", W), ("closed", C), ("deleted", G)):
         assert hints(verb, "a/b.md") == [Hint("a/b.md", kind)]
     for verb in ("opened", "closed_no_write", "attrib"):
         assert hints(verb, "a.md") == []
     assert hints("created", "a", is_folder=True) == [Hint("a", W)]
-    assert hints("modified", "a", is_folder=True) == [], "a folder changes with each file in it"
+    assert hints("modified", "a", is_folder=True) == [], "every new file modifies its folder"
 
 
-def test_a_fresh_or_hidden_file_that_takes_the_place_of_another_is_its_new_content() -> None:
+def test_renaming_a_fresh_or_hidden_file_counts_as_writing_its_new_path() -> None:
     assert hints("moved", "a.md.tmp", "a.md", fresh="a.md.tmp") == [Hint("a.md.tmp", G), Hint("a.md", C)]
     assert hints("moved", ".a.md.swp", "a.md") == [Hint("a.md", C)]
 
 
-def test_what_had_been_at_rest_is_looked_at_together_with_where_it_was() -> None:
+def test_moving_a_settled_path_gives_hints_for_the_old_and_the_new_path() -> None:
     for is_folder in (False, True):
         assert hints("moved", "a", "b", is_folder=is_folder) == [Hint("a", G), Hint("b", M)]
 
 
-def test_nothing_hidden_counts_and_a_file_that_becomes_hidden_is_gone() -> None:
+def test_hidden_paths_are_ignored_and_a_file_moved_to_one_is_gone() -> None:
     assert hints("moved", "a.md", ".trash/a.md") == [Hint("a.md", G)]
     for path in (".git/index", "a/.cache/b", ".hidden.md", ".git/.gitignore"):
         assert hints("closed", path) == []
 
 
-def test_other_rules_concern_the_whole_folder() -> None:
+def test_changed_ignore_file_is_a_hint_about_its_whole_folder() -> None:
     assert [*hints("closed", "a/.gitignore"), *hints("closed", ".svcignore")] == [Hint("a", W), Hint(EVERYTHING, W)]
 
 
-def test_the_root_and_what_lies_beside_it_are_no_paths_below_it() -> None:
+def test_events_of_the_root_and_of_its_siblings_are_ignored() -> None:
     for path in (ROOT, f"{ROOT}-old/a.md"):
         assert list(hints_of(Event("deleted", False, path), ROOT, lambda _: False)) == []

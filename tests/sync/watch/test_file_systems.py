@@ -1,4 +1,4 @@
-"""Which file system holds a folder, by the kernel's table."""
+"""Finding the file system of a folder in the mount table, and counting folders."""
 
 from pathlib import Path
 
@@ -15,13 +15,13 @@ MOUNTS = [
 ]
 
 
-def test_the_deepest_and_latest_mount_counts() -> None:
+def test_file_system_of_a_path_is_that_of_its_deepest_and_latest_mount() -> None:
     kinds = {"/etc": "ext4", "/": "ext4", "/users/ann": "nfs4", "/usersly": "ext4", "/users/ann/local/docs": "xfs"}
     kinds |= {"/mnt/two words/docs": "cifs", "/over": "fuse.sshfs"}
     assert {path: kind_of(path, MOUNTS) for path in kinds} == kinds
 
 
-def test_each_folder_needs_a_watch_and_the_root_needs_one(tmp_path: Path) -> None:
+def test_count_of_folders_includes_the_root_and_no_files(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "c.md").touch()
     assert count_folders(tmp_path) == 3

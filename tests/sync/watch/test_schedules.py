@@ -1,15 +1,15 @@
-"""When a whole sync is due, and why."""
+"""The schedule of full syncs, and detecting that the system slept."""
 
 from svc_cli.sync.watch.schedules import PERIOD_S, Agenda, Naps
 
 
-def test_the_first_is_due_at_once_and_then_one_every_ten_minutes() -> None:
+def test_first_full_sync_is_due_at_once_and_the_next_after_the_period() -> None:
     agenda = Agenda()
     assert [agenda.take(100 + later_s) for later_s in (0, PERIOD_S - 1, PERIOD_S)] == ["start", None, "period"]
     assert agenda.counts == {"start": 1, "period": 1}
 
 
-def test_the_earliest_of_several_reasons_counts_and_is_counted_once() -> None:
+def test_several_requests_cause_one_sync_counted_for_the_earliest() -> None:
     agenda = Agenda()
     agenda.take(0)
     for call in (("calm", 10, 5), ("overflow", 10), ("flush", 11)):
@@ -18,7 +18,7 @@ def test_the_earliest_of_several_reasons_counts_and_is_counted_once() -> None:
     assert agenda.counts == {"start": 1, "overflow": 1}
 
 
-def test_after_trouble_it_is_tried_again_later_each_time_and_at_once_after_the_next_trouble() -> None:
+def test_pause_after_a_failed_sync_doubles_up_to_a_minute_and_is_reset_by_success() -> None:
     agenda = Agenda()
     agenda.take(0)
     pauses = []
@@ -33,7 +33,7 @@ def test_after_trouble_it_is_tried_again_later_each_time_and_at_once_after_the_n
     assert agenda.due_s == 1
 
 
-def test_a_clock_that_ran_ahead_means_a_sleep_once() -> None:
+def test_sleep_is_detected_once_when_one_clock_jumps_ahead() -> None:
     naps = Naps()
     clocks = [(100, 5000), (101, 5001.5), (102, 8000), (103, 8001)]
     assert [naps.has_slept(*each) for each in clocks] == [False, False, True, False]

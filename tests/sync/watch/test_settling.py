@@ -1,15 +1,15 @@
-"""When paths come to rest: steps of (seconds, what happens), against the seconds at which each path is settled."""
+"""When changed paths settle: each test replays timed changes and checks the second at which each path settles."""
 
 from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 from svc_cli.sync.watch.settling import BUSY_S, MANY, Facts, Settler
 
-#: Something happened at a second: a hint about a path, and what the path looks like from then on.
+#: A change: the second, the path and the kind of the hint, and the file's size from then on (None if it is deleted).
 Step = tuple[float, str, Kind, int | None]
 TICK_S = 0.05
 
 
 class Folder:
-    """Files that change by steps, with a clock that moves in ticks."""
+    """A simulated folder that replays changes on a clock that advances in ticks."""
 
     def __init__(self, *steps: Step) -> None:
         self.steps, self.sizes = list(steps), dict[str, int | None]()
@@ -17,7 +17,7 @@ class Folder:
         self.settled: list[tuple[float, str]] = []
 
     def run(self, until_s: float) -> list[tuple[float, str]]:
-        """The times at which paths settled, rounded."""
+        """Replay the changes up to this second, and return the time at which each path settled."""
         for tick in range(int(until_s / TICK_S) + 1):
             now_s = round(tick * TICK_S, 3)
             while self.steps and self.steps[0][0] <= now_s:
@@ -35,7 +35,7 @@ class Folder:
 W, C, G, M = Kind.WRITTEN, Kind.CLOSED, Kind.GONE, Kind.MOVED
 
 
-#: What happens, and when each path has settled.
+#: The changes of each case, and the second at which each path settles.
 SETTLING: dict[str, tuple[list[Step], list[tuple[float, str]]]] = {
     "closed": ([(0, "a", C, 1)], [(0.15, "a")]),
     "written and left open": ([(0, "a", W, 1)], [(0.5, "a")]),
@@ -52,12 +52,12 @@ SETTLING: dict[str, tuple[list[Step], list[tuple[float, str]]]] = {
 }
 
 
-def test_a_path_settles() -> None:
+def test_paths_settle_after_the_delay_for_their_last_change() -> None:
     for case, (steps, settled) in SETTLING.items():
         assert Folder(*steps).run(7) == settled, case
 
 
-def test_a_file_that_changes_or_goes_without_a_word_is_waited_for() -> None:
+def test_file_changed_or_deleted_without_a_hint_settles_after_another_delay() -> None:
     for size, looks in ((2, {0.15: set(), 0.3: {"a"}}), (None, {0.15: set(), 5.0: set(), 5.15: {"a"}})):
         folder = Folder((0, "a", C, 1))
         folder.run(0.1)
@@ -65,14 +65,14 @@ def test_a_file_that_changes_or_goes_without_a_word_is_waited_for() -> None:
         assert {now_s: folder.settler.take(now_s, folder.look) for now_s in looks} == looks, size
 
 
-def test_a_folder_is_not_read_while_a_file_in_it_is_written() -> None:
+def test_folder_does_not_settle_while_a_file_in_it_is_being_written() -> None:
     steps: list[Step] = [(0, "d", W, 1)] + [(each / 10, "d/f", W, each) for each in range(20)]
     settled = Folder(*steps).run(5)
     assert sorted(path for _, path in settled) == ["d", "d/f"]
     assert min(at for at, _ in settled) >= 2.4
 
 
-def test_a_file_that_is_written_for_long_is_shown_as_busy_until_it_settles() -> None:
+def test_file_written_for_a_long_time_is_listed_as_busy_and_settles_after_the_last_write() -> None:
     steps: list[Step] = [(each / 4, "a", W, each) for each in range(48)]
     folder = Folder(*steps)
     assert folder.run(11) == []
@@ -80,28 +80,28 @@ def test_a_file_that_is_written_for_long_is_shown_as_busy_until_it_settles() -> 
     assert Folder(*steps).run(13) == [(12.25, "a")]
 
 
-def test_many_paths_are_one_look_at_everything_after_a_rest() -> None:
+def test_many_changed_paths_settle_as_the_whole_folder() -> None:
     steps: list[Step] = [(0, f"f{number}", W, 1) for number in range(MANY + 500)]
     folder = Folder(*steps)
     assert (folder.run(0.45), folder.settler.due_s()) == ([], 0.5)
     assert folder.run(2) == [(0.5, EVERYTHING)]
 
 
-def test_a_burst_without_a_rest_is_looked_at_all_the_same() -> None:
+def test_whole_folder_settles_during_an_endless_burst_of_changes() -> None:
     steps: list[Step] = [(each / 10, f"f{each}-{number}", W, 1) for each in range(60) for number in range(300)]
     (first_s, path), *_ = Folder(*steps).run(5.9)
     assert path == EVERYTHING
     assert 5 < first_s < 7
 
 
-def test_nothing_is_calm_until_what_is_gone_had_its_time() -> None:
+def test_folder_is_not_calm_until_five_seconds_after_a_deletion() -> None:
     folder = Folder((0, "a", G, None))
     assert folder.settler.is_calm(0)
     folder.run(1)
     assert [folder.settler.is_calm(now_s) for now_s in (4.9, 5)] == [False, True]
 
 
-def test_the_next_look_is_due_when_the_first_path_is() -> None:
+def test_next_check_is_due_when_the_first_path_may_settle() -> None:
     folder = Folder((0, "a", W, 1), (0, "b", C, 1))
     assert folder.settler.due_s() is None
     folder.run(0)

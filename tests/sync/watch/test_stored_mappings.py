@@ -1,4 +1,4 @@
-"""The file of added mappings."""
+"""The file that stores the mappings added to the watcher."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from svc_cli.sync.watch.stored_mappings import Added
 ODD = 'a "quoted" \\ name\x7f, déjà\nvu'
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_written_mappings_are_read_back_unchanged(tmp_path: Path) -> None:
     place: dict[str, Any] = {"name": "docs", "folder": tmp_path / "sub" / "docs", "bucket": "one"}
     rules: dict[str, Any] = {"include": ("*.md", ODD), "exclude": ("drafts/",), "tags": ("x",), "prune": "detach"}
     added = Added(tmp_path / "config" / "watch.toml")
