@@ -1,4 +1,4 @@
-"""The tests that need real PostgreSQL, S3 and Milvus: only with `--cluster`, as they need the extra `cluster-test`."""
+"""Fixtures with real PostgreSQL, S3 and Milvus; the tests run only with `--cluster`, which needs the extra `cluster-test`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +14,14 @@ from tests.conftest import UNLIMITED, MakeInstallation
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    # Not deselected after their import: they import libraries that are not installed without the extra.
+    # Ignored instead of deselected, because they import libraries that are only installed with the extra.
     is_wanted = config.getoption("--cluster") or not collection_path.name.startswith("test_")
     return None if is_wanted else True
 
 
 @pytest.fixture(scope="session")
 def milvus(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[RunningMilvus]:
-    """A Milvus that all tests of this process share, and that is empty for each file."""
+    """A Milvus that all tests of this process share and that is emptied after each test file."""
     with running_milvus(tmp_path_factory.mktemp("milvus")) as running:
         pytestconfig.pluginmanager.register(Emptying(running.url))
         yield running
@@ -29,14 +29,14 @@ def milvus(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    """An S3 store that all tests of this process share, each below its own prefix."""
+    """An S3 store that all tests of this process share, each with its own prefix."""
     with object_store(tmp_path_factory.mktemp("swift")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def engines(milvus: RunningMilvus, store: ObjectStore) -> Iterator[RunningEngines]:
-    """All three engines, for tests of whole daemons. Who stops one starts it again."""
+    """All three engines, for tests of whole daemons; a test that stops one has to start it again."""
     from tests.cluster.postgres import running_postgres  # noqa: PLC0415 - of the extra
     from tests.cluster.runs import LIBRARIES  # noqa: PLC0415 - of the extra
 
@@ -47,13 +47,13 @@ def engines(milvus: RunningMilvus, store: ObjectStore) -> Iterator[RunningEngine
 
 @pytest.fixture
 def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> MakeNode:
-    """Make the nodes of one installation by name, none of them started; each has a data directory of its own."""
+    """A function that makes nodes of one installation by name, not started, each with its own data directory."""
     environ = engines.environ()
 
     def make(name: str = "one", **variables: str) -> Installation:
         made = make_installation(name, **{**UNLIMITED, **PATIENT, **environ, **variables})
         made.root.mkdir(parents=True)
-        # It asks three engines, each of which may be busy with its other nodes.
+        # It waits for three engines, each of which may be busy with the other nodes.
         made.start_timeout_s = made.stop_timeout_s = 90.0
         return made
 

@@ -1,5 +1,5 @@
-"""Proxies between a client and an engine: they cut a connection at a word, withhold the answer of a COMMIT, or answer
-as an object store with troubles does."""
+"""Proxies between a client and an engine that cut a connection at a word, withhold the response to a COMMIT, or
+behave like a faulty object store."""
 
 import random
 import socket
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 
 class Cutter:
-    """Passes bytes on. Once `arm` was called, it cuts the connection on which the client sends the word."""
+    """Forwards bytes and, after a call of `arm`, cuts the connection on which the client sends the word."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -20,7 +20,7 @@ class Cutter:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def arm(self, word: bytes, *, passes_on: bool) -> None:
-        """Cut at the next such word, before or after the engine has got it; once."""
+        """Cut the next connection that sends the word, before or after it is forwarded to the engine; only once."""
         self._passes_on, self._word = passes_on, word
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class Cutter:
             while data := client.recv(65536):
                 if self._word is not None and self._word in data:
                     self._word = None
-                    # The client's side is closed first, so that it gets no answer.
+                    # The client's side is closed first, so that it gets no response.
                     client.shutdown(socket.SHUT_RDWR)
                     if self._passes_on:
                         server.sendall(data)
@@ -63,7 +63,7 @@ class Cutter:
 
 @contextmanager
 def cutting(port: int) -> Iterator[Cutter]:
-    """A proxy to this port of loopback, while the block runs."""
+    """Run a `Cutter` in front of this loopback port during the block."""
     cutter = Cutter(port)
     try:
         yield cutter
@@ -71,25 +71,25 @@ def cutting(port: int) -> Iterator[Cutter]:
         cutter.close()
 
 
-#: How PostgreSQL reports a COMMIT that it has carried out.
+#: PostgreSQL's response to a successful COMMIT.
 _COMMITTED = b"C\x00\x00\x00\x0bCOMMIT\x00"
 
 
 class CommitHolder(Cutter):
-    """Passes bytes on. Once asked to, it withholds that the server has committed a transaction which has the word.
+    """Forwards bytes and, after a call of `hold_after`, withholds the response to the COMMIT of a marked transaction.
 
-    The rows are stored then, and the client doesn't know it. The connection stays open until `cut` is called.
+    The rows are committed, but the client doesn't know it. The connection stays open until `cut` is called.
     """
 
     def __init__(self, port: int) -> None:
         self._marked: set[socket.socket] = set()
         self._held: list[socket.socket] = []
-        #: Set when an answer is withheld.
+        #: Set when a response is withheld.
         self.holds = threading.Event()
         super().__init__(port)
 
     def hold_after(self, word: bytes) -> None:
-        """Withhold the answer of the next transaction in which this word is sent; once."""
+        """Withhold the response to the COMMIT of the next transaction that contains this word; only once."""
         self._marked.clear()
         self.holds.clear()
         self._word = word
@@ -99,7 +99,7 @@ class CommitHolder(Cutter):
         self._marked.clear()
 
     def cut(self) -> None:
-        """End the connection whose answer is withheld."""
+        """Close the connection whose response is withheld."""
         while self._held:
             with suppress(OSError):
                 self._held.pop().shutdown(socket.SHUT_RDWR)
@@ -128,7 +128,7 @@ class CommitHolder(Cutter):
 
 @contextmanager
 def holding_commits(port: int) -> Iterator[CommitHolder]:
-    """A proxy to the PostgreSQL at this port of loopback, while the block runs."""
+    """Run a `CommitHolder` in front of the PostgreSQL at this loopback port during the block."""
     holder = CommitHolder(port)
     try:
         yield holder
@@ -138,10 +138,10 @@ def holding_commits(port: int) -> Iterator[CommitHolder]:
 
 
 class FaultyStore(Cutter):
-    """Passes bytes on between a node and an object store, whose answers it refuses, cuts or slows down."""
+    """Forwards bytes between a node and an object store, or rejects, cuts or slows down the responses."""
 
     def __init__(self, port: int) -> None:
-        #: `whole`, `refuses` (503), `cuts` (the answer ends early) or `slow`.
+        #: `whole`, `refuses` (503), `cuts` (responses end early) or `slow`.
         self.mode = "whole"
         self._moments, self._pause = random.Random(11), threading.Event()
         super().__init__(port)
@@ -173,7 +173,7 @@ class FaultyStore(Cutter):
 
 @contextmanager
 def faulty_store(port: int) -> Iterator[FaultyStore]:
-    """A proxy to the object store at this port of loopback, while the block runs."""
+    """Run a `FaultyStore` in front of the object store at this loopback port during the block."""
     store = FaultyStore(port)
     try:
         yield store

@@ -1,4 +1,4 @@
-"""Starts the engines that others build, each as a process of this test run, and ends it by its process id."""
+"""Start and stop engine processes of a test run: PostgreSQL, the object store and Milvus."""
 
 import os
 import random
@@ -13,35 +13,35 @@ from tempfile import TemporaryDirectory
 
 from tests.acceptance.installations import TooLate, wait_until
 
-#: A fresh PostgreSQL makes its files first, on a machine that runs other tests.
+#: The timeout of a start: a new PostgreSQL creates its files first, on a machine that is busy with other tests.
 START_TIMEOUT_S = 60.0
 #: An engine that has not ended after this time is killed.
 STOP_TIMEOUT_S = 15.0
-#: What the engines of a whole run may fill.
+#: How much space the engines of a whole run may use.
 ROOM_BYTES = 4 * 1024**3
 
 
-#: A folder in memory, where there is one: it saves engines most of their time, and disks from their writes.
+#: A folder in memory, if the system has one, which makes engines much faster.
 MEMORY = Path("/dev/shm")
 
 
 @contextmanager
 def scratch_folder(*, in_memory: bool = True) -> Iterator[Path]:
-    """A folder for the files of engines that nobody wants to keep; in memory, where there is some."""
+    """Create a temporary folder for engines' files, in memory if there is enough space."""
     has_room = in_memory and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM_BYTES
     parent = MEMORY if has_room else None
     with TemporaryDirectory(prefix="svc-engines-", dir=parent, ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
-#: Below those that the system gives to connections, each of which could take a port before its engine listens.
+#: Below the ephemeral ports, which any outgoing connection could occupy before an engine listens.
 PORTS = range(20_000, 32_000)
-#: Keep other processes of the tests from choosing the same ports.
+#: Sockets that keep other test processes from choosing the same ports.
 _CLAIMS: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on, and that no other test gets while this process runs."""
+    """Return an unused loopback port that no other test process gets while this process runs."""
     while True:
         port = random.choice(PORTS)
         claim = socket.socket(socket.AF_UNIX)
@@ -56,15 +56,15 @@ def free_port() -> int:
 
 
 def listens(port: int) -> bool:
-    """Whether something takes connections at this port of loopback."""
+    """Whether something accepts connections at this loopback port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Engine:
-    """One process; what it prints goes to a file in its folder. It can be killed and started again on its files."""
+    """An engine process, whose output goes to a file in its folder; it can be stopped and started again."""
 
-    #: What asks the process to end.
+    #: The signal that stops the process.
     stop_signal = signal.SIGTERM
 
     def __init__(
@@ -74,7 +74,7 @@ class Engine:
         environ: Mapping[str, str] | None = None,
         user: str | None = None,
     ) -> None:
-        """`user` runs the process; None is who runs the tests."""
+        """Set up the process, which runs as `user`, or as the user of the tests if that is None."""
         self.folder = folder
         self._command = command
         self._environ = {**os.environ, **(environ or {})}
@@ -82,7 +82,7 @@ class Engine:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, is_ready: Callable[[], bool]) -> None:
-        """Start the process and wait until `is_ready`; raises TooLate with what it printed."""
+        """Start the process and wait until `is_ready`; raises TooLate with the process's output."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "engine.log").open("ab") as log:
             self._process = process = subprocess.Popen(
@@ -92,7 +92,7 @@ class Engine:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # A group of its own, so that its children end with it.
+                # In its own process group, so that its children are killed with it.
                 start_new_session=True,
                 user=self._user,
             )
@@ -105,15 +105,15 @@ class Engine:
             raise TooLate(f"{self._command[0]} ended with {process.returncode}; it printed: {self.printed()}")
 
     def stop(self) -> None:
-        """End the process as its operator would."""
+        """Stop the process with its stop signal."""
         self._end(self.stop_signal)
 
     def kill(self) -> None:
-        """kill -9, as a crash or the kernel would."""
+        """Kill the process with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def suspend(self) -> None:
-        """Let the process take connections and answer nothing, as on a machine that hangs."""
+        """Suspend the process, so that it accepts connections but doesn't respond, like a hanging machine."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -140,7 +140,7 @@ class Engine:
 
 @contextmanager
 def running(engine: Engine, is_ready: Callable[[], bool]) -> Iterator[Engine]:
-    """The engine while it runs."""
+    """Run the engine during the block."""
     engine.start(is_ready)
     try:
         yield engine

@@ -1,4 +1,4 @@
-"""Milvus, as the server of milvus-lite: one process, several clients."""
+"""Run Milvus for the tests, as the server of milvus-lite: one process with several clients."""
 
 import secrets
 import sys
@@ -13,7 +13,7 @@ import pytest
 from svc_daemon.provider.contract import SearchProvider
 from tests.cluster.engines import Engine, free_port, listens, running
 
-#: Has the server take pymilvus's pings, as Milvus does; it ends a connection that had several without a call between.
+#: Makes the server accept pymilvus's pings as Milvus does, instead of closing connections with several idle pings.
 _PINGS_TAKEN = """
 import grpc
 plain_server = grpc.server
@@ -21,29 +21,29 @@ def server_with_pings(*arguments, options=(), **named):
     return plain_server(*arguments, options=[*options, ("grpc.http2.max_ping_strikes", 0)], **named)
 grpc.server = server_with_pings
 """
-#: The variables of daemons that wait as long for it as a busy machine takes to answer one call at a time.
+#: Variables for daemons with a long search timeout, because this Milvus handles one call at a time.
 PATIENT = {"SVC_LIMIT_SEARCH_SECONDS": "60"}
 
 
 @dataclass(frozen=True, slots=True)
 class RunningMilvus:
-    """A server, and where it listens."""
+    """A running server and its port."""
 
     engine: Engine
     port: int
 
     @property
     def url(self) -> str:
-        """As in SVC_INDEX_URL."""
+        """The value for SVC_INDEX_URL."""
         return f"http://127.0.0.1:{self.port}"
 
     def start_again(self) -> None:
-        """Start it on its files after it was stopped or killed."""
+        """Start the server again on its files after it was stopped or killed."""
         self.engine.start(lambda: listens(self.port))
 
 
 class Emptying:
-    """Removes all indexes when the tests of a file have ended: each call reads the rows of all teams."""
+    """Removes all indexes after each test file, because each call reads the rows of all teams."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -60,7 +60,7 @@ class Emptying:
 
 
 def keep_indexes_there(url: str) -> None:
-    """Have all daemons in the test's process keep their indexes in this Milvus; their teams differ."""
+    """Make all daemons in the test's process keep their indexes in this Milvus, under different teams."""
     from svc_daemon.provider.milvus.provider import MilvusProvider  # noqa: PLC0415 - of an extra
     from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415 - of an extra
     from tests.provider.failing import FailingProvider  # noqa: PLC0415
@@ -74,10 +74,10 @@ def keep_indexes_there(url: str) -> None:
 
 @contextmanager
 def running_milvus(folder: Path, prelude: str = "") -> Iterator[RunningMilvus]:
-    """A server that keeps its data in this folder, and runs the prelude in it first."""
+    """Run a server that keeps its data in this folder and executes the Python code `prelude` first."""
     port = free_port()
     code = f"{_PINGS_TAKEN}{prelude}\nimport sys; from milvus_lite.cmdline import main; sys.exit(main())"
-    # One call at a time: milvus-lite does not take writes from several threads at once.
+    # One call at a time, because milvus-lite doesn't support concurrent writes.
     options = ("--data-dir", str(folder / "data"), "--host", "127.0.0.1", "--port", str(port), "--max-workers", "1")
     engine = Engine(folder, [sys.executable, "-c", code, "server", *options])
     with running(engine, lambda: listens(port)):

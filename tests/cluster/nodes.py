@@ -1,4 +1,4 @@
-"""The three engines together, the daemons that share them, and what is held of them all: bytes, rows and sweeps."""
+"""Daemons that share the three engines, and checks that the engines' rows, bytes and index agree."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MakeNode = Callable[..., Installation]
-#: Whatever no row names is old enough for the sweeper then.
+#: By then, each object without a row is old enough for the sweeper.
 OLD = timedelta(days=Limits().set_aside_days + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningEngines:
-    """All three."""
+    """PostgreSQL, the object store and Milvus."""
 
     postgres: "PostgresEngine"
     store: ObjectStore
     milvus: RunningMilvus
 
     def environ(self) -> dict[str, str]:
-        """The variables of a daemon on an empty database and an empty folder of the bucket."""
+        """Return the variables of a daemon with an empty database and an empty prefix in the S3 bucket."""
         return {
             "SVC_STATE_URL": self.postgres.make_database(),
             "SVC_BLOBS_URL": f"s3://{BUCKET}/{uuid4().hex}",
@@ -61,14 +61,14 @@ class RunningEngines:
 
 @dataclass(frozen=True, slots=True)
 class Onlooker:
-    """Looks at the engines of an installation as a node would that never serves."""
+    """Reads and sweeps the engines of an installation like a node, without serving requests."""
 
     environ: Mapping[str, str]
-    #: Of the machine.
+    #: The machine's clock, unless a test sets another.
     clock: Clock = SYSTEM_CLOCK
 
     def list_deleted(self) -> list[str]:
-        """Deleted sources whose bytes may still be stored."""
+        """Return the ids of deleted sources whose bytes may still be stored."""
 
         async def look(context: Context) -> list[str]:
             return context.read(lambda connection: list(list_uncleaned(connection)))
@@ -76,7 +76,7 @@ class Onlooker:
         return self.run(look)
 
     def hold_bytes(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Raise AssertionError unless each source, but for known ones, has its bytes. Returns all hashes by id."""
+        """Assert that each source not in `known` has its bytes, and return the hashes of all sources by id."""
 
         async def hold(context: Context) -> dict[str, str]:
             sources = context.read(lambda connection: list(list_every_source(connection)))
@@ -89,7 +89,7 @@ class Onlooker:
         return self.run(hold)
 
     def hold_to_every_promise(self) -> set[str]:
-        """Raise AssertionError unless rows, bytes and index agree, once no node works any more. Returns all sources."""
+        """Sweep, assert that rows, bytes and index agree, and return all source ids; no node may be running."""
 
         async def compare(context: Context) -> None:
             problems = context.read(lambda connection: [found.message for found in check_rows(connection)])
@@ -106,7 +106,7 @@ class Onlooker:
         return set(self.hold_bytes())
 
     def sweep(self) -> None:
-        """Sweep as if everything were old already. No request may be on its way."""
+        """Sweep all objects as if they were old; no request may be running."""
 
         async def sweep(context: Context) -> None:
             key: str | None = ""
@@ -116,7 +116,7 @@ class Onlooker:
         self.run(sweep, later=OLD)
 
     def run(self, work: Callable[[Context], Awaitable[T]], later: timedelta = timedelta()) -> T:
-        """Run this as on a node, with the time that it will be."""
+        """Run `work` with a node's context, whose clock is `later`."""
 
         async def run() -> T:
             async with self._opened() as context:
@@ -126,7 +126,7 @@ class Onlooker:
 
     @contextmanager
     def staying(self) -> "Iterator[Onlooker]":
-        """Look again and again while the block runs, without connecting each time."""
+        """Keep the connections open during the block, for repeated use."""
         with start_blocking_portal() as portal, portal.wrap_async_context_manager(self._opened()) as context:
             yield _StayingOnlooker(self.environ, self.clock, portal=portal, context=context)
 

@@ -1,4 +1,4 @@
-"""Starts OpenStack Swift with its S3 API: four processes on loopback, one disk, one replica."""
+"""Start OpenStack Swift with its S3 API: four processes on loopback, with one disk and one replica."""
 
 import getpass
 import hashlib
@@ -63,7 +63,7 @@ class ObjectStore:
     """A running S3 store with an empty bucket `svc`."""
 
     endpoint: str
-    #: The process that answers S3 requests; it can be stopped, and started again.
+    #: The process that serves S3 requests, which can be stopped and started again.
     proxy: Engine
     port: int
 
@@ -75,12 +75,12 @@ class ObjectStore:
         self.proxy.start(lambda: listens(self.port))
 
     def open_bytes(self, files: DataFiles, executor: Executor, _: object) -> ObjectStores:
-        """The bytes of the daemon with these files, below a prefix of its own."""
+        """Open the byte stores of the daemon with these files, under a prefix of its own."""
         return open_objects(url_for(files.root), self.environ, files.staging, executor)
 
 
 def keep_bytes_there(endpoint: str) -> None:
-    """Have all daemons in the test's process keep their bytes in this store, each installation below its own prefix."""
+    """Make all daemons in the test's process keep their bytes in this store, each installation under its own prefix."""
     from tests.api.daemons import Daemon  # noqa: PLC0415
     from tests.api.nodes import installation_of  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def keep_bytes_there(endpoint: str) -> None:
 
 
 def environ_of(endpoint: str) -> dict[str, str]:
-    """The usual variables by which programs find the store."""
+    """Return the usual AWS variables for the store at this endpoint."""
     return {
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
@@ -101,13 +101,13 @@ def environ_of(endpoint: str) -> dict[str, str]:
 
 
 def url_for(folder: Path) -> str:
-    """The prefix of the installation with this folder, as in SVC_BLOBS_URL."""
+    """Return the SVC_BLOBS_URL of the installation with this folder."""
     return f"s3://{BUCKET}/{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
 
 
 @contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """The store while it runs, with its files in this folder."""
+    """Run the store during the block, with its files in this folder."""
     ports = {part: free_port() for part in (*_PARTS, "proxy")}
     _write_files(folder, ports)
     with ExitStack() as stack:
@@ -133,7 +133,7 @@ def _write_files(folder: Path, ports: dict[str, int]) -> None:
         own = _PROXY if part == "proxy" else _BACKEND
         values: dict[str, Any] = {"port": port, "user": getpass.getuser(), "folder": folder, "part": part}
         (folder / f"{part}.conf").write_text((_COMMON + own).format(**values, pipeline=_PIPELINE, plain=plain))
-    # Imported late: it patches parts of the standard library.
+    # Imported late because it patches the standard library.
     from swift.common.ring import RingBuilder  # noqa: PLC0415
 
     for part in _PARTS:

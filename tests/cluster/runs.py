@@ -1,8 +1,8 @@
-"""Runs of other folders' tests on the engines: `pytest --engines tests/api`, and `--nodes 3` for several daemons each.
+"""Run other folders' tests on the engines: `pytest --engines tests/api`, and with `--nodes 3` on several daemons.
 
-The process that was started runs PostgreSQL and the store for all processes of the run. Each installation of a test has
-a database of its own, a prefix of its own in the store, and teams of its own in the index. The small Milvus reads the
-rows of all teams for each request: so each process that runs tests has one of its own, which is emptied after each
+The main process runs PostgreSQL and the store for all processes of the run. Each installation of a test has
+its own database, its own prefix in the store, and its own teams in the index. The small Milvus reads the
+rows of all teams for each request, so each process that runs tests has its own Milvus, which is emptied after each
 file.
 """
 
@@ -27,9 +27,9 @@ from tests.cluster.object_store import environ_of, keep_bytes_there, object_stor
 from tests.cluster.postgres import Databases, running_postgres
 from tests.cluster.states import PostgresStates
 
-#: What the daemons of these runs load, besides; it takes a second.
+#: Libraries that the daemons of these runs need in addition, which take a second to import.
 LIBRARIES = ("obstore", "psycopg", "pymilvus")
-#: Where each engine of the run listens, by the option that chooses it.
+#: The address of each engine of the run, by the option that selects it.
 Places = Mapping[str, str]
 PLACES: pytest.StashKey[Places] = pytest.StashKey()
 #: The databases of a run with PostgreSQL.
@@ -37,7 +37,7 @@ STATES: pytest.StashKey[PostgresStates] = pytest.StashKey()
 
 
 def use_engines(config: pytest.Config, wanted: Collection[str], nodes: int) -> None:
-    """Have the installations of the run's tests use these engines, and be served by so many nodes each."""
+    """Make the installations of the run's tests use these engines, each with this number of nodes."""
     from tests.api.daemons import Daemon  # noqa: PLC0415
 
     worker_input = getattr(config, "workerinput", None)
@@ -83,7 +83,7 @@ _STARTERS = {"postgresql": _start_postgres, "s3": _start_store, "milvus": _start
 
 
 def _environ(states: PostgresStates, places: Places, root: Path) -> dict[str, str]:
-    """The variables of the daemons of the installation in this folder."""
+    """Return the variables for the daemons of the installation in this folder."""
     return {
         "SVC_STATE_URL": states.url_for(root),
         "SVC_BLOBS_URL": url_for(root),

@@ -1,6 +1,6 @@
-"""Runs the tests of other folders with their state on PostgreSQL: `pytest --postgresql tests/api`.
+"""Run the tests of other folders with their state on PostgreSQL: `pytest --postgresql tests/api`.
 
-Their daemons share locks, leases and wakes by it, as the nodes of a cluster do.
+Their daemons share locks, leases and wakes through it, like the nodes of a cluster.
 """
 
 import os
@@ -27,19 +27,19 @@ from tests.api.nodes import installation_of
 from tests.cluster.postgres import Databases
 
 T = TypeVar("T")
-#: When rates begin to be counted, in seconds since 1970.
+#: The fixed time at which rate limits start, in seconds since 1970.
 BEGINNING_S = 1_800_000_000.0
 
 
 class PostgresStates:
-    """The server of a run, with a database for each installation."""
+    """The PostgreSQL of a run, with a database for each installation."""
 
     def __init__(self, databases: Databases) -> None:
         self._databases = databases
         self._urls: dict[Path, str] = {}
 
     def url_for(self, folder: Path) -> str:
-        """The database of the installation with this folder, the same at each call."""
+        """Return the URL of the database for the installation in this folder, the same at each call."""
         if folder not in self._urls:
             self._urls[folder] = self._databases.make()
         return self._urls[folder]
@@ -54,7 +54,7 @@ class PostgresStates:
         return secret
 
     def join(self, files: DataFiles, stack: AsyncExitStack, context: Context) -> Context:
-        """Join the other nodes of the installation. The test's clock is ahead of the server's, too."""
+        """Join the installation's cluster as a node whose shared clock includes the advance of the test's clock."""
         node = f"node-{secrets.token_hex(4)}"
         url = self.url_for(installation_of(files))
         cluster = join_cluster(stack, url, node, context.limits, context.wakes)
@@ -74,7 +74,7 @@ class PostgresStates:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A connection to a database with the schema and no row; whatever is done with it is rolled back."""
+        """Yield a connection to an empty database with the schema, in a transaction that is rolled back."""
         connection = PostgresServer(self._shared_url).connect_first()
         connection.run("BEGIN")
         try:
@@ -84,7 +84,7 @@ class PostgresStates:
 
 
 class AheadTransactions:
-    """Transactions in which only a test moves the server's clock: a slow machine gives rates no time to recover."""
+    """Transactions in which only the test moves the clock, so that rates don't recover on a slow machine."""
 
     def __init__(self, transactions: Transactions, ahead_s: Callable[[], float]) -> None:
         self._transactions = transactions
@@ -95,7 +95,7 @@ class AheadTransactions:
 
 
 class _AheadConnection:
-    """A connection whose clock stands still, this many seconds after the beginning."""
+    """A connection whose clock is fixed to this many seconds after `BEGINNING_S`."""
 
     def __init__(self, connection: Connection, ahead_s: float) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""A daemon whose bytes are on S3: a store that is away, and what the sweeper deletes."""
+"""A daemon whose bytes are on S3: outages of the store, and objects that the sweeper deletes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,13 +33,15 @@ def daemon(store: ObjectStore, loop: Loop, extractor: Extractor, tmp_path: Path)
 
 
 def sweep(daemon: Daemon) -> None:
-    """A pass of the sweeper over all objects."""
+    """Run the sweeper over all objects."""
     after: str | None = ""
     while after is not None:
         after = daemon.loop.run(sweep_objects(daemon.context, after))
 
 
-def test_while_the_store_is_away_uploads_are_refused_and_documents_wait(store: ObjectStore, daemon: Daemon) -> None:
+def test_uploads_are_refused_and_documents_wait_while_the_store_is_unavailable(
+    store: ObjectStore, daemon: Daemon
+) -> None:
     source_id, session = daemon.add_source(), sessions.open_session(daemon)
     assert sessions.part_kept(sessions.put_part(daemon, session, NOTES, 0, 9)) == "bytes=0-9"
     path = f"/v1/sources/{source_id}/content"
@@ -53,13 +55,13 @@ def test_while_the_store_is_away_uploads_are_refused_and_documents_wait(store: O
     daemon.wait(lambda: (daemon.show("/healthz")["shortage"] or {}).get("lack") == "store", "the shortage is noticed")
     store.start()
     daemon.wait_ready(source_id)
-    assert daemon.task(source_id)["attempt"] == 1, "an outage costs no attempt"
+    assert daemon.task(source_id)["attempt"] == 1, "the outage was counted as an attempt"
     assert daemon.ask("GET", path).content == NOTES
     rest = sessions.put(daemon, session, NOTES[10:], f"bytes 10-{len(NOTES) - 1}/{len(NOTES)}")
     assert rest.json()["sha256"] == sessions.sha256_of(NOTES)
 
 
-def test_the_sweeper_deletes_what_is_old_and_has_no_row(daemon: Daemon) -> None:
+def test_sweeper_deletes_only_old_objects_without_a_row(daemon: Daemon) -> None:
     node, ended = Node(daemon.context.blobs, daemon.context.parts), new_session()
     source_id, session = daemon.add_source(), sessions.open_session(daemon)
     sessions.put_part(daemon, session, NOTES, 0, 9)
@@ -71,7 +73,7 @@ def test_the_sweeper_deletes_what_is_old_and_has_no_row(daemon: Daemon) -> None:
         return set(daemon.blob_names()), set(daemon.part_ids())
 
     sweep(daemon)
-    assert left() == everything, "requests that run now store bytes before their rows"
+    assert left() == everything, "the sweeper has deleted bytes whose rows may follow"
     daemon.advance(2 * DAY_S)
     sweep(daemon)
     assert left() == ({source_id, stray}, {session["session_id"]})

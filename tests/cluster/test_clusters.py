@@ -1,4 +1,4 @@
-"""What nodes share beside their state, on a real PostgreSQL: locks, rates, a clock, wakes, and the secret."""
+"""Nodes share locks, rate limits, a clock, wakes and the secret through a real PostgreSQL."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ from tests.operations.locks_suite import LocksContract, Pair, free, started
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(creates_per_second=5, bytes_per_minute=1000)
-#: A node that takes a lock, says so, and does nothing until it is killed.
+#: A node that takes a lock, prints how many it has got, and sleeps until it is killed.
 HOLDING = """\
 import sys, time
 from svc_daemon.databases.postgres.sessions import LockSession
@@ -57,7 +57,7 @@ def url(engine: PostgresEngine) -> str:
 
 @pytest.fixture
 async def join(url: str) -> AsyncIterator[Join]:
-    """Join one more node; all leave with the test."""
+    """A function that joins another node; all nodes leave after the test."""
     numbers = count(1)
     with ExitStack() as stack:
         yield lambda wakes=None: join_cluster(stack, url, f"node-{next(numbers)}", LIMITS, wakes or Wakes())
@@ -79,7 +79,7 @@ async def until_set(wake: Wake, what: str) -> None:
 
 
 def end_connections(url: str, like: str) -> int:
-    """Have the server end connections, by what their applications are called."""
+    """Terminate the connections whose application name matches, and return their number."""
     with psycopg.connect(url, autocommit=True) as admin:
         rows = admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -102,7 +102,7 @@ class TestLocksOfTwoNodes(LocksContract):
         return join().locks, join().locks
 
 
-async def test_the_locks_of_a_node_that_is_killed_are_free(url: str, join: Join) -> None:
+async def test_locks_of_a_killed_node_are_released(url: str, join: Join) -> None:
     locks = join().locks
     doomed = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLDING, url, stdout=asyncio.subprocess.PIPE)
     try:
@@ -119,7 +119,7 @@ async def test_the_locks_of_a_node_that_is_killed_are_free(url: str, join: Join)
     await until(is_free, "the server frees the lock")
 
 
-async def test_a_node_that_loses_its_connection_loses_its_locks_and_goes_on_with_another(url: str, join: Join) -> None:
+async def test_node_that_loses_its_connection_loses_its_locks_and_reconnects(url: str, join: Join) -> None:
     one, other = join().locks, join().locks
     uploading = await started(one)
     async with one.hold_free("upl_b") as held:
@@ -127,14 +127,12 @@ async def test_a_node_that_loses_its_connection_loses_its_locks_and_goes_on_with
         assert await uploading.code() == "request_in_progress"
         async with other.take_over("upl_a", "upl_b"):
             pass
-    # The new connection can hold what the lost one held.
+    # The new connection can take the locks of the lost one.
     async with one.hold_free("upl_a", "upl_b") as held:
         assert (len(held), await free(other, "upl_a", "upl_b")) == (2, [])
 
 
-async def test_without_the_server_no_lock_is_taken_and_no_byte_is_charged_until_it_is_back(
-    engine: PostgresEngine, join: Join
-) -> None:
+async def test_locks_and_rate_limits_fail_without_the_server_and_recover(engine: PostgresEngine, join: Join) -> None:
     one, other = join(), join()
     await one.rate_limits.charge_bytes("team_a", 900)
     held = one.locks.hold_free("upl_a")
@@ -161,7 +159,7 @@ async def test_without_the_server_no_lock_is_taken_and_no_byte_is_charged_until_
     await until(is_back, "locks and rates are back")
 
 
-async def test_the_limits_of_a_team_hold_across_nodes(url: str, join: Join) -> None:
+async def test_rate_limits_of_a_team_apply_across_nodes(url: str, join: Join) -> None:
     nodes = [join() for _ in range(3)]
 
     async def charge(node: Cluster, team_id: str, size_bytes: int) -> str:
@@ -186,31 +184,31 @@ async def test_the_limits_of_a_team_hold_across_nodes(url: str, join: Join) -> N
     assert await charge(nodes[2], "team_d", 0) == "accepted"
 
 
-async def test_a_wake_wakes_the_same_worker_of_all_nodes_and_a_lost_one_is_made_up_for(url: str, join: Join) -> None:
+async def test_wake_reaches_the_workers_of_all_nodes_even_after_a_lost_connection(url: str, join: Join) -> None:
     ours, theirs = Wakes(), Wakes()
     for wakes in (ours, theirs):
         join(wakes)
     for wakes in (ours, theirs):
-        await until_set(wakes.syncing, "it looks once it receives")
+        await until_set(wakes.syncing, "the worker is woken when the node begins to receive")
     await asyncio.sleep(0)
     for wake in (*ours.shared().values(), *theirs.shared().values(), theirs.counting):
         wake.clear()
     ours.counting.set()
     ours.indexing.set()
     ours.sweeping.set()
-    await until_set(theirs.indexing, "it wakes that of the other node")
-    await until_set(theirs.sweeping, "it wakes that of the other node")
+    await until_set(theirs.indexing, "the other node's worker is woken")
+    await until_set(theirs.sweeping, "the other node's worker is woken")
     assert (theirs.syncing.is_set(), theirs.counting.is_set(), theirs.look_s) == (False, False, 10.0)
     with psycopg.connect(url, autocommit=True) as stranger:
         for text in ("", "[]", "{}", '{"node": 1, "wake": ["x"]}', '{"node": 1, "let_go": ["x", 1]}'):
             stranger.execute("SELECT pg_notify('svc', %s)", [text])
     ours.rechunking.set()
-    await until_set(theirs.rechunking, "it still understands what is said well")
+    await until_set(theirs.rechunking, "a valid notification still wakes the worker")
     end_connections(url, "svc-daemon")
-    await until_set(theirs.syncing, "it looks once it receives again")
+    await until_set(theirs.syncing, "the worker is woken when the node receives again")
 
 
-async def test_nodes_have_one_clock(url: str, join: Join) -> None:
+async def test_nodes_use_the_clock_of_the_database(url: str, join: Join) -> None:
     nodes = [join(), join()]
     with psycopg.connect(url) as connection:
         row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
@@ -218,9 +216,7 @@ async def test_nodes_have_one_clock(url: str, join: Join) -> None:
     assert all(abs(node.now_s() - row[0]) < 1 for node in nodes)
 
 
-def test_an_installation_has_one_id_one_secret_and_one_key_however_many_nodes_start_at_once(
-    url: str, tmp_path: Path
-) -> None:
+def test_concurrent_first_starts_create_one_installation_id_one_secret_and_one_key(url: str, tmp_path: Path) -> None:
     nodes = [PostgresDatabase(url, prepare=migrate_shared) for _ in range(4)]
     make_ids = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
 

@@ -1,4 +1,4 @@
-"""Real daemons on the three real engines: nothing is left in their data directories, and nothing secret is shown."""
+"""Real daemons on the three real engines keep no data in their data directories and show no secrets."""
 
 from contextlib import closing
 
@@ -15,7 +15,7 @@ QUAY = "# Quay\n\nThe umber quay was built of grey stone.\n"
 
 
 def upload(node: Installation, text: str, name: str = "quay.md") -> str:
-    """The id of a new source."""
+    """Upload a source into the bucket `inbox` and return its id."""
     with node.client() as client:
         client.put("/v1/buckets/inbox").raise_for_status()
         answer = client.post("/v1/buckets/inbox/files", files={"file": (name, text.encode())})
@@ -34,7 +34,7 @@ def found(node: Installation, query: str) -> list[str]:
         return [result["source_id"] for result in answer.json().get("data", [])]
 
 
-def test_a_daemon_keeps_nothing_in_its_data_directory_and_goes_on_after_a_kill(make_node: MakeNode) -> None:
+def test_daemon_keeps_no_data_in_its_data_directory_and_continues_after_a_kill(make_node: MakeNode) -> None:
     node = make_node().start()
     source_id = upload(node, QUAY)
     wait_until(lambda: is_ready(node, source_id), "the source is ready")
@@ -51,7 +51,9 @@ def test_a_daemon_keeps_nothing_in_its_data_directory_and_goes_on_after_a_kill(m
     assert node.stop() == 0
 
 
-def test_a_node_starts_and_accepts_while_the_index_hangs_or_is_gone(make_node: MakeNode, milvus: RunningMilvus) -> None:
+def test_node_starts_and_accepts_uploads_while_the_index_hangs_or_is_lost(
+    make_node: MakeNode, milvus: RunningMilvus
+) -> None:
     node, other = make_node().start(), make_node("two")
     first = upload(node, QUAY)
     wait_until(lambda: is_ready(node, first), "the source is ready")
@@ -73,7 +75,7 @@ def test_a_node_starts_and_accepts_while_the_index_hangs_or_is_gone(make_node: M
     wait_until(lambda: found(node, "ochre bridge") == [second], "the second is found again", 120)
 
 
-def test_passwords_and_tokens_are_shown_nowhere(make_node: MakeNode) -> None:
+def test_passwords_and_tokens_are_in_no_response_output_or_log(make_node: MakeNode) -> None:
     token = "root:a-token-of-milvus"
     node = make_node(SVC_LOG_LEVEL="debug", SVC_INDEX_TOKEN=token).start()
     source_id = upload(node, QUAY)
@@ -88,33 +90,33 @@ def test_passwords_and_tokens_are_shown_nowhere(make_node: MakeNode) -> None:
     assert [secret for secret in secrets for text in shown if secret in text] == []
 
 
-def test_operator_commands_work_on_the_cluster_whether_or_not_a_daemon_runs(make_node: MakeNode) -> None:
+def test_operator_commands_work_on_the_cluster_with_and_without_a_daemon(make_node: MakeNode) -> None:
     node = make_node()
     assert node.operate("team", "create", "first", "--json").exit == 0
     node.start()
     assert node.operate("team", "create", "second", "--json").exit == 0
     assert node.stop() == 0
-    # Another machine, which has nothing but the addresses of the engines.
+    # Like another machine, which only has the addresses of the engines.
     listed = make_node("two").operate("team", "ls", "--json")
     assert [team["name"] for team in listed.json["teams"]] == ["default", "first", "second"]
-    # A copy of the empty data directory must not look like a backup; what is checked are the engines.
+    # `backup` is refused, because the data directory has no data; `verify` checks the engines.
     assert node.operate("backup", "folder", "--json").failure == (2, "svc_usage")
     assert node.verify("--json").json["whole"]
 
 
-def test_one_node_accepts_what_another_makes_ready(make_node: MakeNode) -> None:
+def test_worker_node_indexes_what_an_api_node_accepts(make_node: MakeNode) -> None:
     api, worker = make_node("api"), make_node("worker")
     api.options, worker.options = ("--role", "api"), ("--role", "worker")
     api.start()
     source_id = upload(api, QUAY)
-    # There is nobody yet who could work on it.
+    # No worker is running yet.
     health = api.health()
     assert health is not None
     assert (health["queue"], is_ready(api, source_id)) == ({"queued": 1, "running": 0}, False)
     worker.start()
     wait_until(lambda: is_ready(api, source_id), "the worker has made the source ready")
     assert found(api, "umber quay") == [source_id]
-    # The worker is woken by the other node, not by its look at the queue.
+    # The other node wakes the worker before it polls the queue.
     second = upload(api, "# Bridge\n\nThe ochre bridge.\n", "bridge.md")
     wait_until(lambda: is_ready(api, second), "the second source is ready")
     worker.kill()
@@ -125,7 +127,7 @@ def test_one_node_accepts_what_another_makes_ready(make_node: MakeNode) -> None:
     assert [api.stop(), worker.stop()] == [0, 0]
 
 
-def test_nodes_have_one_key_and_one_secret(make_node: MakeNode) -> None:
+def test_nodes_share_the_admin_key_and_the_secret(make_node: MakeNode) -> None:
     first, second = make_node("first").start(), make_node("second").start()
     assert not second.files.admin_key.exists()
     with first.client() as client:
@@ -142,7 +144,7 @@ def test_nodes_have_one_key_and_one_secret(make_node: MakeNode) -> None:
     assert [first.stop(), second.stop()] == [0, 0]
 
 
-def test_an_installation_of_its_own_is_not_taken_for_a_node(make_node: MakeNode) -> None:
+def test_data_directory_with_its_own_installation_cannot_join_a_cluster(make_node: MakeNode) -> None:
     node = make_node()
     variables = ("SVC_STATE_URL", "SVC_BLOBS_URL", "SVC_INDEX_URL")
     cluster = {name: node.environ.pop(name) for name in variables}
@@ -152,7 +154,7 @@ def test_an_installation_of_its_own_is_not_taken_for_a_node(make_node: MakeNode)
     assert (ended.exit, "has an installation of its own" in ended.stderr) == (1, True)
 
 
-def test_an_engine_out_of_reach_or_an_incomplete_setting_is_a_sentence_at_the_start(make_node: MakeNode) -> None:
+def test_start_with_an_unreachable_engine_or_incomplete_settings_fails_with_a_sentence(make_node: MakeNode) -> None:
     for variables, words in (
         ({"SVC_BLOBS_URL": ""}, "SVC_BLOBS_URL is missing"),
         ({"SVC_STATE_URL": "postgresql://svc:hidden@127.0.0.1:1/svc"}, "can't be reached"),
@@ -163,7 +165,7 @@ def test_an_engine_out_of_reach_or_an_incomplete_setting_is_a_sentence_at_the_st
         assert "Traceback" not in ended.stderr
 
 
-def test_after_a_restore_of_the_database_every_bucket_has_a_new_revision(make_node: MakeNode) -> None:
+def test_restore_of_a_cluster_raises_the_revision_of_the_bucket(make_node: MakeNode) -> None:
     node = make_node().start()
     source_id = upload(node, QUAY)
     wait_until(lambda: is_ready(node, source_id), "the source is ready")

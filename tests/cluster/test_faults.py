@@ -1,4 +1,4 @@
-"""Engines and disks that fail under a node: what it acknowledged is kept, and nothing half is taken for a whole."""
+"""Acknowledged sources survive faults of engines and disks, and no incomplete data counts as complete."""
 
 import random
 import subprocess
@@ -22,13 +22,13 @@ from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
 
 BUCKET = "inbox"
 PATIENCE_S = 120.0
-#: The bytes that no node keeps in its memory.
+#: The length of documents that are too large for a node's memory buffer.
 LONG = 3_000
 CUTS, LARGE_CUTS = 15, 60
 
 
 def _kept_or_refused(answer: httpx.Response) -> str | None:
-    """The id of a source that was acknowledged; None if the answer says when to ask again."""
+    """Return the id of an acknowledged source, or None for a 503 with a Retry-After."""
     if answer.is_success:
         return str(answer.json()["id"])
     assert (answer.status_code, answer.json()["error"]["retryable"]) == (503, True), answer.text
@@ -37,7 +37,7 @@ def _kept_or_refused(answer: httpx.Response) -> str | None:
 
 
 def _content(client: httpx.Client, source_id: str) -> bytes | None:
-    """The bytes that the service returns as whole; None if it fails, or ends early."""
+    """Return the source's content, or None if the response fails or ends early."""
     try:
         answer = client.get(f"/v1/sources/{source_id}/content")
     except httpx.TransportError:
@@ -45,7 +45,7 @@ def _content(client: httpx.Client, source_id: str) -> bytes | None:
     return answer.content if answer.is_success else None
 
 
-def test_a_store_that_refuses_cuts_or_is_slow_loses_nothing_and_fails_no_source(
+def test_faulty_object_store_loses_no_acknowledged_source_and_fails_none(
     engines: RunningEngines, make_node: MakeNode
 ) -> None:
     with faulty_store(engines.store.port) as store:
@@ -63,7 +63,7 @@ def test_a_store_that_refuses_cuts_or_is_slow_loses_nothing_and_fails_no_source(
             for mode in ("refuses", "cuts", "slow"):
                 for number in range(5):
                     send(client, f"{mode}before{number}", 200)
-                # These are read while the store has its troubles, or after them.
+                # These are indexed during or after the store's faults.
                 store.mode = mode
                 send(client, f"{mode}small", 1)
                 send(client, f"{mode}large", LONG)
@@ -73,14 +73,14 @@ def test_a_store_that_refuses_cuts_or_is_slow_loses_nothing_and_fails_no_source(
             for source_id, data in kept.items():
                 source = wait_ended(client, source_id, PATIENCE_S)
                 task = client.get(f"/v1/knowledge/tasks/{source['task']['id']}").json()
-                # A store that is away costs no attempt.
+                # An outage of the store doesn't count as an attempt.
                 assert (source["ready"], task["attempt"]) == (True, 1), (source, task)
                 assert _content(client, source_id) == data
         assert node.stop() == 0
         assert Onlooker({**node.environ, **engines.store.environ}).hold_to_every_promise() == kept.keys()
 
 
-def test_an_index_that_loses_its_connections_has_every_document_once(
+def test_index_has_each_document_once_despite_cut_connections(
     engines: RunningEngines, make_node: MakeNode, large: bool
 ) -> None:
     moments, cuts = random.Random(3), LARGE_CUTS if large else CUTS
@@ -108,7 +108,7 @@ def test_an_index_that_loses_its_connections_has_every_document_once(
         assert Onlooker(direct).hold_to_every_promise() == set(made.values())
 
 
-def test_a_node_with_a_full_disk_refuses_what_it_can_not_take_and_leaves_the_work_to_others(
+def test_node_with_a_full_disk_refuses_large_uploads_and_other_nodes_do_the_work(
     make_node: MakeNode,
 ) -> None:
     if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode:
@@ -138,7 +138,7 @@ def test_a_node_with_a_full_disk_refuses_what_it_can_not_take_and_leaves_the_wor
     assert Onlooker(door.environ).hold_to_every_promise() == set(made.values())
 
 
-def test_a_node_whose_clock_is_an_hour_ahead_stores_the_servers_time(engines: RunningEngines) -> None:
+def test_node_whose_clock_is_an_hour_ahead_uses_the_database_servers_time(engines: RunningEngines) -> None:
     ahead = Clock(now=lambda: datetime.now(UTC) + timedelta(hours=1), monotonic=time.monotonic)
 
     async def look(context: Context) -> tuple[datetime, str]:

@@ -1,4 +1,4 @@
-"""A Milvus that is away for longer than the attempts of a task."""
+"""Documents survive an outage of Milvus that lasts longer than the attempts of a task."""
 
 from tests.acceptance.calls import make_bucket, search, upload
 from tests.acceptance.installations import wait_until
@@ -7,7 +7,7 @@ from tests.cluster.nodes import MakeNode, RunningEngines
 BUCKET = "inbox"
 
 
-def test_while_the_index_is_away_documents_wait_without_counting_attempts(
+def test_documents_wait_without_counting_attempts_while_the_index_is_unavailable(
     engines: RunningEngines, make_node: MakeNode
 ) -> None:
     node = make_node(SVC_LIMIT_TASK_ATTEMPTS="1").start()

@@ -1,7 +1,7 @@
-"""Nodes that are killed, or cut off from PostgreSQL, after their COMMIT and before its answer: each row has its bytes.
+"""Committed rows keep their bytes when the response to the COMMIT is lost, with a kill of the node or without one.
 
-What must hold then: the bytes of all rows are stored, a sweep that takes everything for old removes none of them, and
-the same request sent again returns what the first one has made, once.
+Afterwards, the bytes of all rows are stored, a sweep that considers every object old removes none of them, and
+repeating the request returns what the first one has created, once.
 """
 
 import hashlib
@@ -21,27 +21,27 @@ from tests.cluster.cutting import CommitHolder, holding_commits
 from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
 
 BUCKET = "inbox"
-#: A busy machine gets to a COMMIT in this time, and a node to its first answer.
+#: The timeout for a COMMIT, and for a node's first response, on a busy machine.
 PATIENCE_S = 120.0
-#: How long the small Milvus of the tests may need for what has piled up.
+#: How long the small Milvus of the tests may take to process the backlog.
 SETTLE_S = 600.0
-#: Two in three are kills, the others cut the connection.
+#: The number of turns at full size; two of three turns kill the node, the others cut the connection.
 LARGE_TURNS = 150
 _CREATES = b"INSERT INTO sources ("
-#: Sends a request and returns the ids of its sources. It is sent again until it is answered.
+#: Sends a request and returns the ids of its sources; it is repeated until it gets a response.
 Send = Callable[[httpx.Client], list[str]]
 Prepare = Callable[["Turns", httpx.Client, str], Send]
 
 
 @dataclass
 class Turns:
-    """Two nodes that take turns: one serves, and when it is killed the other takes over, on the same engines."""
+    """Two nodes on the same engines: one serves until it is killed, and then the other takes over."""
 
     nodes: Sequence[Installation]
     commits: CommitHolder
     onlooker: Onlooker
     site: Site
-    #: The last seen hash of each source that ever had a row.
+    #: The last known hash of each source that ever had a row.
     seen: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     kills: int = 0
@@ -51,13 +51,13 @@ class Turns:
         return self.nodes[self.kills % len(self.nodes)]
 
     def client(self) -> httpx.Client:
-        # Only the node that started first has the key in its folder.
+        # Only the node that started first has the admin key in its folder.
         client = self.node.client(Authorization=f"Bearer {self.nodes[0].key}")
         client.timeout = httpx.Timeout(PATIENCE_S)
         return client
 
     def lose_answer(self, kind: str, word: str, *, with_kill: bool) -> None:
-        """Have the answer of a COMMIT lost, with its node or without it; then everything is as if it had come."""
+        """Lose the response to a COMMIT, with or without a kill, and assert that a repeated request makes up for it."""
         statement, prepare = KINDS[kind]
         with self.client() as client:
             send = prepare(self, client, word)
@@ -72,7 +72,7 @@ class Turns:
                 self.kills += 1
             self.commits.cut()
             sending.join()
-        # Of workers, the request has been answered long before.
+        # If a worker commits, the request has had its response before.
         assert kind in OF_WORKERS or isinstance(results[0], httpx.HTTPError), (kind, results)
         committed = self.hold_bytes()
         self.onlooker.sweep()
@@ -82,11 +82,11 @@ class Turns:
             again = wait_until(lambda: _answered(send, client), "the answer to the same request", PATIENCE_S)
         made_again = self.hold_bytes()
         assert committed <= set(again) <= self.seen.keys(), (kind, committed, again)
-        # A worker may have committed, and been killed, before the request was.
+        # A worker may have committed before it was killed, and the response still have been lost.
         assert made_again <= (set(again) - committed if kind in OF_WORKERS else set()), (kind, made_again)
 
     def hold_bytes(self) -> set[str]:
-        """Hold the bytes of sources that were made or changed since the last call, and return their ids."""
+        """Check the bytes of sources that were created or changed since the last call, and return their ids."""
         found = self.onlooker.hold_bytes(self.seen)
         fresh = {source_id for source_id, sha256 in found.items() if self.seen.get(source_id) != sha256}
         self.seen |= found
@@ -97,7 +97,7 @@ def _sent(send: Send, client: httpx.Client) -> list[str] | httpx.HTTPError:
     try:
         return send(client)
     except httpx.HTTPStatusError as error:
-        # A node that lives on says so, and when to ask again.
+        # A node that is still running reports the failure as retryable.
         assert error.response.status_code == 409 or int(error.response.headers["Retry-After"]) > 0, error.response.text
         assert error.response.json()["error"]["retryable"], error.response.text
         return error
@@ -127,7 +127,7 @@ def _replace(turns: Turns, client: httpx.Client, word: str) -> Send:
 
 
 def _finalize_session(_: Turns, client: httpx.Client, word: str) -> Send:
-    # More than a node keeps in memory.
+    # More than a node buffers in memory.
     data = document(word, 1100)
     opened = _posted(client, "uploads", word, json={"filename": f"{word}.md", "size_bytes": len(data)})
     half = len(data) // 2
@@ -202,7 +202,7 @@ def _delete(turns: Turns, client: httpx.Client, word: str) -> Send:
     return delete
 
 
-#: What each sends, by a statement of the transaction whose answer is lost.
+#: By kind of request: a statement of the transaction whose response is lost, and what sends the request.
 KINDS: dict[str, tuple[bytes, Prepare]] = {
     "upload": (_CREATES, _upload),
     "replace": (_CREATES, _replace),
@@ -222,7 +222,7 @@ OF_WORKERS = ("claim", "indexed")
 
 @pytest.fixture
 def turns(engines: RunningEngines, make_node: MakeNode) -> Iterator[Turns]:
-    # A worker that is killed costs what it was reading an attempt; with the usual few, a source would fail.
+    # A kill counts as an attempt of the running tasks, so with the default limit a source could fail.
     limits = {"SVC_LIMIT_TASK_ATTEMPTS": "100", "SVC_LIMIT_LEASE_SECONDS": "6"}
     nodes = [make_node(name, **limits, SVC_FETCH_ALLOW="127.0.0.0/8") for name in ("one", "two")]
     looking = Onlooker(dict(nodes[0].environ)).staying()
@@ -233,7 +233,7 @@ def turns(engines: RunningEngines, make_node: MakeNode) -> Iterator[Turns]:
         yield Turns(nodes, commits, onlooker, site)
 
 
-def test_no_byte_of_a_committed_row_is_lost_with_the_answer_of_its_commit(turns: Turns, large: bool) -> None:
+def test_lost_response_to_a_commit_loses_no_bytes_and_duplicates_no_source(turns: Turns, large: bool) -> None:
     turns.node.start()
     with turns.client() as client:
         make_bucket(client, BUCKET)
@@ -247,7 +247,7 @@ def test_no_byte_of_a_committed_row_is_lost_with_the_answer_of_its_commit(turns:
             assert wait_ended(client, source_id, SETTLE_S)["ready"], source_id
         wait_until(lambda: {each["id"] for each in list_sources(client, BUCKET)} == kept, "replaced ones have left")
         assert {hit["source_id"] for hit in search(client, f"word{turn}", BUCKET)} <= kept
-        # A second sweep of the workers; then nothing is stored that nobody names.
+        # After the workers' next sweep, no bytes of deleted sources are left.
         wait_until(lambda: set(turns.onlooker.list_deleted()) == set(), "the bytes of deleted sources are removed")
     turns.node.stop()
     turns.onlooker.sweep()

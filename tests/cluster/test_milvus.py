@@ -1,4 +1,4 @@
-"""The provider on Milvus: the contract."""
+"""The search provider on Milvus fulfils the contract of providers."""
 
 import secrets
 import time
@@ -25,7 +25,7 @@ def open_server(milvus: RunningMilvus) -> MilvusServer:
 
 @contextmanager
 def emptied_server(milvus: RunningMilvus) -> Iterator[MilvusServer]:
-    """A server without teams. Collections take seconds to make, so all tests share them."""
+    """Yield a server without teams; all tests share its collections, which take seconds to create."""
     with closing(open_server(milvus)) as server:
         for team_id in editions.list_teams(server):
             editions.remove_team(server, team_id)

@@ -1,4 +1,4 @@
-"""The provider on Milvus where Milvus, a node or the network fails, and where several nodes write at once."""
+"""The search provider on Milvus during failures of Milvus, nodes and the network, and with concurrent nodes."""
 
 import ssl
 import threading
@@ -47,14 +47,14 @@ def provider(server: MilvusServer) -> MilvusProvider:
 
 @pytest.fixture
 def other(milvus: RunningMilvus) -> Iterator[MilvusProvider]:
-    """Another node, with a connection of its own."""
+    """The provider of another node, with its own connection."""
     provider = MilvusProvider(open_server(milvus), now_ns=STAMPS.now_ns, random_bits=STAMPS.random_bits)
     yield provider
     provider.close()
 
 
 def leave_half_a_document(server: MilvusServer, document: IndexDocument, chunks: int) -> Edition:
-    """Write what a put would have written when it was killed in its middle."""
+    """Write the rows that a killed put leaves: an announced edition with only some of its chunks."""
     draft, further = pack_edition(document, STAMPS.name(document.generation), STAMPS.now_ms())
     editions.announce(server, TEAM, [draft], {draft.edition: further})
     server.insert(server.collections.chunks, pack_chunks(TEAM, draft, document.chunks)[:chunks])
@@ -67,10 +67,10 @@ def count_rows(server: MilvusServer) -> list[int]:
     return [server.count(name, of_team) for name in names]
 
 
-# Killed and late writers
+# Killed and late writers.
 
 
-def test_what_a_killed_put_left_is_never_seen_and_the_next_one_removes_it(
+def test_rows_of_a_killed_put_are_invisible_and_removed_by_the_next_put(
     provider: MilvusProvider, server: MilvusServer
 ) -> None:
     document = make_document("src_1", "fox", "fox", "fox", buckets=["bkt_1"])
@@ -80,7 +80,7 @@ def test_what_a_killed_put_left_is_never_seen_and_the_next_one_removes_it(
     assert provider.list_unembedded(TEAM, MODEL, 2) == []
     provider.put_documents(TEAM, [document])
     assert found(provider, "fox", "bkt_1") == ["src_1"] * 3
-    # A row for the team, one for the document.
+    # One row for the team and one for the document.
     assert count_rows(server)[:2] == [2, 3]
     leave_half_a_document(server, replace(document, generation=2), 3)
     assert len(provider.list_unembedded(TEAM, MODEL, 3)) == 3
@@ -88,17 +88,19 @@ def test_what_a_killed_put_left_is_never_seen_and_the_next_one_removes_it(
     assert count_rows(server) == [1, *[0] * (len(count_rows(server)) - 1)]
 
 
-def test_chunks_that_are_not_shown_leave_room_for_others(provider: MilvusProvider, server: MilvusServer) -> None:
+def test_invisible_chunks_do_not_displace_other_results(provider: MilvusProvider, server: MilvusServer) -> None:
     put(provider, "src_1", "a fox in a long text that is about others, too")
     leave_half_a_document(server, make_document("src_2", *["fox"] * 2 * POOL), 2 * POOL)
     assert found(provider, "fox", limit=POOL // 2) == ["src_1"]
 
 
-def test_a_late_writer_of_an_earlier_generation_changes_nothing(provider: MilvusProvider, server: MilvusServer) -> None:
+def test_late_writer_of_an_earlier_generation_does_not_replace_the_newer_one(
+    provider: MilvusProvider, server: MilvusServer
+) -> None:
     late = make_document("src_1", "early fox")
     draft = leave_half_a_document(server, late, 1)
     put(provider, "src_1", "second fox", generation=2)
-    # It was not waited for: it shows its edition after the later one.
+    # The late writer shows its edition after the newer one is shown.
     editions.set_shown(server, TEAM, [draft], True, STAMPS.now_ms())
     server.insert(server.collections.chunks, pack_chunks(TEAM, draft, late.chunks))
     assert (found(provider, "early"), found(provider, "second")) == ([], ["src_1"])
@@ -107,7 +109,7 @@ def test_a_late_writer_of_an_earlier_generation_changes_nothing(provider: Milvus
     assert (found(provider, "fox"), provider.get_document(TEAM, "src_1")) == ([], None)
 
 
-def test_changes_by_two_nodes_at_once_are_all_kept(provider: MilvusProvider, other: MilvusProvider) -> None:
+def test_concurrent_changes_by_two_nodes_are_all_kept(provider: MilvusProvider, other: MilvusProvider) -> None:
     put(provider, "src_1", *["fox"] * 5, buckets=["bkt_0"])
     provider.put_vectors(TEAM, MODEL, [("chk_1_1_2", unit(1, 0))])
     for attempt in range(5):
@@ -121,7 +123,7 @@ def test_changes_by_two_nodes_at_once_are_all_kept(provider: MilvusProvider, oth
         assert [hit.chunk.ordinal for hit in near(other, "x", 1, 0).hits] == [2]
 
 
-def test_a_node_that_has_searched_an_empty_team_finds_what_another_writes_then(
+def test_node_that_searched_an_empty_team_finds_documents_written_later(
     provider: MilvusProvider, server: MilvusServer
 ) -> None:
     other = MilvusProvider(server, now_ns=STAMPS.now_ns, random_bits=STAMPS.random_bits)
@@ -130,12 +132,12 @@ def test_a_node_that_has_searched_an_empty_team_finds_what_another_writes_then(
     assert found(other, "fox") == ["src_1"]
 
 
-def test_changes_by_a_node_whose_clock_is_an_hour_behind_are_kept(
+def test_changes_by_a_node_whose_clock_is_an_hour_behind_take_effect(
     provider: MilvusProvider, server: MilvusServer
 ) -> None:
     behind = MilvusProvider(server, now_ns=lambda: STAMPS.now_ns() - 3600 * 10**9, random_bits=STAMPS.random_bits)
     put(provider, "src_1", "fox", buckets=["bkt_1"])
-    # A writer of the same generation that was killed, on the node that is ahead.
+    # The node that is ahead also had a killed put of the same generation.
     leave_half_a_document(server, make_document("src_1", "fox"), 1)
     behind.set_title(TEAM, "src_1", "Behind")
     behind.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
@@ -147,7 +149,9 @@ def test_changes_by_a_node_whose_clock_is_an_hour_behind_are_kept(
     assert (found(provider, "owl"), provider.get_document(TEAM, "src_1")) == ([], None)
 
 
-def test_a_search_by_another_node_sees_whole_documents(provider: MilvusProvider, other: MilvusProvider) -> None:
+def test_search_by_another_node_during_writes_sees_only_complete_documents(
+    provider: MilvusProvider, other: MilvusProvider
+) -> None:
     def write() -> None:
         for generation in range(2, 6):
             put(provider, "src_1", *[f"fox g{generation}"] * 300, generation=generation)
@@ -158,17 +162,17 @@ def test_a_search_by_another_node_sees_whole_documents(provider: MilvusProvider,
     writer.start()
     seen = []
     while writer.is_alive():
-        # Fewer than there are chunks, of which half may be on their way in or out.
+        # 299 is fewer than the document's 300 chunks; a replacement may be in progress.
         seen += [search(other, "fox", limit=limit).hits for limit in (299, 400)]
     writer.join()
     assert {len(hits) for hits in seen} == {299, 300}
     assert all(len({(hit.generation, hit.bucket_ids) for hit in hits}) == 1 for hits in seen)
 
 
-def test_a_document_that_is_shown_after_its_chunks_were_read_is_read_again(
+def test_search_repeats_its_query_if_a_document_is_shown_meanwhile(
     provider: MilvusProvider, server: MilvusServer
 ) -> None:
-    """Otherwise half of it would count: what had been written when the chunks were read."""
+    """Otherwise the search would return only the chunks that existed when they were read."""
     draft = leave_half_a_document(server, make_document("src_1", "fox", "fox"), 2)
     half = {"source_id": "src_1", "edition": draft.edition, "ordinal": 0}
     asked = []
@@ -184,11 +188,11 @@ def test_a_document_that_is_shown_after_its_chunks_were_read_is_read_again(
     assert found(provider, "fox") == ["src_1"] * 2
 
 
-# Texts
+# Texts.
 
 
-def test_a_text_comes_back_whole_whatever_is_between_its_chunks(provider: MilvusProvider) -> None:
-    # Incompressible, so that what lies between the chunks takes several rows.
+def test_text_is_returned_completely_including_parts_between_chunks(provider: MilvusProvider) -> None:
+    # Incompressible, so that the text between the chunks takes several rows.
     between = "".join(chr(0x4E00 + (number * 7919) % 20_000) for number in range(60_000))
     text = f"  begin{between}middle overlap end\n\n"
     places = [text.index("begin"), text.index("middle"), text.index("overlap")]
@@ -214,10 +218,10 @@ def test_a_text_comes_back_whole_whatever_is_between_its_chunks(provider: Milvus
     assert found(provider, "fox") == ["src_3"]
 
 
-# Milvus that is away, slow or new
+# Milvus that is unavailable, slow or new.
 
 
-def test_a_milvus_that_is_away_fails_in_time_and_is_used_again_when_it_is_back(
+def test_search_without_milvus_fails_as_retryable_and_works_again_afterwards(
     provider: MilvusProvider, milvus: RunningMilvus
 ) -> None:
     put(provider, "src_1", "fox", buckets=["bkt_1"])
@@ -241,7 +245,7 @@ def test_a_milvus_that_is_away_fails_in_time_and_is_used_again_when_it_is_back(
     assert (found(provider, "owl"), found(provider, "fox")) == (["src_1"], [])
 
 
-def test_a_search_ends_at_its_deadline_where_milvus_hangs(provider: SearchProvider, milvus: RunningMilvus) -> None:
+def test_search_times_out_at_its_deadline_when_milvus_hangs(provider: SearchProvider, milvus: RunningMilvus) -> None:
     put(provider, "src_1", "fox")
     milvus.engine.suspend()
     try:
@@ -252,7 +256,7 @@ def test_a_search_ends_at_its_deadline_where_milvus_hangs(provider: SearchProvid
     assert found(provider, "fox") == ["src_1"]
 
 
-def test_a_milvus_that_was_never_there_fails_retryably_and_without_the_token() -> None:
+def test_unreachable_milvus_fails_as_retryable_and_errors_do_not_contain_the_token() -> None:
     server = MilvusServer(f"http://127.0.0.1:{free_port()}", TOKEN)
     provider = MilvusProvider(server, now_ns=STAMPS.now_ns, random_bits=STAMPS.random_bits)
     for call in (lambda: put(provider, "src_1", "fox"), provider.list_teams):
@@ -265,7 +269,7 @@ def test_a_milvus_that_was_never_there_fails_retryably_and_without_the_token() -
         provider.list_teams()
 
 
-def test_the_certificate_of_milvus_is_checked(milvus: RunningMilvus, tmp_path: Path) -> None:
+def test_certificate_of_milvus_is_verified(milvus: RunningMilvus, tmp_path: Path) -> None:
     authority, stranger = trustme.CA(), trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.set_alpn_protocols(["h2"])
@@ -281,7 +285,7 @@ def test_the_certificate_of_milvus_is_checked(milvus: RunningMilvus, tmp_path: P
                 editions.list_teams(server)
 
 
-def test_nodes_that_start_at_once_on_an_empty_milvus_share_its_collections(milvus: RunningMilvus) -> None:
+def test_concurrent_first_writes_to_an_empty_milvus_share_its_collections(milvus: RunningMilvus) -> None:
     servers = [MilvusServer(milvus.url, prefix="fresh", partitions=1) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda server: writing.put(server, STAMPS, TEAM, [make_document("src_1", "fox")]), servers))

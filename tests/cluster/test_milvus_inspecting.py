@@ -1,4 +1,4 @@
-"""Inspections of an index on Milvus: each kind of damage, made by hand, is reported."""
+"""Inspections of an index on Milvus report each kind of damage."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def check(server: MilvusServer) -> list[str]:
     return [f"{problem.invariant} {problem.message.partition(': ')[2]}" for problem in problems]
 
 
-def test_each_damage_is_reported(server: MilvusServer) -> None:
+def test_inspection_reports_each_kind_of_damage_and_no_put_in_progress(server: MilvusServer) -> None:
     provider = MilvusProvider(server, now_ns=STAMPS.now_ns, random_bits=STAMPS.random_bits)
     put(provider, "src_1", "fox", "dog", title="old", buckets=["bkt_1"])
     put(provider, "src_2", generation=3)
@@ -43,7 +43,7 @@ def test_each_damage_is_reported(server: MilvusServer) -> None:
         "src_2": InspectedDocument("src_2", 3, "untitled", (), 0),
     }
     assert check(server) == []
-    # A put that is under way is no damage.
+    # A put in progress isn't reported as damage.
     draft, further = pack_edition(make_document("src_3", "owl"), STAMPS.name(1), STAMPS.now_ms())
     editions.announce(server, TEAM, [draft], {draft.edition: further})
     assert check(server) == []

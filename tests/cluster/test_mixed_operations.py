@@ -1,4 +1,4 @@
-"""Everything that the service does, on three nodes, while nodes are killed and engines are away: each answer holds."""
+"""Concurrent operations on three nodes keep every acknowledged result while nodes are killed and engines are down."""
 
 import random
 import time
@@ -18,22 +18,22 @@ from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
 CLIENTS = 8
 OPERATIONS = 160
 LARGE_OPERATIONS = 3000
-#: One node is killed in so many seconds.
+#: One node is killed in each interval of this many seconds.
 KILL_EVERY_S = 2.0
-#: How long the small Milvus of the tests may need for what has piled up.
+#: How long the small Milvus of the tests may take to process the backlog.
 SETTLE_S = 900.0
-#: How long Milvus and the object store are away.
+#: How long Milvus and the object store are stopped.
 AWAY_S = 3.0
 LARGE_AWAY_S = 10.0
 
 
 @dataclass(eq=False, repr=False)
 class TravellingClient(Client):
-    """Sends each request to another node."""
+    """Sends each request to a random node."""
 
-    #: An engine may be away for longer than a daemon.
+    #: An engine may be down for longer than a daemon.
     patience_s = 300.0
-    # The small Milvus of the tests reads every chunk for each question, one question at a time.
+    # The small Milvus of the tests reads every chunk for each query, one query at a time.
     chapters = 2
     pause_s = 0.1
     nodes: Sequence[Installation] = ()
@@ -41,20 +41,20 @@ class TravellingClient(Client):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Of its own, so that retries don't change what the client does.
+        # A separate generator, so that retries don't change the client's operations.
         self._travels = random.Random(self.number)
 
     def _client(self) -> httpx.Client:
         node = self._travels.choice(self.nodes)
         url = node.base_url
         if url not in self._open:
-            # Only the first node has the key in its folder.
+            # Only the first node has the admin key in its folder.
             self._open[url] = node.client(Authorization=f"Bearer {self.installation.key}")
         self._http = self._open[url]
         return self._http
 
     def close(self) -> None:
-        """Close all connections; the next calls make others."""
+        """Close all connections; later calls open new ones."""
         for client in self._open.values():
             client.close()
         self._open.clear()
@@ -63,13 +63,13 @@ class TravellingClient(Client):
 
 @dataclass
 class Outages:
-    """Takes engines away as the clients make progress, while somebody else kills nodes."""
+    """Stops engines as the clients make progress, while the test kills nodes."""
 
     engines: RunningEngines
     away_s: float
-    #: How many operations are done when each engine goes, in order.
+    #: After how many operations each outage begins, in order.
     moments: list[tuple[int, Callable[[], None]]]
-    #: What brings back the engine that is away, and when.
+    #: When to restart the stopped engine, and how.
     back: tuple[float, Callable[[], None]] | None = None
 
     def look(self, clients: Sequence[Client]) -> None:
@@ -85,7 +85,7 @@ class Outages:
 
     def crash_state(self) -> None:
         self.engines.postgres.kill()
-        # What it had started ends by itself, and holds its files until then.
+        # The killed server's child processes end by themselves, and hold its files until then.
         wait_until(self._has_state_started, "PostgreSQL is back")
 
     def _has_state_started(self) -> bool:
@@ -107,14 +107,14 @@ class Outages:
             self.back[1]()
 
 
-def test_every_answer_holds_whatever_node_or_engine_is_away(
+def test_acknowledged_operations_survive_kills_of_nodes_and_outages_of_engines(
     engines: RunningEngines, make_node: MakeNode, large: bool
 ) -> None:
     limits = {
         "SVC_LIMIT_WEBHOOK_RETRY_SECONDS": "1",
-        # A call is made twice at most, and the receiver is in this process, which is busy.
+        # A webhook call is made at most twice, and its receiver is in this busy process.
         "SVC_LIMIT_WEBHOOK_SECONDS": "120",
-        # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
+        # A kill counts as an attempt of each running task: with fewer attempts, a source could legitimately fail.
         "SVC_LIMIT_TASK_ATTEMPTS": "1000",
         "SVC_LIMIT_LEASE_SECONDS": "10",
         "SVC_LIMIT_EXTRACT_CHILDREN": "1",

@@ -1,4 +1,4 @@
-"""`svc-daemon move`: an installation goes into a cluster and back, is killed meanwhile, and is the same."""
+"""`svc-daemon move` moves an installation into a cluster and back without changes, even if it is killed meanwhile."""
 
 import shutil
 import subprocess
@@ -23,9 +23,9 @@ from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cluster.nodes import RunningEngines
 from tests.conftest import UNLIMITED, MakeInstallation
 
-#: Number of uploaded files, and of kills in each direction.
+#: The number of uploaded files, and of kills in each direction.
 SMALL, LARGE = (90, 3), (5000, 5)
-#: Longer than any step takes at full size, on a busy machine.
+#: The timeout of each step, at full size on a busy machine.
 LONG_S = 3600.0
 
 
@@ -38,7 +38,7 @@ class HalfSent:
     data: bytes
 
     def finish(self, client: httpx.Client) -> None:
-        """Send the other half, as the client that began would."""
+        """Send the other half, finalize the session, and assert that the source has all bytes."""
         half, total = len(self.data) // 2, len(self.data)
         asked = client.put(self.path, headers={"Content-Range": f"bytes */{total}"})
         assert (asked.status_code, asked.headers["Range"]) == (308, f"bytes=0-{half - 1}")
@@ -66,7 +66,7 @@ def upload(client: httpx.Client, content: bytes, name: str, **headers: str) -> s
 
 
 def fill(home: Installation, files: int) -> None:
-    """Upload small files, each with a word of its own, and something of everything else."""
+    """Upload small files with a unique word each, a large one, and sources of other kinds and states."""
     folder, numbers = home.root / "files", Random(13)
     folder.mkdir()
     for number in range(files):
@@ -87,7 +87,7 @@ def fill(home: Installation, files: int) -> None:
 
 
 def list_sources(client: httpx.Client) -> dict[str, dict[str, Any]]:
-    """What a client sees of each source in each bucket."""
+    """Return each source in each bucket as the API shows it."""
     listed: dict[str, dict[str, Any]] = {}
     for bucket in ("inbox", "other"):
         page: dict[str, Any] = {"has_more": True, "last_id": ""}
@@ -99,7 +99,7 @@ def list_sources(client: httpx.Client) -> dict[str, dict[str, Any]]:
 
 
 def list_events(client: httpx.Client) -> list[str]:
-    """The ids of all events, oldest first."""
+    """Return the ids of all events, oldest first."""
     ids: list[str] = []
     page: dict[str, Any] = {"has_more": True}
     while page["has_more"]:
@@ -121,13 +121,13 @@ def search(client: httpx.Client, query: str) -> list[tuple[str, str]]:
 
 
 def search_all(client: httpx.Client, files: int) -> dict[str, list[tuple[str, str]]]:
-    """The results of searches, each of which has a single right one."""
+    """Return the best result of several searches, by query."""
     numbers = range(0, files, max(files // 40, 1))
     return {query: search(client, query)[:1] for query in ("shared buckets", *(f"word{number}" for number in numbers))}
 
 
 def is_settled(client: httpx.Client) -> bool:
-    """Whether the rebuild of the indexes is over, and nothing waits."""
+    """Whether the indexes are rebuilt and the queue is empty."""
     answer = client.post("/v1/search", json={"query": "stone", "buckets": ["inbox"]}).json()
     is_rebuilding = answer.get("error", {}).get("code") == "team_store_maintenance"
     return not is_rebuilding and not any(client.get("/healthz").json()["queue"].values())
@@ -135,7 +135,7 @@ def is_settled(client: httpx.Client) -> bool:
 
 @contextmanager
 def serving(installation: Installation, key: Path | None = None) -> Iterator[httpx.Client]:
-    """A client of the installation, which is running and has its indexes; `key` is the file of its admin key."""
+    """Run the installation, whose admin key is in the file `key`, and yield a client once its indexes are rebuilt."""
     if key is not None:
         installation.files.root.mkdir(parents=True, exist_ok=True)
         shutil.copy(key, installation.files.admin_key)
@@ -151,7 +151,7 @@ def contents(installation: Installation) -> dict[str, bytes]:
 
 
 def operate(installation: Installation, *words: str) -> Finished:
-    """Run `svc-daemon` to its end, which takes long at full size."""
+    """Run `svc-daemon` and return its result, with a long timeout."""
     pipe = subprocess.PIPE
     with installation.spawn("svc_daemon", *words, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
         out, err = process.communicate(timeout=LONG_S)
@@ -159,7 +159,7 @@ def operate(installation: Installation, *words: str) -> Finished:
 
 
 def run_killed(mover: Installation, to: str, when: Callable[[], bool]) -> bool:
-    """kill -9 the move once the condition holds; whether it was still running."""
+    """Kill the move once the condition is met, and return whether it was still running."""
     with mover.spawn("svc_daemon", "move", "--to", to, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_until(lambda: process.poll() is not None or when(), "the move has come so far", LONG_S, 0.01)
         process.kill()
@@ -167,16 +167,16 @@ def run_killed(mover: Installation, to: str, when: Callable[[], bool]) -> bool:
 
 
 def move(mover: Installation, to: str) -> dict[str, Any]:
-    """Run the move to its end."""
+    """Run the move, assert that it succeeds, and return its JSON output."""
     moved = operate(mover, "move", "--to", to, "--json")
     assert moved.exit == 0, moved.stdout + moved.stderr
     return dict(moved.json)
 
 
 def move_killed(mover: Installation, to: str, kills: int, files: int, count: Callable[[str], int]) -> int:
-    """Kill the move at even distances, in its bytes and in its rows, then run it to its end; how many were killed.
+    """Kill the move at regular intervals of its bytes and its rows, then complete it; return the number of kills.
 
-    `count` counts what is at the target: "blobs" or "memberships".
+    `count` returns how many "blobs" or "memberships" the target has.
     """
     of_bytes = (kills + 1) // 2
     steps = [("blobs", files * step // (of_bytes + 1)) for step in range(1, of_bytes + 1)]
@@ -216,12 +216,12 @@ def count_in_folder(files: DataFiles, what: str) -> int:
 
 @dataclass(frozen=True)
 class Seen:
-    """What clients see of an installation, and what they have begun there."""
+    """The sources, search results and webhook secret of an installation, as its clients see them."""
 
     files: int
     sources: dict[str, dict[str, Any]]
     results: dict[str, list[tuple[str, str]]]
-    #: The secret of webhooks, which is derived from the installation's.
+    #: The secret of webhooks, which is derived from the installation's secret.
     secret: str
 
     @classmethod
@@ -239,7 +239,7 @@ def home(make_installation: MakeInstallation) -> Installation:
     return make_installation("home", **UNLIMITED)
 
 
-def test_an_installation_goes_there_and_back_and_is_the_same_however_often_the_move_is_killed(
+def test_move_into_a_cluster_and_back_keeps_everything_despite_kills(
     engines: RunningEngines, home: Installation, make_installation: MakeInstallation, tmp_path: Path, large: bool
 ) -> None:
     files, kills = LARGE if large else SMALL
@@ -275,14 +275,14 @@ def test_an_installation_goes_there_and_back_and_is_the_same_however_often_the_m
     assert verified.exit == 0, verified.stdout
 
 
-def test_nothing_serves_an_installation_where_it_is_half_or_was(
+def test_daemons_refuse_to_serve_a_partly_moved_or_moved_away_installation(
     engines: RunningEngines, home: Installation, make_installation: MakeInstallation, tmp_path: Path
 ) -> None:
     environ = engines.environ()
     mover, node = make_installation("home", **environ), make_installation("node", **UNLIMITED, **environ)
     home.start()
     fill(home, 40)
-    # A service that runs is not moved.
+    # A running service can't be moved.
     assert mover.operate("move", "--to", "cluster", "--json").failure == (14, "svc_data_dir_locked")
     assert home.stop() == 0
     node.files.root.mkdir(parents=True)
@@ -300,15 +300,15 @@ def test_nothing_serves_an_installation_where_it_is_half_or_was(
     move(mover, "cluster")
     assert "was moved to the cluster at" in home.operate("serve").stderr
     with serving(node, home.files.admin_key):
-        # A cluster has no lock; its nodes are counted.
+        # A cluster has no lock, so the move checks that no nodes are connected.
         refused = node.operate("move", "--to", str(tmp_path / "back"), "--json")
         assert (refused.failure, "1 nodes are connected" in refused.stdout) == ((3, "svc_move_refused"), True)
-    # The refused move has left no mark.
+    # The refused move has left no trace.
     with serving(node, home.files.admin_key):
         pass
 
 
-def test_a_move_goes_only_where_nothing_is(
+def test_move_is_refused_if_the_target_is_not_empty(
     engines: RunningEngines, home: Installation, make_installation: MakeInstallation
 ) -> None:
     environ = engines.environ()
@@ -329,12 +329,12 @@ def test_a_move_goes_only_where_nothing_is(
         assert refused.failure == (3, "svc_move_refused"), refused.stdout
         assert "is not empty" in refused.stdout
     assert movers["node"].operate("move", "--to", "cluster", "--json").failure == (5, "svc_data_dir_not_found")
-    # A refusal leaves the source as it was.
+    # A refused move leaves the installation unchanged.
     with serving(other):
         pass
 
 
-def test_damaged_bytes_end_a_move_and_the_source_can_be_repaired_and_served_before_the_next(
+def test_move_stops_at_damaged_bytes_and_can_be_repeated_after_a_repair(
     engines: RunningEngines, home: Installation, make_installation: MakeInstallation
 ) -> None:
     with serving(home) as client:

@@ -1,4 +1,4 @@
-"""The byte stores on a real S3 store: the contract, several nodes at the same time, and a store that is away."""
+"""The byte stores on a real S3 store fulfil their contract, also with several nodes and during outages."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -29,7 +29,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def open_stores(store: ObjectStore, tmp_path: Path) -> Iterator[OpenStores]:
-    """Opens the same bytes as one more node."""
+    """A function that opens the same byte stores as another node."""
     prefix = uuid4().hex
     with ThreadPoolExecutor(2) as executor:
         yield lambda: open_objects(f"s3://{BUCKET}/{prefix}", store.environ, tmp_path, executor)
@@ -45,10 +45,10 @@ def open_node(open_stores: OpenStores) -> OpenNode:
 
 
 class TestObjects(ByteStoreContract):
-    """The contract."""
+    """The contract of byte stores, on S3."""
 
 
-async def test_nothing_is_left_on_the_node(open_node: OpenNode, tmp_path: Path) -> None:
+async def test_stored_blob_leaves_no_file_on_the_node(open_node: OpenNode, tmp_path: Path) -> None:
     def left() -> list[Path]:
         return list(tmp_path.iterdir())
 
@@ -58,8 +58,8 @@ async def test_nothing_is_left_on_the_node(open_node: OpenNode, tmp_path: Path) 
         assert left() == []
 
 
-async def test_overlapping_bytes_of_two_nodes_count_once(open_node: OpenNode) -> None:
-    """A client that sends a chunk again, while another node still receives the first one."""
+async def test_overlapping_bytes_received_by_two_nodes_count_once(open_node: OpenNode) -> None:
+    """A client sends a part again while another node is still receiving it."""
     name, data = new_session(), content(2 * SPILL_BYTES)
     nodes = [open_node(), open_node()]
     writers = []
@@ -79,7 +79,7 @@ async def test_overlapping_bytes_of_two_nodes_count_once(open_node: OpenNode) ->
     assert await nodes[1].read(blob) == data
 
 
-async def test_a_hash_of_other_bytes_links_nothing(open_node: OpenNode) -> None:
+async def test_link_with_a_wrong_hash_fails_and_stores_no_blob(open_node: OpenNode) -> None:
     node, name, blob = open_node(), new_session(), new_blob()
     await node.send({name: 10}, content(10))
     with pytest.raises(Exception, match="changed"):
@@ -87,7 +87,7 @@ async def test_a_hash_of_other_bytes_links_nothing(open_node: OpenNode) -> None:
     assert await node.blobs.blob(blob).find() is None
 
 
-async def test_a_page_shows_what_each_object_is(open_stores: OpenStores) -> None:
+async def test_list_page_returns_the_blob_or_session_of_each_object(open_stores: OpenStores) -> None:
     stores, session = open_stores(), new_session()
     node = Node(stores.blobs, stores.parts)
     name = await node.keep(b"x")
@@ -100,7 +100,7 @@ async def test_a_page_shows_what_each_object_is(open_stores: OpenStores) -> None
     assert await stores.list_page("") == []
 
 
-async def test_a_store_that_is_away_is_reported_and_harms_nothing(
+async def test_unavailable_store_raises_and_logs_no_secret_and_loses_no_bytes(
     store: ObjectStore, open_stores: OpenStores, caplog: pytest.LogCaptureFixture
 ) -> None:
     stores, session = open_stores(), new_session()
@@ -130,7 +130,7 @@ async def test_a_store_that_is_away_is_reported_and_harms_nothing(
     assert not [word for word in (SECRET_KEY, store.endpoint, BUCKET + "/") if word in text]
 
 
-async def test_a_wrong_secret_is_refused_and_not_shown(
+async def test_wrong_secret_key_is_refused_and_not_logged(
     store: ObjectStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     environ = {**store.environ, "AWS_SECRET_ACCESS_KEY": "something-else"}

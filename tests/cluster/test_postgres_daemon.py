@@ -1,4 +1,4 @@
-"""A daemon whose state is on PostgreSQL, while the server is away, and with documents that it can hardly take."""
+"""A daemon whose state is on PostgreSQL: outages of the server, NUL characters, and planned upgrades."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ def engine() -> Iterator[PostgresEngine]:
 
 @pytest.fixture
 def working(engine: PostgresEngine, loop: Loop, extractor: Extractor, tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon with a bucket `inbox` on a database of its own; all workers run."""
+    """A daemon with a bucket `inbox` on its own database and with all workers running."""
     url = engine.make_database()
 
     def open_there(files: DataFiles, on_broken: Callable[[Exception], None]) -> Database:
@@ -48,7 +48,7 @@ def working(engine: PostgresEngine, loop: Loop, extractor: Extractor, tmp_path: 
     daemon.close()
 
 
-def test_while_the_server_is_away_requests_are_refused_and_work_waits_and_goes_on(
+def test_requests_are_refused_and_tasks_wait_while_the_server_is_unavailable(
     working: Daemon, engine: PostgresEngine
 ) -> None:
     first = working.add_ready(NOTES)
@@ -58,7 +58,7 @@ def test_while_the_server_is_away_requests_are_refused_and_work_waits_and_goes_o
         answer = working.ask(method, path)
         details_of(answer, "storage_full")
         assert int(answer.headers["Retry-After"]) == UNAVAILABLE_RETRY_S
-    # The process runs, and a load balancer passes it over.
+    # The process is running, but a load balancer doesn't send requests to it.
     health = working.show("/healthz", key="")
     assert (health["status"], health["queue"]) == ("unavailable", None)
     details_of(working.ask("GET", "/healthz?ready=true", key=""), "storage_full")
@@ -75,7 +75,7 @@ def test_while_the_server_is_away_requests_are_refused_and_work_waits_and_goes_o
     assert set(attempts) == {1}
 
 
-def test_a_nul_in_a_request_is_no_error_of_the_service(working: Daemon) -> None:
+def test_nul_in_a_request_causes_no_server_error(working: Daemon) -> None:
     for method, path in (
         ("GET", "/v1/buckets/in%00box"),
         ("GET", "/v1/buckets/inbox/sources?q=a%00b&tag=%00&title=%00"),
@@ -90,7 +90,7 @@ def test_a_nul_in_a_request_is_no_error_of_the_service(working: Daemon) -> None:
     working.wait(lambda: working.count("tasks WHERE finished_at IS NULL") == 0, "all is read")
 
 
-def test_an_upgrade_is_shown_before_it_is_made(
+def test_dry_run_of_an_upgrade_shows_the_migrations_without_applying_them(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def add_colours(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL as an engine of rows: the contract, several nodes at once, and what a server does to its clients."""
+"""The database on PostgreSQL fulfils its contract, also with concurrent nodes and failures of the server."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ def engine() -> Iterator[PostgresEngine]:
 
 @pytest.fixture(scope="module")
 def oldest() -> Iterator[PostgresEngine]:
-    """The system's server, which is older than the package's, and has TLS."""
+    """The system's server, which is older than the package's and has TLS."""
     programs = system_programs()
     if not programs:
         pytest.skip("the machine has no PostgreSQL of its own (Debian's package `postgresql`)")
@@ -55,7 +55,7 @@ def url(engine: PostgresEngine) -> str:
 
 @pytest.fixture
 def open_node(url: str) -> Iterator[OpenNode]:
-    """Open nodes on the same rows; all are closed with the test."""
+    """A function that opens the database as another node; all are closed after the test."""
     nodes: list[PostgresDatabase] = []
 
     def open_node(url: str = url) -> PostgresDatabase:
@@ -79,13 +79,13 @@ class TestPostgresDatabase(DatabaseContract):
 
 
 def count_up(connection: Connection) -> int:
-    """Read, then write: two that do so at once must not both count from the same number."""
+    """Increment a stored number by reading and then writing it, and return it; concurrent calls must not overlap."""
     (number,) = connection.execute("SELECT CAST(text AS BIGINT) FROM notes WHERE id = 1").fetchone()
     connection.execute("UPDATE notes SET text = :text WHERE id = 1", {"text": str(number + 1)})
     return int(number) + 1
 
 
-def test_nodes_that_write_at_once_lose_nothing_and_run_conflicts_again(open_node: OpenNode) -> None:
+def test_concurrent_writes_of_nodes_lose_no_update_and_retry_conflicts(open_node: OpenNode) -> None:
     nodes = [open_node() for _ in range(3)]
     nodes[0].write(insert(1, "0"))
     with ThreadPoolExecutor(12) as pool:
@@ -95,7 +95,7 @@ def test_nodes_that_write_at_once_lose_nothing_and_run_conflicts_again(open_node
     assert sum(node.conflicts for node in nodes) > 0
 
 
-def test_nodes_that_take_turns_have_no_conflict(open_node: OpenNode) -> None:
+def test_writes_in_turn_have_no_conflicts(open_node: OpenNode) -> None:
     nodes = [open_node() for _ in range(3)]
     nodes[0].write(insert(1, "0"))
     with ThreadPoolExecutor(12) as pool:
@@ -104,8 +104,8 @@ def test_nodes_that_take_turns_have_no_conflict(open_node: OpenNode) -> None:
     assert (answered, [node.conflicts for node in nodes]) == (list(range(1, 301)), [0, 0, 0])
 
 
-def test_what_one_reads_and_another_writes_is_never_skewed(open_node: OpenNode) -> None:
-    """Each adds a row only while there are fewer than ten: that no two touch the same row helps nobody."""
+def test_concurrent_transactions_have_no_write_skew(open_node: OpenNode) -> None:
+    """Each transaction adds another row, but only if there are fewer than ten."""
     nodes = [open_node() for _ in range(3)]
 
     def add(number: int, connection: Connection) -> bool:
@@ -117,7 +117,7 @@ def test_what_one_reads_and_another_writes_is_never_skewed(open_node: OpenNode) 
         assert sum(each.result(PATIENCE_S) for each in added) == 10
 
 
-def test_two_nodes_change_one_bucket_at_once_without_a_conflict(engine: PostgresEngine) -> None:
+def test_two_nodes_add_sources_to_one_bucket_concurrently_without_conflicts(engine: PostgresEngine) -> None:
     url = engine.make_database()
     nodes = [PostgresDatabase(url, prepare=migrate_shared) for _ in range(2)]
     first, second = nodes
@@ -130,7 +130,7 @@ def test_two_nodes_change_one_bucket_at_once_without_a_conflict(engine: Postgres
 
     def add(number: int, connection: Connection) -> None:
         add_source(connection, f"first-{number}", bucket)
-        # Another node does the same before this transaction ends.
+        # Another node adds a source before this transaction ends.
         second.submit(lambda other: add_source(other, f"second-{number}", bucket)).result(PATIENCE_S)
 
     for number in range(10):
@@ -141,7 +141,7 @@ def test_two_nodes_change_one_bucket_at_once_without_a_conflict(engine: Postgres
     assert (census.revision, census.total, first.conflicts, second.conflicts) == (21, 20, 0, 0)
 
 
-def test_work_with_endless_conflicts_fails_alone_and_not_for_ever(open_node: OpenNode) -> None:
+def test_transaction_with_endless_conflicts_fails_eventually_without_failing_others(open_node: OpenNode) -> None:
     database, other, runs = open_node(), open_node(), []
     database.write(insert(1, "0"))
 
@@ -158,7 +158,7 @@ def test_work_with_endless_conflicts_fails_alone_and_not_for_ever(open_node: Ope
     assert database.read(ids) == [1, 2, 3]
 
 
-def test_a_commit_whose_outcome_is_unknown_is_reported_as_such(engine: PostgresEngine, url: str) -> None:
+def test_connection_lost_during_commit_raises_commit_unknown(engine: PostgresEngine, url: str) -> None:
     with cutting(engine.port) as cutter:
         cut = url.replace(str(engine.port), str(cutter.port)) + "?sslmode=disable"
         database = PostgresDatabase(cut, prepare=prepare)
@@ -166,13 +166,13 @@ def test_a_commit_whose_outcome_is_unknown_is_reported_as_such(engine: PostgresE
             cutter.arm(b"COMMIT", passes_on=passes_on)
             with pytest.raises(CommitUnknown):
                 database.write(insert(number))
-            # It goes on by itself.
+            # Later transactions work again.
             database.write(insert(number + 10))
         database.close()
     assert stored(partial(PostgresDatabase, url, prepare=prepare)) == [0, 10, 11]
 
 
-def test_a_connection_lost_before_the_commit_costs_nothing(engine: PostgresEngine, url: str) -> None:
+def test_transaction_is_retried_if_the_connection_is_lost_before_the_commit(engine: PostgresEngine, url: str) -> None:
     with cutting(engine.port) as cutter:
         cut = url.replace(str(engine.port), str(cutter.port)) + "?sslmode=disable"
         database = PostgresDatabase(cut, prepare=prepare)
@@ -187,7 +187,7 @@ def test_a_connection_lost_before_the_commit_costs_nothing(engine: PostgresEngin
         database.close()
 
 
-def test_a_server_that_restarts_or_is_away_is_back_by_itself(
+def test_database_reconnects_after_restarts_and_outages_of_the_server(
     engine: PostgresEngine, open_node: OpenNode, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = open_node()
@@ -214,8 +214,8 @@ def test_a_server_that_restarts_or_is_away_is_back_by_itself(
 
 
 @pytest.mark.parametrize("setting", ["idle_in_transaction_session_timeout", "transaction_timeout"])
-def test_a_transaction_of_a_node_that_hangs_holds_nobody_up_for_ever(open_node: OpenNode, setting: str) -> None:
-    """It hangs between two statements, or in the middle of those that it sends together, as `executemany` does."""
+def test_transaction_of_a_hanging_node_is_aborted_by_the_servers_timeout(open_node: OpenNode, setting: str) -> None:
+    """The node hangs between two statements, or within a pipeline of statements, as `executemany` sends them."""
     hanging, database = open_node(), open_node()
     hanging.write(insert(1, "0"))
     (limit,) = hanging.write(lambda connection: connection.execute(f"SHOW {setting}").fetchone())
@@ -237,11 +237,13 @@ def test_a_transaction_of_a_node_that_hangs_holds_nobody_up_for_ever(open_node: 
     assert begun.wait(PATIENCE_S)
     assert database.submit(count_up).result(PATIENCE_S) == 1
     let_go.set()
-    # Its own connection is gone, so it runs again, and counts from there.
+    # Its connection was closed, so its transaction is retried and reads the current number.
     assert (future.result(PATIENCE_S), database.write(count_up)) == (None, 3)
 
 
-def test_nodes_that_start_at_once_make_one_schema(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_starts_create_the_schema_once_and_later_migrations_keep_reads_working(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = engine.make_database(empty=True)
     with ThreadPoolExecutor(4) as pool:
         for database in list(pool.map(lambda _: PostgresDatabase(url, prepare=migrate_shared), range(4))):
@@ -254,7 +256,7 @@ def test_nodes_that_start_at_once_make_one_schema(engine: PostgresEngine, monkey
     database = PostgresDatabase(url, prepare=migrate_shared)
     with monkeypatch.context() as newer:
         newer.setattr(migrations, "MIGRATIONS", {**MIGRATIONS, "m999_later": later})
-        # Statements that were prepared on the old schema run on; the view and the table too.
+        # Statements that were prepared on the old schema keep working.
         for _ in range(8):
             database.read(lambda c: c.execute("SELECT * FROM teams").fetchall())
         PostgresDatabase(url, prepare=migrate_shared).close()
@@ -266,7 +268,7 @@ def test_nodes_that_start_at_once_make_one_schema(engine: PostgresEngine, monkey
         PostgresDatabase(url, prepare=migrate_shared)
 
 
-def test_the_schema_is_changed_only_while_no_older_node_can_write(
+def test_schema_is_changed_only_while_no_older_node_is_connected(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = engine.make_database(empty=True)
@@ -286,7 +288,7 @@ def test_the_schema_is_changed_only_while_no_older_node_can_write(
             start()
         older.close()
         start().close()
-    # It comes back after the change, as after an outage.
+    # The older node reconnects after the change, as after an outage.
     with pytest.raises(StoreUnavailable):
         rename(idle)
     (error,) = broken
@@ -294,7 +296,7 @@ def test_the_schema_is_changed_only_while_no_older_node_can_write(
     idle.close()
 
 
-def test_a_migration_that_fails_leaves_nothing(engine: PostgresEngine) -> None:
+def test_failed_migration_is_rolled_back(engine: PostgresEngine) -> None:
     url = engine.make_database(empty=True)
 
     def fail(connection: Connection) -> None:
@@ -308,7 +310,7 @@ def test_a_migration_that_fails_leaves_nothing(engine: PostgresEngine) -> None:
         assert tables == 0
 
 
-def test_the_password_is_in_no_error_and_no_representation(
+def test_password_is_in_no_error_log_or_representation(
     engine: PostgresEngine, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -326,7 +328,7 @@ def test_the_password_is_in_no_error_and_no_representation(
     assert "s3cret" not in caplog.text and PASSWORD not in caplog.text
 
 
-def test_the_servers_certificate_is_checked_if_the_url_says_so(oldest: PostgresEngine, tmp_path: Path) -> None:
+def test_certificate_of_the_server_is_verified_if_the_url_says_so(oldest: PostgresEngine, tmp_path: Path) -> None:
     parts = urlsplit(oldest.make_database(empty=True))
     host = parts._replace(netloc=parts.netloc.replace("127.0.0.1", HOST)).geturl()
     trusted = f"{host}?sslmode=verify-full&hostaddr=127.0.0.1&sslrootcert={oldest.authority}"
@@ -361,7 +363,7 @@ QUESTIONS = [
 ]
 
 
-def test_texts_sort_by_their_bytes_whatever_the_servers_locale_is(oldest: PostgresEngine) -> None:
+def test_text_columns_are_sorted_by_bytes_despite_the_servers_locale(oldest: PostgresEngine) -> None:
     database = PostgresDatabase(oldest.make_database(empty=True), prepare=prepare)
     texts = ["a", "B", "_", "\u00e9", "a b", "Z", "\U0001f600", "\ufb01", "A"]
     for number, text in enumerate(texts):
@@ -369,14 +371,14 @@ def test_texts_sort_by_their_bytes_whatever_the_servers_locale_is(oldest: Postgr
     for column, wanted in (("text", sorted(texts, key=str.encode)), ("text || ''", sorted(texts, key=str.encode))):
         query = f"SELECT text FROM notes ORDER BY {column}"
         assert database.read(lambda c: [row["text"] for row in c.execute(query)]) == wanted  # noqa: B023
-    # A text that is no column's sorts as the server likes it.
+    # A text that isn't from a column is sorted by the server's locale.
     (is_less,) = database.read(lambda c: c.execute("SELECT 'a' < 'B'").fetchone())
     assert is_less is True
     database.close()
 
 
 @pytest.mark.parametrize("name", ["engine", "oldest"])
-def test_the_functions_of_sqlite_say_the_same_here(name: str, request: pytest.FixtureRequest) -> None:
+def test_sqlite_functions_return_the_same_on_postgresql(name: str, request: pytest.FixtureRequest) -> None:
     sqlite = open_connection(Path(":memory:"))
     node = PostgresDatabase(request.getfixturevalue(name).make_database(), prepare=migrate_shared)
     for document in DOCUMENTS:

@@ -1,4 +1,4 @@
-"""All three engines by TLS, with the certificates of private authorities that SSL_CERT_FILE names."""
+"""All three engines over TLS with certificates of private authorities, which SSL_CERT_FILE names."""
 
 import ssl
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ TEXT = "# Quay\n\nThe umber quay was built of grey stone.\n"
 
 @contextmanager
 def behind_tls(store: ObjectStore, milvus: RunningMilvus, authorities: Path) -> Iterator[dict[str, str]]:
-    """The variables of a daemon whose engines can be reached by TLS alone; `authorities` is written for it."""
+    """Put TLS in front of the engines, write their authorities to a file, and yield the variables of a daemon."""
     ours = trustme.CA()
     with ExitStack() as stack:
         ports = {}
@@ -45,7 +45,7 @@ def behind_tls(store: ObjectStore, milvus: RunningMilvus, authorities: Path) -> 
         }
 
 
-def test_one_variable_names_the_authorities_of_all_three_engines_and_no_other_is_trusted(
+def test_engines_are_trusted_only_with_an_authority_in_ssl_cert_file(
     store: ObjectStore, milvus: RunningMilvus, make_installation: MakeInstallation, tmp_path: Path
 ) -> None:
     authorities = tmp_path / "authorities.pem"
@@ -65,7 +65,7 @@ def test_one_variable_names_the_authorities_of_all_three_engines_and_no_other_is
             assert [found["source_id"] for found in answer.json()["data"]] == [source_id]
         assert node.stop() == 0
         certificates = authorities.read_text().split("-----BEGIN")
-        # Only PostgreSQL's authority is left, so a store with a valid certificate of an unknown one gets no byte.
+        # Only PostgreSQL's authority is left, so the other engines' certificates are no longer trusted.
         authorities.write_text(f"-----BEGIN{certificates[2]}")
         node.start()
         with node.client() as client:

@@ -1,4 +1,4 @@
-"""Two nodes share the work that is to be done, and do none of it twice."""
+"""Nodes share the pending work, and do none of it twice."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.cluster.nodes import MakeNode, RunningEngines
 from tests.embed.vector_servers import VectorServer, vector_server
 from tests.store.rows import NOW, OURS, add_task, add_teams
 
-#: More than one node embeds at a time.
+#: More documents than one node embeds at a time.
 DOCUMENTS = 2 * 64
 TASKS = 300
 
@@ -29,7 +29,7 @@ def vectors() -> Iterator[VectorServer]:
 
 
 def texts_by_node(server: VectorServer) -> dict[str, Counter[str]]:
-    """How often each node has asked for the vector of each text of a document."""
+    """Count by node how often it has requested the vector of each document's text."""
     asked: dict[str, Counter[str]] = {}
     for each in list(server.asked):
         texts = [text for text in each.texts if "quay" in text]
@@ -51,7 +51,7 @@ def fill(node: Installation) -> None:
         wait_until(lambda: client.get(bucket).json()["memberCount"] == DOCUMENTS, "all are ready", 120, every_s=0.2)
 
 
-def test_two_nodes_embed_each_text_once(make_node: MakeNode, vectors: VectorServer) -> None:
+def test_two_nodes_share_the_embedding_and_embed_each_text_once(make_node: MakeNode, vectors: VectorServer) -> None:
     plain = make_node("plain").start()
     fill(plain)
     assert plain.stop() == 0
@@ -72,7 +72,7 @@ def test_two_nodes_embed_each_text_once(make_node: MakeNode, vectors: VectorServ
     assert [node.stop() for node in nodes] == [0, 0]
 
 
-def test_nodes_claim_each_task_once_and_without_a_conflict(engines: RunningEngines) -> None:
+def test_nodes_claim_each_task_once_without_conflicts(engines: RunningEngines) -> None:
     url = engines.postgres.make_database()
     nodes = [PostgresDatabase(url, prepare=migrate_shared) for _ in range(3)]
 

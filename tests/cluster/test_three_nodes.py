@@ -1,4 +1,4 @@
-"""Three nodes as one service: an upload over all of them, one limit for all, and the same request to all at once."""
+"""Three nodes act as one service for uploads, rate limits and concurrent equal requests, even if one hangs."""
 
 import hashlib
 import random
@@ -25,15 +25,15 @@ BUCKET = "inbox"
 SIZE, CUTS = 2_000_000, 10
 LARGE_SIZE, LARGE_CUTS = 20_000_000, 50
 RACES, LARGE_RACES = 6, 60
-#: Creates that are awaited; 5 a second and a burst of 5 are allowed.
+#: The number of creates in the test, and the limit per second, which is also the size of a burst.
 CREATES, PER_SECOND = 40, 5
-#: What a node that answers nothing may hold up, with a busy machine's share.
+#: The timeout for anything that a hanging node may delay, on a busy machine.
 PATIENCE_S = 120.0
 
 
 @pytest.fixture
 def nodes(make_node: MakeNode, request: pytest.FixtureRequest) -> Sequence[Installation]:
-    """Three nodes that run. Only the first has the key in its folder; `variables` is a parameter of the test."""
+    """Three running nodes, with the variables that the test is parametrized with; only the first has the admin key."""
     variables = getattr(request, "param", {})
     return [make_node(name, **variables).start() for name in ("one", "two", "three")]
 
@@ -44,9 +44,7 @@ def client_of(nodes: Sequence[Installation], number: int) -> httpx.Client:
     return client
 
 
-def test_an_upload_over_all_nodes_that_is_cut_again_and_again_has_its_hash(
-    nodes: Sequence[Installation], large: bool
-) -> None:
+def test_upload_over_all_nodes_is_complete_despite_cut_connections(nodes: Sequence[Installation], large: bool) -> None:
     size_bytes, cuts = (LARGE_SIZE, LARGE_CUTS) if large else (SIZE, CUTS)
     moments, data = random.Random(5), random.Random(7).randbytes(size_bytes)
     with ExitStack() as stack:
@@ -63,7 +61,7 @@ def test_an_upload_over_all_nodes_that_is_cut_again_and_again_has_its_hash(
             try:
                 stored = session.send(proxy.port, stored, stored + part_bytes)
             except httpx.TransportError:
-                # Another node than the one that has just lost the connection.
+                # Ask another node than the one that has just lost the connection.
                 stored = session.ask_offset(port_of(nodes[(turn + 1) % 3]))
             turn += 1
         assert sum(proxy.cuts for proxy in proxies) == cuts
@@ -76,7 +74,7 @@ def test_an_upload_over_all_nodes_that_is_cut_again_and_again_has_its_hash(
 
 
 @pytest.mark.parametrize("nodes", [{"SVC_LIMIT_CREATES_PER_SECOND": str(PER_SECOND)}], indirect=True)
-def test_a_team_creates_no_faster_on_three_nodes_than_on_one(nodes: Sequence[Installation]) -> None:
+def test_create_rate_limit_applies_to_three_nodes_together(nodes: Sequence[Installation]) -> None:
     accepted, refused, lock = list[str](), list[httpx.Response](), threading.Lock()
 
     def create(number: int) -> None:
@@ -92,15 +90,17 @@ def test_a_team_creates_no_faster_on_three_nodes_than_on_one(nodes: Sequence[Ins
         began_s = time.monotonic()
         with ThreadPoolExecutor(3) as threads:
             list(threads.map(create, range(3)))
-        # The last of each thread may come after the one that was awaited.
+        # Each thread may have created one more source than was counted.
         assert len(accepted) <= PER_SECOND + PER_SECOND * (time.monotonic() - began_s)
-        # On a busy machine, clients are as slow as that by themselves.
+        # A busy machine may be too slow for any create to be refused.
         assert {answer.json()["error"]["code"] for answer in refused} <= {"upload_rate_limited"}
         assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
         assert {source["id"] for source in list_sources(client, BUCKET)} == set(accepted)
 
 
-def test_the_same_request_to_all_nodes_at_once_is_done_once(nodes: Sequence[Installation], large: bool) -> None:
+def test_same_request_to_all_nodes_concurrently_creates_its_sources_once(
+    nodes: Sequence[Installation], large: bool
+) -> None:
     with ExitStack() as stack, ThreadPoolExecutor(3) as threads:
         clients = [stack.enter_context(client_of(nodes, number)) for number in range(3)]
         make_bucket(clients[0], BUCKET)
@@ -122,7 +122,7 @@ Send = Callable[[httpx.Client], httpx.Response]
 
 
 def _until_answered(client: httpx.Client, send: Send) -> list[str]:
-    """The ids of what the request made, however often it must be sent."""
+    """Send the request until it succeeds, and return the ids of its sources."""
 
     def attempt() -> dict[str, Any] | None:
         answer = send(client)
@@ -158,11 +158,11 @@ def _racing_batch(client: httpx.Client, word: str) -> Send:
     return lambda client: client.post(f"{path}/{opened['batch_id']}/finalize")
 
 
-# A node that hangs
+# A node that hangs.
 
 
 @pytest.mark.parametrize("nodes", [{"SVC_LIMIT_LEASE_SECONDS": "3", "SVC_LIMIT_TASK_ATTEMPTS": "50"}], indirect=True)
-def test_a_node_that_is_suspended_holds_up_neither_an_upload_nor_the_queue(nodes: Sequence[Installation]) -> None:
+def test_suspended_node_blocks_neither_an_upload_nor_the_queue(nodes: Sequence[Installation]) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(client_of(nodes, number)) for number in range(3)]
         make_bucket(clients[0], BUCKET)
@@ -171,7 +171,7 @@ def test_a_node_that_is_suspended_holds_up_neither_an_upload_nor_the_queue(nodes
         opened = clients[0].post(f"/v1/buckets/{BUCKET}/uploads", json=fields).raise_for_status().json()
         session, half = Session(opened["session_id"], opened["upload_url"], data), 1_500_000
         assert session.send(port_of(nodes[0]), 0, half) == half
-        # It has the session's lock, and some documents of the queue.
+        # The node to be suspended has the session's lock and some documents of the queue.
         begun, going_on = threading.Event(), threading.Event()
         late = threading.Thread(target=_send_slowly, args=(session, port_of(nodes[0]), half, begun, going_on))
         late.start()
@@ -192,11 +192,11 @@ def test_a_node_that_is_suspended_holds_up_neither_an_upload_nor_the_queue(nodes
             hanging.resume()
             going_on.set()
             late.join()
-        # It goes on, and what it took for its own changes nothing.
+        # The resumed node continues, and its lost locks and leases do no harm.
         after = _until_answered(clients[0], _racing_upload(clients[0], "after"))
         assert wait_ended(clients[0], after[0])["ready"]
         assert all(clients[0].get(f"/v1/sources/{source_id}").json()["ready"] for source_id in made)
-        for word, source_id in [*zip(words, made, strict=True)][::6]:  # a search takes the small Milvus seconds
+        for word, source_id in [*zip(words, made, strict=True)][::6]:  # one search takes the small Milvus seconds
             wait_until(lambda: _first_found(clients[0], word) == source_id, f"{word} is found", PATIENCE_S)  # noqa: B023
         content = clients[0].get(f"/v1/sources/{finalized[0]}/content").content
         assert content == data
@@ -211,7 +211,7 @@ def _first_found(client: httpx.Client, word: str) -> str | None:
 
 
 def _sent(session: Session, port: int, first: int) -> int | None:
-    """How many bytes are stored once these are sent; None while another request has the session."""
+    """Send these bytes and return how many are stored; None while another request holds the session."""
     try:
         return session.send(port, first)
     except AssertionError:
@@ -219,7 +219,7 @@ def _sent(session: Session, port: int, first: int) -> int | None:
 
 
 def _send_slowly(session: Session, port: int, first: int, begun: threading.Event, going_on: threading.Event) -> None:
-    """Send a part of which the second half comes much later; whatever is answered to it."""
+    """Send a part whose second half follows much later, and ignore the response."""
 
     def pieces() -> Any:
         yield session.data[first : first + 100_000]

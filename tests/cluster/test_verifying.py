@@ -1,4 +1,4 @@
-"""`svc-daemon verify` on a cluster whose nodes serve: real damage of each engine, reported and repaired."""
+"""`svc-daemon verify` reports and repairs damage in each engine of a cluster while its nodes serve."""
 
 import asyncio
 import threading
@@ -34,7 +34,7 @@ def node(make_node: MakeNode) -> Installation:
 
 
 def upload(node: Installation, *words: str) -> list[str]:
-    """A ready source for each of the words, which it alone contains."""
+    """Upload a source for each of the words, wait until all are ready, and return their ids."""
     made = []
     with node.client() as client:
         client.put("/v1/buckets/inbox").raise_for_status()
@@ -57,7 +57,7 @@ def found(node: Installation, word: str) -> list[str]:
 
 def sql(node: Installation, *statements: str) -> None:
     with psycopg.connect(node.environ["SVC_STATE_URL"], autocommit=True) as connection:
-        # As if no reference were checked.
+        # Disables the check of foreign keys.
         connection.execute("SET session_replication_role = replica")
         for statement in statements:
             connection.execute(statement.encode())
@@ -73,14 +73,14 @@ def opened(node: Installation, folder: Path) -> Iterator[tuple[OpenCluster, Obje
 
 
 def reported(verified: Finished) -> set[tuple[str, str]]:
-    """The invariant of each problem, and the source, part or table that it is about."""
+    """Return the invariant of each reported problem with the source or table that it concerns."""
     assert (verified.exit, verified.json["whole"]) == (1, False), verified.stdout + verified.stderr
     problems: list[dict[str, Any]] = verified.json["problems"]
     return {(each["invariant"], each.get("source_id") or each.get("table") or "") for each in problems}
 
 
 def damage_bytes(engines: OpenCluster, stores: ObjectStores, lost: str, cut: str, flipped: str) -> None:
-    """Damage the blobs of three sources, and add a blob and a part that no row names."""
+    """Damage the blobs of three sources, and add a blob and a part without rows."""
     blobs = engines.bytes.list_blobs()
 
     async def damage() -> None:
@@ -99,7 +99,7 @@ def remove_document(node: Installation, team_id: str, source_id: str) -> None:
         provider.delete_document(team_id, source_id)
 
 
-def test_each_damage_of_an_engine_is_reported_and_repaired_while_a_node_serves(
+def test_verify_reports_and_repairs_damage_of_each_engine_while_a_node_serves(
     node: Installation, tmp_path: Path
 ) -> None:
     lost, cut, flipped, unindexed, forgotten, whole = upload(node, "azure", "beige", "coral", "denim", "fawn", "gold")
@@ -113,7 +113,7 @@ def test_each_damage_of_an_engine_is_reported_and_repaired_while_a_node_serves(
         team_id = engines.state.read(lambda c: str(c.execute("SELECT team_id FROM sources").fetchone()["team_id"]))
         remove_document(node, team_id, unindexed)
         forget = (f"DELETE FROM {table} = '{forgotten}'" for table in ROWS_OF_A_SOURCE)
-        # As a deleted bucket whose membership was left.
+        # Like a leftover membership of a deleted bucket.
         sql(node, *forget, f"{ADD_MEMBERSHIP} '{whole}'")
         expected = {("I3", lost), ("I2", cut), ("I6", unindexed), ("I4", forgotten), ("I10", "memberships")}
         verified = node.verify("--json")
@@ -121,7 +121,7 @@ def test_each_damage_of_an_engine_is_reported_and_repaired_while_a_node_serves(
         assert [place.split("/")[2] for place in verified.json["set_aside"]] == [PART, STRAY]
         assert reported(node.verify("--json", "--read-data")) >= expected | {("I2", flipped)}
 
-        # The reference is left to people; here, they remove the row.
+        # A broken reference isn't repaired automatically, so the test removes the row.
         sql(node, "DELETE FROM memberships WHERE bucket_id = 'bkt_x'")
         repaired = node.verify("--json", "--read-data", "--repair")
         assert (repaired.exit, len(repaired.json["repaired"]) >= 5) == (0, True), repaired.stdout + repaired.stderr
@@ -135,7 +135,7 @@ def test_each_damage_of_an_engine_is_reported_and_repaired_while_a_node_serves(
     assert node.verify("--read-data").exit == 0
 
 
-def test_an_index_that_has_lost_rows_is_rebuilt_while_a_node_serves(node: Installation) -> None:
+def test_verify_rebuilds_an_index_with_lost_rows_while_a_node_serves(node: Installation) -> None:
     halved, whole = upload(node, "ebony", "ivory")
     server = MilvusServer(node.environ["SVC_INDEX_URL"])
     server.delete(server.collections.chunks, equals("source_id", halved))
@@ -147,7 +147,7 @@ def test_an_index_that_has_lost_rows_is_rebuilt_while_a_node_serves(node: Instal
     assert node.verify("--read-data").exit == 0
 
 
-def test_what_nodes_change_during_a_check_is_no_damage(node: Installation) -> None:
+def test_verify_reports_no_damage_while_nodes_change_data(node: Installation) -> None:
     is_over = threading.Event()
 
     def change() -> None:
@@ -170,7 +170,9 @@ def test_what_nodes_change_during_a_check_is_no_damage(node: Installation) -> No
         changing.join()
 
 
-def test_an_empty_database_or_a_bucket_without_bytes_is_not_repaired(make_node: MakeNode, node: Installation) -> None:
+def test_verify_fails_for_a_bucket_without_the_bytes_and_an_unreachable_database(
+    make_node: MakeNode, node: Installation
+) -> None:
     upload(node, "umber")
     empty = make_node("empty", SVC_BLOBS_URL=f"{node.environ['SVC_BLOBS_URL']}-other")
     refused = empty.verify("--json", "--repair")
@@ -182,5 +184,5 @@ def test_an_empty_database_or_a_bucket_without_bytes_is_not_repaired(make_node: 
     assert (refused.failure, "hidden" in refused.stdout) == ((2, "svc_data_dir_unreadable"), False)
 
 
-def test_a_database_without_an_installation_has_nothing_to_check(make_node: MakeNode) -> None:
+def test_verify_of_a_database_without_an_installation_fails_as_not_found(make_node: MakeNode) -> None:
     assert make_node().verify("--json").failure == (5, "svc_data_dir_not_found")

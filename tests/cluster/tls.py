@@ -1,4 +1,4 @@
-"""TLS in front of an engine that speaks none itself."""
+"""Put TLS in front of an engine without TLS."""
 
 import asyncio
 import ssl
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def tls_before(port: int, context: ssl.SSLContext) -> Iterator[int]:
-    """A port that takes TLS and passes on to this one, without it."""
+    """Yield a port that accepts TLS and forwards to this port without TLS."""
     opened: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, int]] = Future()
     thread = threading.Thread(target=lambda: asyncio.run(_serve(port, context, opened)), daemon=True)
     thread.start()
