@@ -1,4 +1,4 @@
-"""Fixtures with real PostgreSQL, S3 and Milvus; the tests run only with `--cluster`, which needs the extra `cluster-test`."""
+"""Fixtures with real PostgreSQL, S3 and Milvus; these tests run only with `--cluster` and the extra `cluster-test`."""
 
 from collections.abc import Iterator
 from pathlib import Path
