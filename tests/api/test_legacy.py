@@ -21,7 +21,7 @@ def make_colours(daemon: Daemon) -> list[str]:
     return [daemon.make_bucket(slug) for slug in COLOURS]
 
 
-def create_sent(daemon: Daemon, body: Json, repeat_key: str | None = None) -> Json:
+def create_uploaded(daemon: Daemon, body: Json, repeat_key: str | None = None) -> Json:
     """Create a batch of both files, upload their bytes, and return the batch."""
     batch = create(daemon, BATCH, body, repeat_key)
     for item, (_, data) in zip(batch["items"], (A, B), strict=True):
@@ -129,7 +129,7 @@ def test_suggested_endpoint_for_a_document_names_an_existing_bucket(daemon: Daem
 
 def test_batch_for_several_buckets_can_be_finalized_through_each_of_them(working: Daemon) -> None:
     ids = make_colours(working)
-    batch = create_sent(working, batch_body([A, B], bucket_slugs=["red", "blue"]))
+    batch = create_uploaded(working, batch_body([A, B], bucket_slugs=["red", "blue"]))
     assert [batch["bucket_ids"], *(item["bucket_ids"] for item in batch["items"])] == [ids, ids, ids]
     details_of(ask_finalize(working, batch), "batch_not_found")
     assert outcomes(body_of(ask_finalize(working, batch, "red"))) == dict.fromkeys("ab", "finalized")
@@ -144,7 +144,7 @@ def test_batch_for_several_buckets_can_be_finalized_through_each_of_them(working
 def test_batch_items_are_added_to_their_own_buckets(working: Daemon) -> None:
     red, blue = make_colours(working)
     body = batch_of({"bucket": "red"}, {"bucket_ids": [blue, red]})
-    batch = create_sent(working, body, "k")
+    batch = create_uploaded(working, body, "k")
     listed = [batch["bucket_ids"], *(item["bucket_ids"] for item in batch["items"])]
     assert listed == [[red, blue], [red], [blue, red]]
     finalized = body_of(ask_finalize(working, batch, "blue"))["finalized"]

@@ -21,7 +21,7 @@ MAKING: dict[str, Any] = {"bucket": "new", "create_missing_buckets": True}
 # ---- naming buckets
 
 
-def test_a_create_without_a_destination_is_refused(shared: Daemon) -> None:
+def test_create_without_a_destination_bucket_is_refused(shared: Daemon) -> None:
     before = kept(shared)
     for door in DOORS:
         for where in ({}, {"bucket_ids": [], "bucket_slugs": [], "bucket": ""}, {"bucket": None}):
@@ -70,7 +70,7 @@ def test_refusal_names_every_bucket_that_cannot_be_assigned_and_why(daemon: Daem
     for way, buckets, may_create in cases:
         several = way != "bucket"
         named: dict[str, Any] = {way: [name for name, _ in buckets] if several else buckets[0]}
-        listed = [(f"{way}.{place}", *each) for place, each in enumerate(buckets)] if several else [(way, *buckets)]
+        listed = [(f"{way}.{number}", *each) for number, each in enumerate(buckets)] if several else [(way, *buckets)]
         expected = [(f"{root}{path}", name, reason) for path, name, reason in listed if reason]
         for creates in may_create:
             body = body_for(door, **named, create_missing_buckets=creates)

@@ -29,7 +29,7 @@ def test_pdf_is_uploaded_indexed_and_cited_by_page(make_daemon: MakeDaemon, mode
     daemon.loop.run(work())
 
 
-def test_the_tools_describe_themselves(shared: Daemon) -> None:
+def test_every_tool_is_listed_with_its_annotations_and_takes_no_file_path(shared: Daemon) -> None:
     listed = {tool.name: tool for tool in Caller(shared).tools()}
     assert set(listed) == NAMES
     for tool in listed.values():

@@ -31,7 +31,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
     return samples.get((name, frozenset(labels.items())), 0)
 
 
-@pytest.mark.one_daemon  # each counts its own requests
+@pytest.mark.one_daemon  # each node counts its own requests
 def test_counters_match_the_requests_that_were_sent(daemon: Daemon) -> None:
     daemon.make_bucket()
     before = scrape(daemon)
@@ -72,7 +72,7 @@ def test_sizes_of_the_state_the_index_and_the_free_disk_are_shown(working: Daemo
     assert min(value(shown, "svc_disk_bytes", of=each) for each in ("state", "index", "free")) > 0
 
 
-@pytest.mark.one_daemon  # each counts its own requests
+@pytest.mark.one_daemon  # each node counts its own requests
 def test_failed_sources_are_counted_by_error_code(daemon: Daemon) -> None:
     daemon.start("indexing")
     source_id = daemon.add_source(b"%PDF-1.7\nnothing that a PDF has", filename="broken.pdf")
@@ -87,7 +87,7 @@ def test_forwarded_or_browser_requests_need_a_key_that_may_manage_keys(daemon: D
             assert daemon.ask("GET", "/metrics", key=key, headers=header).status_code == status, header
 
 
-@pytest.mark.one_daemon  # each counts its own requests
+@pytest.mark.one_daemon  # each node counts its own requests
 def test_docs_describe_every_metric_and_the_dashboard_uses_no_unknown_one(daemon: Daemon) -> None:
     shown = {name for name, _ in scrape(daemon)}
     # Metrics without samples on an idle daemon.

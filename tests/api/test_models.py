@@ -12,7 +12,7 @@ LISTS = ("/v1/models", "/v1/rag-agent/models")
 
 
 @pytest.fixture(scope="module")
-def manned(shared: Daemon) -> Daemon:
+def daemon_with_agents(shared: Daemon) -> Daemon:
     """A daemon with two named agents."""
     for agent_id in ("sales", "legal"):
         shared.post("/v1/agents", 201, json={"agent_id": agent_id})
@@ -25,21 +25,21 @@ def listed(daemon: Daemon, path: str, key: str | None = None) -> list[dict[str, 
     return list(page["data"])
 
 
-def test_every_agent_is_listed_as_a_model_and_found_under_both_spellings(manned: Daemon) -> None:
-    made = int(datetime.fromisoformat(manned.show("/v1/agents/sales")["created_at"]).timestamp())
+def test_every_agent_is_listed_as_a_model_and_found_under_both_spellings(daemon_with_agents: Daemon) -> None:
+    made = int(datetime.fromisoformat(daemon_with_agents.show("/v1/agents/sales")["created_at"]).timestamp())
     for path in LISTS:
-        models = listed(manned, path)
+        models = listed(daemon_with_agents, path)
         assert [model["id"] for model in models] == ["svc-agent", "svc-agent:legal", "svc-agent:sales"]
-        sales = {"id": "svc-agent:sales", "object": "model", "created": made, "owned_by": manned.team_id}
+        sales = {"id": "svc-agent:sales", "object": "model", "created": made, "owned_by": daemon_with_agents.team_id}
         assert (models[2], {tuple(model) for model in models}) == (sales, {tuple(models[2])})
     for model in ("svc-agent", "svc-rag-agent", "svc-agent:sales", "svc-rag-agent:sales"):
-        assert manned.show(f"/v1/models/{model}")["id"] == model
+        assert daemon_with_agents.show(f"/v1/models/{model}")["id"] == model
 
 
-def test_a_key_sees_only_the_models_that_it_may_use(manned: Daemon) -> None:
+def test_key_sees_only_the_models_that_it_may_use(daemon_with_agents: Daemon) -> None:
     for allowed in ("svc-agent:sales", "svc-rag-agent:sales"):
-        key = manned.add_key(models=(allowed, "svc-agent:made-later"))
+        key = daemon_with_agents.add_key(models=(allowed, "svc-agent:made-later"))
         for path in LISTS:
-            assert [model["id"] for model in listed(manned, path, key)] == ["svc-agent:sales"], allowed
-        assert manned.ask("GET", "/v1/models/svc-rag-agent:sales", key=key).is_success
-        details_of(manned.ask("GET", "/v1/models/svc-agent", key=key), "model_not_allowed")
+            assert [model["id"] for model in listed(daemon_with_agents, path, key)] == ["svc-agent:sales"], allowed
+        assert daemon_with_agents.ask("GET", "/v1/models/svc-rag-agent:sales", key=key).is_success
+        details_of(daemon_with_agents.ask("GET", "/v1/models/svc-agent", key=key), "model_not_allowed")

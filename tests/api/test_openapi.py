@@ -30,7 +30,7 @@ def test_document_describes_exactly_the_routes_that_are_served(shared: Daemon, d
     served = {
         (method, route.path)
         for route in shared.app.routes
-        # The operator's routes are not the API's, and MCP describes itself.
+        # The document leaves out the operator's routes and MCP, which has its own descriptions.
         if isinstance(route, Route) and not route.path.startswith(("/admin/", "/mcp"))
         for method in (route.methods or set()) - {"HEAD"}
     }
@@ -60,7 +60,7 @@ def test_operation_ids_are_unique_and_path_parameters_and_references_exist(docum
     assert used <= set(document["components"]["schemas"])
 
 
-def test_every_status_of_a_route_is_described_with_its_codes(document: dict[str, Any]) -> None:
+def test_every_status_of_a_route_is_described_with_its_error_codes(document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         answers = document["paths"][row.path][row.method.lower()]["responses"]
         assert {str(status) for status in row.answers} <= set(answers)
@@ -118,7 +118,7 @@ def parameter(document: dict[str, Any], method: str, path: str, name: str) -> di
     return dict(found)
 
 
-def test_the_document_shows_the_limits_in_force(make_daemon: MakeDaemon) -> None:
+def test_document_shows_the_configured_limits(make_daemon: MakeDaemon) -> None:
     limits = replace(UNLIMITED, page_rows=7, search_results=8, idempotency_key_characters=9)
     document = make_daemon(limits=limits).ask("GET", "/openapi.json", key="").json()
     assert "1 to 7;" in parameter(document, "get", "/v1/buckets", "limit")["description"]

@@ -95,8 +95,8 @@ def test_finalized_pack_creates_one_source_for_each_item(working: Daemon) -> Non
 
 def test_pack_needs_a_checksum_for_each_item(shared: Daemon) -> None:
     body = pack_body(PIECES)
-    for place in (1, 3):
-        del body["manifest"]["items"][place]["sha256"]
+    for number in (1, 3):
+        del body["manifest"]["items"][number]["sha256"]
     errors = details_of(ask_batch(shared, body), "invalid_request")["errors"]
     assert [error["path"] for error in errors] == ["manifest.items.1.sha256", "manifest.items.3.sha256"]
     assert refused_field(ask_batch(shared, pack_body(PIECES) | {"pack": "yes"})) == "pack"
@@ -156,8 +156,8 @@ def test_web_page_of_any_origin_may_upload_a_pack(shared: Daemon) -> None:
 
 def test_damaged_item_stays_pending_and_can_be_sent_again_alone_or_in_the_pack(daemon: Daemon) -> None:
     damaged = bytearray(DATA)
-    for place in (CUTS[1] + 5, CUTS[3] + 5):
-        damaged[place] ^= 1
+    for offset in (CUTS[1] + 5, CUTS[3] + 5):
+        damaged[offset] ^= 1
     batch = open_pack(daemon, PIECES)
     assert body_of(put(daemon, batch, bytes(damaged)))["status"] == "uploaded"
     first = finalize_batch(daemon, batch)

@@ -11,12 +11,12 @@ from tests.api.sites import Site
 PATH = "/v1/buckets/inbox/pages"
 
 
-def take(daemon: Daemon, url: str, bucket: str = "inbox", key: str | None = None, **fields: Any) -> httpx.Response:
+def add_page(daemon: Daemon, url: str, bucket: str = "inbox", key: str | None = None, **fields: Any) -> httpx.Response:
     return daemon.ask("POST", f"/v1/buckets/{bucket}/pages", key=key, json={"url": url, **fields})
 
 
 def test_search_finds_the_article_of_a_page_but_not_the_text_around_it(working: Daemon, site: Site) -> None:
-    source = body_of(take(working, site.url("/page")), 201)
+    source = body_of(add_page(working, site.url("/page")), 201)
     expected = {"type": "page", "title": "Quays & stones", "filename": "page.html", "http_status": 200}
     expected |= {"final_url": site.url("/page")}
     assert {name: source[name] for name in expected} == expected
@@ -33,27 +33,27 @@ def test_search_finds_the_article_of_a_page_but_not_the_text_around_it(working: 
 
 
 def test_page_with_a_php_url_is_stored_as_html(working: Daemon, site: Site) -> None:
-    source = body_of(take(working, site.url("/index.php")), 201)
+    source = body_of(add_page(working, site.url("/index.php")), 201)
     assert (source["filename"], source["content_type"]) == ("index.php.html", "text/html")
     working.wait_ready(source["id"])
     assert working.source(source["id"])["content_type"] == "text/html"
 
 
 def test_team_stores_a_page_once_under_all_spellings_of_its_url_until_it_is_deleted(daemon: Daemon, site: Site) -> None:
-    source_id = body_of(take(daemon, site.url("/page")), 201)["id"]
+    source_id = body_of(add_page(daemon, site.url("/page")), 201)["id"]
     asked = len(site.server.requests)
     daemon.make_bucket("second")
     for spelled in ("/page", "/page#top", "/%70age", "/x/../page"):
         for bucket in ("inbox", "second"):
-            details = details_of(take(daemon, site.url(spelled), bucket), "website_url_exists")
+            details = details_of(add_page(daemon, site.url(spelled), bucket), "website_url_exists")
             assert details == {"source_id": source_id}, spelled
-    details_of(take(daemon, site.url("/page"), dry_run=True), "website_url_exists")
+    details_of(add_page(daemon, site.url("/page"), dry_run=True), "website_url_exists")
     assert len(site.server.requests) == asked
     other = daemon.add_team()
     daemon.make_bucket("theirs", key=other)
-    body_of(take(daemon, site.url("/page"), "theirs", key=other), 201)
+    body_of(add_page(daemon, site.url("/page"), "theirs", key=other), 201)
     body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
-    assert body_of(take(daemon, site.url("/page")), 201)["id"] != source_id
+    assert body_of(add_page(daemon, site.url("/page")), 201)["id"] != source_id
 
 
 def test_concurrent_requests_for_one_page_store_it_once(daemon: Daemon, site: Site) -> None:
@@ -67,10 +67,10 @@ def test_concurrent_requests_for_one_page_store_it_once(daemon: Daemon, site: Si
 
 def test_url_that_is_missing_empty_blocked_or_a_file_is_refused(daemon: Daemon, site: Site) -> None:
     for path, reason in (("/missing", "http_status"), ("/empty", "empty")):
-        assert details_of(take(daemon, site.url(path)), "website_analysis_failed")["reason"] == reason
-    details_of(take(daemon, "http://10.0.0.1/"), "url_fetch_blocked")
-    details = details_of(take(daemon, site.url("/file.pdf")), "url_is_file")
+        assert details_of(add_page(daemon, site.url(path)), "website_analysis_failed")["reason"] == reason
+    details_of(add_page(daemon, "http://10.0.0.1/"), "url_fetch_blocked")
+    details = details_of(add_page(daemon, site.url("/file.pdf")), "url_is_file")
     assert details["suggested_endpoint"] == "/v1/buckets/inbox/files/import"
     assert daemon.count("sources") == 0
-    source = body_of(take(daemon, site.url("/file.pdf"), force=True), 201)
+    source = body_of(add_page(daemon, site.url("/file.pdf"), force=True), 201)
     assert (source["type"], source["content_type"], source["filename"]) == ("page", "application/pdf", "file.pdf")

@@ -22,13 +22,13 @@ def refresh(daemon: Daemon, source_id: str, **fields: Any) -> httpx.Response:
     return daemon.ask("POST", f"/v1/sources/{source_id}/refresh", **options)
 
 
-def add(daemon: Daemon, url: str, door: str = "files/import") -> str:
+def add(daemon: Daemon, url: str, route: str = "files/import") -> str:
     """Create a source from the URL and return its id."""
-    return str(daemon.post(f"/v1/buckets/inbox/{door}", 201, json={"url": url})["id"])
+    return str(daemon.post(f"/v1/buckets/inbox/{route}", 201, json={"url": url})["id"])
 
 
-def add_ready(daemon: Daemon, url: str, door: str = "files/import") -> str:
-    source_id = add(daemon, url, door)
+def add_ready(daemon: Daemon, url: str, route: str = "files/import") -> str:
+    source_id = add(daemon, url, route)
     daemon.wait_ready(source_id)
     return source_id
 

@@ -29,7 +29,7 @@ NAMES.remove("store")
 NAMES.remove("file")
 
 
-class Shelves:
+class TwoBuckets:
     """A daemon with two buckets with similar documents; scopes in the tests mean the bucket `left`."""
 
     def __init__(self, daemon: Daemon) -> None:
@@ -60,17 +60,17 @@ class Shelves:
 
 
 @pytest.fixture(scope="module")
-def shelves(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelves]:
-    with closing(Daemon(loop, tmp_path_factory.mktemp("shelves") / "data", extractor)) as daemon:
+def two_buckets(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoBuckets]:
+    with closing(Daemon(loop, tmp_path_factory.mktemp("two_buckets") / "data", extractor)) as daemon:
         daemon.start()
-        yield Shelves(daemon)
+        yield TwoBuckets(daemon)
 
 
-def test_search_without_a_scope_finds_sources_of_both_buckets(shelves: Shelves) -> None:
-    assert {shelves.source, shelves.other} <= set(shelves.daemon.found("umber quay"))
+def test_search_without_a_scope_finds_sources_of_both_buckets(two_buckets: TwoBuckets) -> None:
+    assert {two_buckets.source, two_buckets.other} <= set(two_buckets.daemon.found("umber quay"))
 
 
-DOORS: list[tuple[str, dict[str, Any]]] = [
+ROUTES: list[tuple[str, dict[str, Any]]] = [
     ("/v1/search", {"query": "umber quay"}),
     ("/v1/responses", {"model": "svc-agent", "input": QUESTION}),
     ("/v1/chat/completions", {"model": "svc-agent", "messages": [{"role": "user", "content": QUESTION}]}),
@@ -78,64 +78,66 @@ DOORS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scope_field_of_any_known_name_is_applied_or_refused(shelves: Shelves, name: str, large: bool) -> None:
-    values = shelves.values(name)
-    for (path, body), value in product(DOORS, values):
-        answer = shelves.daemon.ask("POST", path, json=body | {name: value})
-        assert shelves.is_narrowed(answer), (value, answer.text)
+def test_scope_field_of_any_known_name_is_applied_or_refused(two_buckets: TwoBuckets, name: str, large: bool) -> None:
+    values = two_buckets.values(name)
+    for (path, body), value in product(ROUTES, values):
+        answer = two_buckets.daemon.ask("POST", path, json=body | {name: value})
+        assert two_buckets.is_narrowed(answer), (value, answer.text)
         if isinstance(value, str | list) and all(isinstance(each, str) for each in value):
             query = {name: value or ""}
-            details_of(shelves.daemon.ask("POST", path, json=body, params=query), "invalid_request")
-            answer = shelves.daemon.ask("GET", path, params={"q": "umber quay"} | query)
-            assert path != "/v1/search" or shelves.is_narrowed(answer), value
+            details_of(two_buckets.daemon.ask("POST", path, json=body, params=query), "invalid_request")
+            answer = two_buckets.daemon.ask("GET", path, params={"q": "umber quay"} | query)
+            assert path != "/v1/search" or two_buckets.is_narrowed(answer), value
         if value is not values[0] and not large:
             # A nested field is refused whatever its value.
             continue
         for inner in ({"type": "file_search", name: value}, {"type": "file_search", "file_search": {name: value}}):
             for outer in ({"tools": [inner]}, {"options": inner}, {"tool_resources": {"file_search": {name: value}}}):
-                details_of(shelves.daemon.ask("POST", path, json=body | outer), "invalid_request")
+                details_of(two_buckets.daemon.ask("POST", path, json=body | outer), "invalid_request")
 
 
-def test_field_whose_name_resembles_a_scope_is_applied_or_refused(shelves: Shelves) -> None:
+def test_field_whose_name_resembles_a_scope_is_applied_or_refused(two_buckets: TwoBuckets) -> None:
     for name in OTHERS:
-        daemon, body = shelves.daemon, {name: ["left"]}
-        answers = [daemon.ask("POST", path, json=fields | body) for path, fields in DOORS]
+        daemon, body = two_buckets.daemon, {name: ["left"]}
+        answers = [daemon.ask("POST", path, json=fields | body) for path, fields in ROUTES]
         answers += [daemon.ask("POST", "/v1/agents", json=fields) for fields in (body, {"policy": body})]
         for answer in answers:
-            is_taken = answer.is_success and shelves.left in answer.text and shelves.other not in answer.text
+            is_taken = answer.is_success and two_buckets.left in answer.text and two_buckets.other not in answer.text
             assert is_taken or answer.status_code == 400, answer.text
         key = daemon.ask("POST", "/v1/keys", json={"name": "x", "preset": "read", **body})
-        assert key.status_code == 400 or key.json()["buckets"] == [shelves.left]
+        assert key.status_code == 400 or key.json()["buckets"] == [two_buckets.left]
         result = Caller(daemon).call("svc-search", query="umber quay", **body)
-        assert result.is_error or shelves.other not in str(result)
+        assert result.is_error or two_buckets.other not in str(result)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tool_applies_or_refuses_a_scope_field_of_any_known_name(shelves: Shelves, name: str, large: bool) -> None:
-    tools, values = Caller(shelves.daemon), shelves.values(name)
+def test_tool_applies_or_refuses_a_scope_field_of_any_known_name(
+    two_buckets: TwoBuckets, name: str, large: bool
+) -> None:
+    tools, values = Caller(two_buckets.daemon), two_buckets.values(name)
     for tool, arguments in (("svc-search", {"query": "umber quay"}), ("svc-ask", {"question": QUESTION})):
         # Both tools share the code that reads a scope.
         for value in values if large or tool == "svc-search" else values[:2]:
             if (name, value) != ("agent", ""):
                 result = tools.call(tool, **arguments, **{name: value})
-                assert result.is_error or shelves.other not in str(result), (tool, value)
+                assert result.is_error or two_buckets.other not in str(result), (tool, value)
 
 
-def test_search_accepts_synonyms_of_scope_fields(shelves: Shelves) -> None:
+def test_search_accepts_synonyms_of_scope_fields(two_buckets: TwoBuckets) -> None:
     filters = {"type": "eq", "key": "side", "value": "left"}
     cases: list[tuple[str, Any]] = [("bucket", "left"), ("bucket", ["left"]), ("bucket_id", "left"), ("tag", "left")]
-    cases += [("bucketSlugs", ["left"]), ("source", shelves.source), ("sourceIds", [shelves.source])]
+    cases += [("bucketSlugs", ["left"]), ("source", two_buckets.source), ("sourceIds", [two_buckets.source])]
     cases += [("filter", filters), ("model", "svc-agent:left")]
     for named, value in cases:
-        assert shelves.daemon.found("umber quay", **{named: value}) == [shelves.source], (named, value)
+        assert two_buckets.daemon.found("umber quay", **{named: value}) == [two_buckets.source], (named, value)
         if isinstance(value, str):
             query = {"q": "umber quay", named: value}
-            hits = shelves.daemon.show("/v1/search", **query)["data"]
-            assert {hit["source_id"] for hit in hits} == {shelves.source}
-        assert Caller(shelves.daemon).data("svc-search", query="umber quay", **{named: value})["results"]
+            hits = two_buckets.daemon.show("/v1/search", **query)["data"]
+            assert {hit["source_id"] for hit in hits} == {two_buckets.source}
+        assert Caller(two_buckets.daemon).data("svc-search", query="umber quay", **{named: value})["results"]
 
 
-def test_refusal_names_the_wrong_field_and_the_right_one(shelves: Shelves) -> None:
+def test_refusal_names_the_wrong_field_and_the_right_one(two_buckets: TwoBuckets) -> None:
     cases: list[tuple[dict[str, Any], str, str]] = [
         ({"vector_store_ids": ["left"]}, "vector_store_ids", "`buckets`"),
         ({"storeId": "left"}, "storeId", "`buckets`"),
@@ -147,41 +149,41 @@ def test_refusal_names_the_wrong_field_and_the_right_one(shelves: Shelves) -> No
         ({"tools": [{"type": "file_search", "vector_store_ids": ["left"]}]}, "tools.0.vector_store_ids", "`buckets`"),
     ]
     for body, path, right in cases:
-        (error,) = details_of(shelves.daemon.search("umber quay", **body), "invalid_request")["errors"]
+        (error,) = details_of(two_buckets.daemon.search("umber quay", **body), "invalid_request")["errors"]
         assert (error["path"], right in error["message"]) == (path, True)
 
 
-def test_null_scope_is_ignored_and_an_empty_list_finds_nothing(shelves: Shelves) -> None:
+def test_null_scope_is_ignored_and_an_empty_list_finds_nothing(two_buckets: TwoBuckets) -> None:
     for name in ("bucket", "vector_store_ids", "buckets"):
-        assert len(shelves.daemon.found("umber quay", **{name: None})) == 2, name
+        assert len(two_buckets.daemon.found("umber quay", **{name: None})) == 2, name
     for name in ("buckets", "source_ids", "bucket"):
         nothing: dict[str, Any] = {name: []}
-        assert shelves.daemon.found("umber quay", **nothing) == []
-        refused = Caller(shelves.daemon).refuse("svc-search", query="umber quay", **nothing)
+        assert two_buckets.daemon.found("umber quay", **nothing) == []
+        refused = Caller(two_buckets.daemon).refuse("svc-search", query="umber quay", **nothing)
         assert refused["code"] == "invalid_request", name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_creating_an_agent_or_key_applies_or_refuses_a_scope_field(shelves: Shelves, name: str) -> None:
-    daemon = shelves.daemon
+def test_creating_an_agent_or_key_applies_or_refuses_a_scope_field(two_buckets: TwoBuckets, name: str) -> None:
+    daemon = two_buckets.daemon
     # An empty object is valid: as filters, and as a policy without changes.
-    values = [value for value in shelves.values(name) if value != {}]
+    values = [value for value in two_buckets.values(name) if value != {}]
     for number, (value, at_top) in enumerate(product(values, (True, False))):
         scope = {name: value} if at_top else {"policy": {name: value}}
         body = {"agent_id": f"{name.replace('-', '.')}-{number}-{at_top}", **scope}
         made = daemon.ask("POST", "/v1/agents", json=body)
         if made.is_success and "agent" not in name:  # an agent's body may have its own id in it
-            assert daemon.found("umber quay", agent=made.json()["model"]) in ([], [shelves.source]), body
+            assert daemon.found("umber quay", agent=made.json()["model"]) in ([], [two_buckets.source]), body
         assert made.is_success or made.status_code == 400, made.text
         key = daemon.ask("POST", "/v1/keys", json={"name": "x", "preset": "admin", name: value})
         if key.is_success:
             assert daemon.search("umber quay", key=key.json()["key"], agent="svc-agent:left").is_success
-            assert shelves.other not in daemon.search("umber quay", key=key.json()["key"]).text
+            assert two_buckets.other not in daemon.search("umber quay", key=key.json()["key"]).text
 
 
-def test_policy_and_key_accept_synonyms_of_scope_fields(shelves: Shelves) -> None:
+def test_policy_and_key_accept_synonyms_of_scope_fields(two_buckets: TwoBuckets) -> None:
     body = {"agent_id": "plain", "policy": {"bucket": "left"}}
-    policy = shelves.daemon.post("/v1/agents", 201, json=body)["policy"]
-    assert (policy["scope"], policy["bucket_ids"]) == ("buckets", [shelves.left])
+    policy = two_buckets.daemon.post("/v1/agents", 201, json=body)["policy"]
+    assert (policy["scope"], policy["bucket_ids"]) == ("buckets", [two_buckets.left])
     body = {"name": "x", "preset": "read", "bucket_ids": "left"}
-    assert shelves.daemon.post("/v1/keys", 201, json=body)["buckets"] == [shelves.left]
+    assert two_buckets.daemon.post("/v1/keys", 201, json=body)["buckets"] == [two_buckets.left]

@@ -131,12 +131,12 @@ def test_running_search_is_interrupted_at_its_timeout(working: Daemon) -> None:
     working.embed_with(WordEmbedder())
     for mode in ("keyword", "hybrid"):
         for looks in (3, 4, 5):
-            answer = wait_until(lambda: _search_in_leap(working, looks, mode), "a search is interrupted")  # noqa: B023
+            answer = wait_until(lambda: _search_interrupted(working, looks, mode), "a search is interrupted")  # noqa: B023
             assert details_of(answer, "search_timeout") == {"budget_seconds": 10}
             assert len(page_of(working, "quay", mode=mode)["data"]) == 10
 
 
-def _search_in_leap(daemon: Daemon, looks: int, mode: str) -> httpx.Response | None:
+def _search_interrupted(daemon: Daemon, looks: int, mode: str) -> httpx.Response | None:
     """Return the response of an interrupted search, or None if the search succeeded, so that the caller retries.
 
     In a cluster, the nodes' threads read the clock too, so it may jump before the search begins.

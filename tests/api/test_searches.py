@@ -38,11 +38,11 @@ def test_result_has_the_text_its_source_and_its_location(filled: Daemon) -> None
     expected |= {"score": 1.0, "source_url": None}
     assert {name: result[name] for name in expected} == expected
     assert "umber quay" in result["text"]
-    place = result["location"]
-    assert (place["page"], place["headings"]) == (None, ["Harbour"])
-    assert place["line_start"] <= 3 <= place["line_end"]
+    location = result["location"]
+    assert (location["page"], location["headings"]) == (None, ["Harbour"])
+    assert location["line_start"] <= 3 <= location["line_end"]
     text = filled.show(f"/v1/sources/{result['source_id']}/text")["text"]
-    assert text[place["char_start"] : place["char_end"]] == result["text"]
+    assert text[location["char_start"] : location["char_end"]] == result["text"]
 
 
 ALL = {"harbour.md", "market.md", "copy.md"}

@@ -31,7 +31,7 @@ def revision(daemon: Daemon) -> int:
 
 def test_ready_source_shows_its_status_and_extraction_on_both_routes(working: Daemon) -> None:
     source_id = working.add_ready()
-    source, legacy = (working.show(f"/v1/{door}/{source_id}") for door in ("sources", "knowledge/files"))
+    source, legacy = (working.show(f"/v1/{route}/{source_id}") for route in ("sources", "knowledge/files"))
     assert without_id(legacy) == without_id(source)
     assert SourceAnswer.model_validate(source, extra="forbid")
     assert (source["status"], source["ready"], source["bucket_sync_status"]) == ("active", True, "active")
@@ -140,7 +140,7 @@ def test_patch_changes_only_the_fields_that_it_names(daemon: Daemon) -> None:
     assert without_id(daemon.source(source_id)) == without_id(after)
 
 
-def test_a_patch_without_fields_changes_nothing(daemon: Daemon) -> None:
+def test_patch_without_values_changes_nothing(daemon: Daemon) -> None:
     source_id = daemon.add_source(tags="a")
     before, stayed = without_id(daemon.source(source_id)), revision(daemon)
     daemon.advance(1)
@@ -203,10 +203,10 @@ def test_text_of_a_source_has_its_chunks_with_their_locations(working: Daemon) -
     working.wait_ready(source_id)
     shown = working.show(f"/v1/sources/{source_id}/text")
     (chunk,) = shown["chunks"]
-    place = chunk["location"]
-    assert shown["text"][place["char_start"] : place["char_end"]] == chunk["text"]
+    location = chunk["location"]
+    assert shown["text"][location["char_start"] : location["char_end"]] == chunk["text"]
     assert "The umber quay was built of grey stone." in chunk["text"]
-    assert (place["headings"], place["line_end"]) == (["Notes"], 3)
+    assert (location["headings"], location["line_end"]) == (["Notes"], 3)
 
 
 def test_deleted_source_disappears_at_once_and_its_bytes_and_document_after_cleanup(working: Daemon) -> None:
@@ -222,6 +222,6 @@ def test_deleted_source_disappears_at_once_and_its_bytes_and_document_after_clea
     for method in ("GET", "DELETE"):
         assert details_of(working.ask(method, path), "source_not_found") == {}
     working.start()
-    wait_until(lambda: working.count("tombstones") == 0, "the tombstone is gone")
+    wait_until(lambda: working.count("tombstones") == 0, "the tombstone is removed")
     assert source_id not in working.blob_names()
     assert working.provider.get_document(working.team_id, source_id) is None

@@ -352,7 +352,9 @@ class Machine(Watching, RuleBasedStateMachine):
             self.find_everywhere()
 
 
-def test_every_view_is_what_the_model_predicts(loop: Loop, extractor: Extractor, tmp_path: Path, large: bool) -> None:
+def test_every_view_of_the_service_is_what_the_model_predicts(
+    loop: Loop, extractor: Extractor, tmp_path: Path, large: bool
+) -> None:
     folders = (tmp_path / str(number) for number in count())
     steady = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     runs, steps = (MANY_RUNS, MANY_STEPS) if large else (RUNS, STEPS)

@@ -65,7 +65,7 @@ def test_expired_session_refuses_every_kind_of_put(daemon: Daemon) -> None:
             assert state_of(daemon, session) == ("expired", HALF), kind
 
 
-def test_a_gap_is_refused_with_the_stored_range(shared: Daemon) -> None:
+def test_put_that_leaves_a_gap_is_refused_with_the_stored_range(shared: Daemon) -> None:
     for session, stored in ((pending(shared), None), (uploading(shared), f"bytes=0-{HALF - 1}")):
         answer = put(shared, session, *PUTS["gap"])
         details = details_of(answer, "offset_mismatch")

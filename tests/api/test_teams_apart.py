@@ -44,7 +44,7 @@ SLUGS = {("PUT", B)}
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class TwoTeams:
     """A daemon with two teams: the ids of the first team's objects, and the admin key of the second team."""
 
     daemon: Daemon
@@ -53,8 +53,8 @@ class Neighbours:
 
 
 @pytest.fixture(scope="module")
-def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbours]:
-    daemon = Daemon(loop, tmp_path_factory.mktemp("neighbours") / "data", extractor)
+def two_teams(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTeams]:
+    daemon = Daemon(loop, tmp_path_factory.mktemp("two_teams") / "data", extractor)
     bucket = daemon.make_bucket()
     source = body_of(daemon.upload(), 201)
     agent = daemon.post("/v1/agents", 201, json={"agent_id": "ours-alone"})
@@ -62,7 +62,7 @@ def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPa
     ids |= {"session_id": open_session(daemon)["session_id"], "delivery_id": _add_delivery(daemon, source["id"])}
     ids |= {"batch_id": open_batch(daemon, [("a", NOTES)])["batch_id"], "agent_id": agent["id"]}
     ids |= {"model": "svc-agent:ours-alone", "key_id": daemon.show("/v1/keys")["keys"][0]["id"]}
-    yield Neighbours(daemon, ids, daemon.add_team())
+    yield TwoTeams(daemon, ids, daemon.add_team())
     daemon.close()
 
 
@@ -81,19 +81,19 @@ def parameters_of(row: Endpoint) -> list[str]:
 WITH_IDS = [row for row in ENDPOINTS if row.keyed and parameters_of(row) and (row.method, row.path) not in SLUGS]
 
 
-def test_id_of_another_team_in_a_path_is_not_found(neighbours: Neighbours) -> None:
-    daemon, key = neighbours.daemon, neighbours.key
-    own = neighbours.ids | {"bucket": daemon.make_bucket("own", key=key)}
+def test_id_of_another_team_in_a_path_is_not_found(two_teams: TwoTeams) -> None:
+    daemon, key = two_teams.daemon, two_teams.key
+    own = two_teams.ids | {"bucket": daemon.make_bucket("own", key=key)}
     for row in WITH_IDS:
         names, options = parameters_of(row), BODIES.get((row.method, row.path), {})
-        answer = daemon.ask(row.method, row.path.format(**neighbours.ids), key=key, **options)
+        answer = daemon.ask(row.method, row.path.format(**two_teams.ids), key=key, **options)
         code = answer.json()["error"]["code"]
         assert code in {MISSING[name] for name in names}, row
         details_of(answer, code)
         if len(names) > 1:  # nor below a bucket of the own team
             details_of(daemon.ask(row.method, row.path.format(**own), key=key, **options), MISSING[names[1]])
         if row.method == "GET":  # the owner finds it
-            answer = daemon.ask("GET", row.path.format(**neighbours.ids))
+            answer = daemon.ask("GET", row.path.format(**two_teams.ids))
             assert answer.status_code == 200 or answer.json()["error"]["code"] == "bucket_store_indexing_pending", row
     assert {name for row in WITH_IDS for name in parameters_of(row)} == set(MISSING)
 
@@ -111,11 +111,11 @@ IN_BODIES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_id_of_another_team_in_a_body_is_refused(neighbours: Neighbours) -> None:
-    daemon, key = neighbours.daemon, neighbours.key
+def test_id_of_another_team_in_a_body_is_refused(two_teams: TwoTeams) -> None:
+    daemon, key = two_teams.daemon, two_teams.key
     own = daemon.make_bucket("own", key=key)
     for path, options, code in IN_BODIES:
-        named = {name: _filled(value, neighbours.ids) for name, value in options.items()}
+        named = {name: _filled(value, two_teams.ids) for name, value in options.items()}
         details_of(daemon.ask("POST", path.format(bucket=own), key=key, **named), code)
 
 
@@ -131,12 +131,12 @@ def _filled(value: Any, ids: dict[str, str]) -> Any:
 LISTS = [row for row in ENDPOINTS if row.keyed and row.method == "GET" and not parameters_of(row)]
 
 
-def test_no_list_has_an_id_of_another_team(neighbours: Neighbours) -> None:
+def test_no_list_has_an_id_of_another_team(two_teams: TwoTeams) -> None:
     for row in LISTS:
-        text = neighbours.daemon.ask("GET", row.path, key=neighbours.key, params={"q": "quay"}).text
-        assert not any(each in text for each in (*neighbours.ids.values(), neighbours.daemon.team_id)), row
+        text = two_teams.daemon.ask("GET", row.path, key=two_teams.key, params={"q": "quay"}).text
+        assert not any(each in text for each in (*two_teams.ids.values(), two_teams.daemon.team_id)), row
 
 
-def test_key_with_a_valid_id_and_a_wrong_secret_is_refused(neighbours: Neighbours) -> None:
-    forged = api_keys.mint(neighbours.ids["key_id"], bytes(32))
-    details_of(neighbours.daemon.ask("GET", "/v1/buckets", key=forged), "invalid_project_key")
+def test_key_with_a_valid_id_and_a_wrong_secret_is_refused(two_teams: TwoTeams) -> None:
+    forged = api_keys.mint(two_teams.ids["key_id"], bytes(32))
+    details_of(two_teams.daemon.ask("GET", "/v1/buckets", key=forged), "invalid_project_key")

@@ -52,9 +52,9 @@ def test_session_expires_after_its_idle_time_and_at_its_maximum_lifetime(limited
     daemon = limited(session_idle_seconds=idle_s, session_seconds=3 * idle_s)
     session, other = open_session(daemon), open_session(daemon)
     assert idle_s * 0.8 < expires_in_s(daemon, session) <= idle_s
-    for place in range(3):
+    for offset in range(3):
         daemon.advance(idle_s * 0.6)
-        put_part(daemon, session, NOTES, place, place)
+        put_part(daemon, session, NOTES, offset, offset)
         # Each chunk resets the idle timeout, but never beyond the maximum lifetime.
         assert expires_in_s(daemon, session) == pytest.approx(idle_s, abs=idle_s * 0.2)
     assert (state_of(daemon, session)[0], state_of(daemon, other)[0]) == ("uploading", "expired")

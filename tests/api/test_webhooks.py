@@ -19,10 +19,10 @@ from tests.fetch.servers import Exchange, Seen, serving
 SECRET, DELIVERIES = "/v1/webhooks/secret", "/v1/webhooks/deliveries"
 
 
-def take(daemon: Daemon, url: str, receiver_url: str, door: str = "files/import", **metadata: Any) -> str:
+def add_with_webhook(daemon: Daemon, url: str, receiver_url: str, route: str = "files/import", **metadata: Any) -> str:
     """Create a source whose webhook is the receiver, and return the id of the source."""
     body = {"url": url, "webhook": {"url": receiver_url, "metadata": metadata}}
-    return str(daemon.post(f"/v1/buckets/inbox/{door}", 201, json=body)["id"])
+    return str(daemon.post(f"/v1/buckets/inbox/{route}", 201, json=body)["id"])
 
 
 def deliveries(daemon: Daemon, **query: str) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def deliveries(daemon: Daemon, **query: str) -> list[dict[str, Any]]:
     return list(page["deliveries"])
 
 
-def settled(daemon: Daemon, status: str, attempts: int = 1) -> dict[str, Any]:
+def wait_delivery(daemon: Daemon, status: str, attempts: int = 1) -> dict[str, Any]:
     """Wait until the only delivery has the status and the number of attempts, and return it."""
 
     def reached() -> dict[str, Any] | None:
@@ -46,7 +46,7 @@ def resend(daemon: Daemon, delivery_id: str, **options: Any) -> Any:
     return daemon.post(f"{DELIVERIES}/{delivery_id}/resend", **options)
 
 
-def verified(daemon: Daemon, call: Seen, secret: str | None = None) -> dict[str, Any]:
+def verify_call(daemon: Daemon, call: Seen, secret: str | None = None) -> dict[str, Any]:
     """Verify the signature of a call with the secret, by default the team's, and return its body."""
     event = Webhook(secret or daemon.show(SECRET)["secret"]).verify(call.body, dict(call.headers))
     assert (call.headers["content-type"], call.headers["webhook-id"]) == ("application/json", event["id"])
@@ -65,37 +65,37 @@ def refresh_with_text(daemon: Daemon, site: Site, path: str, source_id: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("door", "path"), [("files/import", "/notes.md"), ("files/import", "/paper.pdf"), ("pages", "/page")]
+    ("route", "path"), [("files/import", "/notes.md"), ("files/import", "/paper.pdf"), ("pages", "/page")]
 )
 def test_ready_event_is_signed_and_sent_only_once_for_a_source(
-    working: Daemon, site: Site, door: str, path: str
+    working: Daemon, site: Site, route: str, path: str
 ) -> None:
     with receiving() as receiver:
-        source_id = take(working, site.url(path), receiver.url, door, ticket=7, name="Zoë")
-        logged = settled(working, "delivered")
+        source_id = add_with_webhook(working, site.url(path), receiver.url, route, ticket=7, name="Zoë")
+        logged = wait_delivery(working, "delivered")
         (call,) = receiver.calls
         state = {"id": source_id, "status": "active", "ready": True, "bucket_sync_status": "active"}
-        data = state | {"type": "page" if door == "pages" else "file", "source_url": site.url(path)}
+        data = state | {"type": "page" if route == "pages" else "file", "source_url": site.url(path)}
         event = {"id": logged["id"], "type": "source.ready", "event": "source.ready", "timestamp": logged["created_at"]}
         about = {"source_id": source_id, "metadata": {"ticket": 7, "name": "Zoë"}, "data": data}
-        assert verified(working, call) == event | about
+        assert verify_call(working, call) == event | about
         assert (call.method, call.path, logged["id"][:4]) == ("POST", "/hook", "evt_")
         assert (logged["event"], logged["source_id"], logged["url"]) == ("source.ready", source_id, receiver.url)
         (attempt,) = logged["attempts"]
         assert (attempt["attempt"], attempt["http_status"], attempt["error"]) == (1, 204, None)
         assert (logged["next_attempt_at"], working.source(source_id)["ready"]) == (None, True)
-        if door == "files/import":
+        if route == "files/import":
             refresh_with_text(working, site, path, source_id)
             working.wait_ready(source_id)
-            settled(working, "delivered")
+            wait_delivery(working, "delivered")
     assert len(receiver.calls) == 1
 
 
 def test_failed_event_has_its_reason_and_a_later_ready_event_is_sent_too(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
-        source_id = take(working, site.url("/blank.txt"), receiver.url)
-        settled(working, "delivered")
-        event = verified(working, receiver.calls[0])
+        source_id = add_with_webhook(working, site.url("/blank.txt"), receiver.url)
+        wait_delivery(working, "delivered")
+        event = verify_call(working, receiver.calls[0])
         assert (event["reason"], event["data"]["error"]["code"]) == ("no_extractable_text", "no_extractable_text")
         assert (event["data"]["ready"], event["data"]["status"]) == (False, "failed")
         refresh_with_text(working, site, "/blank.txt", source_id)
@@ -105,15 +105,15 @@ def test_failed_event_has_its_reason_and_a_later_ready_event_is_sent_too(working
 
 def test_failed_event_names_exhausted_attempts_as_the_reason(daemon: Daemon, site: Site) -> None:
     with receiving() as receiver:
-        take(daemon, site.url("/notes.md"), receiver.url)
+        add_with_webhook(daemon, site.url("/notes.md"), receiver.url)
         away = ProviderError("The index is away.", retryable=True)
         daemon.provider.fail("put_documents", away, times=daemon.limits.task_attempts)
         daemon.start()
-        wait_until(lambda: _in_due_time(daemon, receiver), "the failure is sent")
-    assert verified(daemon, receiver.calls[0])["reason"] == "max_attempts_exhausted"
+        wait_until(lambda: _poll_receiver(daemon, receiver), "the failure is sent")
+    assert verify_call(daemon, receiver.calls[0])["reason"] == "max_attempts_exhausted"
 
 
-def _in_due_time(daemon: Daemon, receiver: Receiver) -> bool:
+def _poll_receiver(daemon: Daemon, receiver: Receiver) -> bool:
     """Return whether the receiver was called; advance the clock to the next attempt while no task runs."""
     running = "SELECT count(*) AS tasks FROM tasks WHERE status = 'running'"
     # The lease of a running attempt would expire.
@@ -124,27 +124,27 @@ def _in_due_time(daemon: Daemon, receiver: Receiver) -> bool:
 
 def test_failed_call_is_retried_with_the_same_event(working: Daemon, site: Site) -> None:
     with receiving(500) as receiver:
-        take(working, site.url("/notes.md"), receiver.url)
-        assert settled(working, "pending")["attempts"][0]["http_status"] == 500
+        add_with_webhook(working, site.url("/notes.md"), receiver.url)
+        assert wait_delivery(working, "pending")["attempts"][0]["http_status"] == 500
         assert len(receiver.calls) == 1
         working.advance(5)
-        logged = settled(working, "delivered", 2)
-    first, second = (verified(working, call) for call in receiver.calls)
+        logged = wait_delivery(working, "delivered", 2)
+    first, second = (verify_call(working, call) for call in receiver.calls)
     assert (first, first["id"]) == (second, logged["id"])
     assert [attempt["http_status"] for attempt in logged["attempts"]] == [500, 204]
 
 
 def test_delivery_fails_after_one_retry_and_can_be_resent(working: Daemon, site: Site) -> None:
     with receiving(301, 410, 503) as receiver:
-        take(working, site.url("/notes.md"), receiver.url)
-        settled(working, "pending")
+        add_with_webhook(working, site.url("/notes.md"), receiver.url)
+        wait_delivery(working, "pending")
         working.advance(5)
-        logged = settled(working, "failed", 2)
+        logged = wait_delivery(working, "failed", 2)
         working.advance(3600)
         assert (logged["next_attempt_at"], len(receiver.calls)) == (None, 2)
         assert resend(working, logged["id"])["status"] == "pending"
         for outcome, calls in (("failed", 3), ("delivered", 4), ("delivered", 5)):
-            settled(working, outcome, calls)
+            wait_delivery(working, outcome, calls)
             if calls < 5:
                 resend(working, logged["id"])
     assert {call.headers["webhook-id"] for call in receiver.calls} == {logged["id"]}
@@ -154,8 +154,8 @@ def test_delivery_fails_after_one_retry_and_can_be_resent(working: Daemon, site:
 def test_unreachable_receiver_is_logged_with_the_error(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         nobody = receiver.url
-    take(working, site.url("/notes.md"), nobody)
-    (attempt,) = settled(working, "pending")["attempts"]
+    add_with_webhook(working, site.url("/notes.md"), nobody)
+    (attempt,) = wait_delivery(working, "pending")["attempts"]
     expected = (None, "url_fetch_failed", "unreachable")
     assert (attempt["http_status"], attempt["error"]["code"], attempt["error"]["reason"]) == expected
 
@@ -165,34 +165,34 @@ def test_event_is_delivered_after_a_restart_before_its_first_call(make_daemon: M
     daemon.make_bucket()
     daemon.start("indexing", "syncing")
     with receiving() as receiver:
-        daemon.wait_ready(take(daemon, site.url("/notes.md"), receiver.url))
+        daemon.wait_ready(add_with_webhook(daemon, site.url("/notes.md"), receiver.url))
         event_id = deliveries(daemon)[0]["id"]
         daemon.close()
         again = make_daemon()
         again.start("delivering")
-        assert settled(again, "delivered")["id"] == event_id
+        assert wait_delivery(again, "delivered")["id"] == event_id
         assert [call.headers["webhook-id"] for call in receiver.calls] == [event_id]
 
 
 def test_interrupted_call_is_repeated_with_the_same_id_after_a_restart(make_daemon: MakeDaemon, site: Site) -> None:
-    goes_on = threading.Event()
+    released = threading.Event()
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start()
-    with serving(lambda exchange: _answer_late(exchange, goes_on)) as server:
-        take(daemon, site.url("/notes.md"), server.url("/hook"))
+    with serving(lambda exchange: _answer_late(exchange, released)) as server:
+        add_with_webhook(daemon, site.url("/notes.md"), server.url("/hook"))
         wait_until(lambda: server.requests, "the receiver is called")
         daemon.close()
-        goes_on.set()
+        released.set()
         again = make_daemon()
         again.start("delivering")
-        settled(again, "delivered")
+        wait_delivery(again, "delivered")
         first, second = (call.headers["webhook-id"] for call in server.requests)
         assert first == second
 
 
-def _answer_late(exchange: Exchange, goes_on: threading.Event) -> None:
-    goes_on.wait(PATIENCE_S)
+def _answer_late(exchange: Exchange, released: threading.Event) -> None:
+    released.wait(PATIENCE_S)
     exchange.answer(204)
 
 
@@ -200,10 +200,10 @@ def test_source_in_two_buckets_sends_one_ready_event(working: Daemon, site: Site
     working.stop()
     working.make_bucket("second")
     with receiving() as receiver:
-        source_id = take(working, site.url("/notes.md"), receiver.url)
+        source_id = add_with_webhook(working, site.url("/notes.md"), receiver.url)
         working.post("/v1/buckets/second/sources", json={"source_id": source_id})
         working.start()
-        settled(working, "delivered")
+        wait_delivery(working, "delivered")
     assert (working.source(source_id)["ready"], len(receiver.calls)) == (True, 1)
 
 
@@ -213,7 +213,7 @@ def test_ready_event_is_sent_when_the_source_leaves_the_bucket_that_was_not_inde
 ) -> None:
     second = daemon.make_bucket("second")
     with receiving() as receiver:
-        source_id = take(daemon, site.url("/notes.md"), receiver.url)
+        source_id = add_with_webhook(daemon, site.url("/notes.md"), receiver.url)
         with daemon.provider.held("put_documents") as hold:
             daemon.start("indexing", "delivering", "cascading")
             hold.wait_entered()
@@ -227,18 +227,18 @@ def test_ready_event_is_sent_when_the_source_leaves_the_bucket_that_was_not_inde
         assert daemon.ask("DELETE", leave.format(source_id=source_id)).is_success
         wait_until(lambda: deliveries(daemon), "the event is stored")
         daemon.wake()
-        settled(daemon, "delivered")
+        wait_delivery(daemon, "delivered")
     assert events(receiver) == [("source.ready", source_id)]
 
 
 def test_slow_receiver_does_not_delay_another_receiver(working: Daemon, site: Site) -> None:
-    goes_on = threading.Event()
-    with serving(lambda exchange: _answer_late(exchange, goes_on)) as slow, receiving() as quick:
-        take(working, site.url("/notes.md"), slow.url("/hook"))
+    released = threading.Event()
+    with serving(lambda exchange: _answer_late(exchange, released)) as slow, receiving() as quick:
+        add_with_webhook(working, site.url("/notes.md"), slow.url("/hook"))
         wait_until(lambda: slow.requests, "the slow receiver is called")
-        take(working, site.url("/blank.txt"), quick.url)
+        add_with_webhook(working, site.url("/blank.txt"), quick.url)
         wait_until(lambda: quick.calls, "the quick receiver is called meanwhile")
-        goes_on.set()
+        released.set()
 
 
 def test_previous_secret_still_signs_for_a_day_after_a_rotation(working: Daemon, site: Site) -> None:
@@ -247,13 +247,13 @@ def test_previous_secret_still_signs_for_a_day_after_a_rotation(working: Daemon,
     new = working.post(f"{SECRET}/rotate")
     assert new["previous_secret"] == old["secret"] != new["secret"]
     with receiving() as receiver:
-        take(working, site.url("/notes.md"), receiver.url)
-        logged = settled(working, "delivered")
-        assert all(verified(working, receiver.calls[0], key["secret"]) for key in (old, new))
+        add_with_webhook(working, site.url("/notes.md"), receiver.url)
+        logged = wait_delivery(working, "delivered")
+        assert all(verify_call(working, receiver.calls[0], key["secret"]) for key in (old, new))
         working.advance(24 * 3600 + 1)
         assert {"secret": new["secret"], "previous_secret": None}.items() <= working.show(SECRET).items()
         resend(working, logged["id"])
-        settled(working, "delivered", 2)
+        wait_delivery(working, "delivered", 2)
     assert [len(call.headers["webhook-signature"].split()) for call in receiver.calls] == [2, 1]
     newer, newest = (working.post(f"{SECRET}/rotate")["secret"] for _ in range(2))
     assert {"secret": newest, "previous_secret": newer}.items() <= working.show(SECRET).items()
@@ -265,19 +265,19 @@ def test_secret_belongs_to_a_team_and_a_key_sees_only_deliveries_of_its_buckets(
     own, other = (working.add_key(buckets=(working.make_bucket(slug),)) for slug in ("inbox", "second"))
     assert working.show(SECRET, key=stranger)["secret"] != working.show(SECRET)["secret"]
     with receiving() as receiver:
-        take(working, site.url("/notes.md"), receiver.url)
-        event_id = settled(working, "delivered")["id"]
+        add_with_webhook(working, site.url("/notes.md"), receiver.url)
+        event_id = wait_delivery(working, "delivered")["id"]
         for key, seen in ((own, [event_id]), (other, []), (stranger, [])):
             assert [each["id"] for each in working.show(DELIVERIES, key=key)["deliveries"]] == seen
         for key in (other, stranger):
             details_of(working.ask("POST", f"{DELIVERIES}/{event_id}/resend", key=key), "not_found")
         resend(working, event_id, key=own)
-        settled(working, "delivered", attempts=2)
+        wait_delivery(working, "delivered", attempts=2)
 
 
 def test_deliveries_are_filtered_by_status_and_source_and_paged(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
-        sources = [take(working, site.url(path), receiver.url) for path in ("/notes.md", "/blank.txt")]
+        sources = [add_with_webhook(working, site.url(path), receiver.url) for path in ("/notes.md", "/blank.txt")]
         wait_until(lambda: len(deliveries(working, status="delivered")) == 2, "both events are delivered")
     assert deliveries(working, status="failed") == []
     assert [each["source_id"] for each in deliveries(working, source_id=sources[1])] == [sources[1]]
@@ -290,11 +290,11 @@ def test_deliveries_are_filtered_by_status_and_source_and_paged(working: Daemon,
 
 def test_source_deleted_before_it_is_ready_sends_no_event(daemon: Daemon, site: Site) -> None:
     with receiving() as receiver:
-        source_id = take(daemon, site.url("/notes.md"), receiver.url)
+        source_id = add_with_webhook(daemon, site.url("/notes.md"), receiver.url)
         assert daemon.ask("DELETE", f"/v1/sources/{source_id}").is_success
         daemon.start()
-        ready = take(daemon, site.url("/notes.md"), receiver.url)
-        settled(daemon, "delivered")
+        ready = add_with_webhook(daemon, site.url("/notes.md"), receiver.url)
+        wait_delivery(daemon, "delivered")
     assert events(receiver) == [("source.ready", ready)]
 
 
@@ -303,7 +303,7 @@ def test_two_workers_send_each_event_once(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         for number in range(20):
             site.put(f"/note{number}", b"The cobalt quay %d." % number, "text/plain")
-            take(working, site.url(f"/note{number}"), receiver.url)
+            add_with_webhook(working, site.url(f"/note{number}"), receiver.url)
         working.wait(lambda: len(deliveries(working, status="delivered")) == 20, "all events are delivered")
     ids = [call.headers["webhook-id"] for call in receiver.calls]
     assert len(ids) == len(set(ids)) == 20

@@ -26,12 +26,12 @@ def number_of(passages: str, words: str) -> int:
     return int(part.partition(": ")[0].rpartition("passage ")[2])
 
 
-def honest(shown: str) -> str:
+def answer_correctly(shown: str) -> str:
     return f"They get 30 days of vacation [{number_of(shown, '30 days')}]."
 
 
 def test_written_answer_has_checked_citations_whether_streamed_or_not(knowing: Daemon, door: str) -> None:
-    with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
+    with chatting(answering(answer_correctly)) as server, knowing.writing(server.url("/v1")):
         answer = ask(knowing, VACATION, door, buckets=["inbox"])
         events = stream(knowing, VACATION, door, buckets=["inbox"])
     assert (text_of(answer), answer["grounded"]) == ("They get 30 days of vacation [1].", True)
@@ -67,7 +67,7 @@ def test_answer_fails_if_its_source_is_deleted_while_the_model_writes(
 
 def test_system_prompt_has_the_rules_of_the_service_and_of_the_caller(knowing: Daemon, door: str) -> None:
     guided = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": VACATION}]
-    with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
+    with chatting(answering(answer_correctly)) as server, knowing.writing(server.url("/v1")):
         ask(knowing, VACATION, door, **{"input" if door == RESPONSES else "messages": guided})
     system = json.loads(server.requests[0].body)["messages"][0]
     assert system == {"role": "system", "content": f"{RULES}\n\nBe brief."}
@@ -75,12 +75,12 @@ def test_system_prompt_has_the_rules_of_the_service_and_of_the_caller(knowing: D
 
 
 def test_model_is_not_called_if_nothing_was_found(knowing: Daemon, door: str) -> None:
-    with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
+    with chatting(answering(answer_correctly)) as server, knowing.writing(server.url("/v1")):
         answer = ask(knowing, "Which walrus won the chess tournament in Mongolia?", door)
     assert (answer["grounded"], answer["sources"], server.requests) == (False, [], [])
 
 
-LIES = {
+UNSUPPORTED = {
     "no such passage": "They get 30 days of vacation [99].",
     "no mark at all": "They get 30 days of vacation.",
     "words that aren't there": 'It says "employees get 90 days of vacation a year" [1].',
@@ -95,8 +95,8 @@ LIES = {
 def test_answer_that_the_passages_do_not_support_is_not_grounded_and_cites_no_other_source(
     knowing: Daemon, door: str
 ) -> None:
-    for kind, lie in LIES.items():
-        with chatting(streaming(saying(lie))) as server, knowing.writing(server.url("/v1")):
+    for kind, text in UNSUPPORTED.items():
+        with chatting(streaming(saying(text))) as server, knowing.writing(server.url("/v1")):
             answer = ask(knowing, VACATION, door, buckets=["inbox"])
         assert (answer["grounded"], "[99]" in text_of(answer)) == (False, False), kind
         for source in answer["sources"]:
@@ -146,7 +146,7 @@ def test_unexpected_error_during_a_stream_ends_it_with_an_error_event_and_is_log
 ) -> None:
     def breaking(shown: str) -> str:
         knowing.write(lambda connection: connection.execute("UPDATE sources SET tags = '[' || tags"))
-        return honest(shown)
+        return answer_correctly(shown)
 
     knowing.stop()
     try:

@@ -162,7 +162,7 @@ class DatabaseContract:
             assert not closing.is_alive()
             assert isinstance(read.exception(PATIENCE_S), self.interrupted)
 
-    def test_columns_have_names_and_positions(self, database: Database) -> None:
+    def test_columns_of_a_row_are_read_by_name_and_by_position(self, database: Database) -> None:
         database.write(insert(3, "text"))
         row = database.read(lambda c: c.execute("SELECT text, id, id + 1 AS next FROM notes").fetchone())
         assert (row["next"], row[0], tuple(row), len(row)) == (4, "text", ("text", 3, 4), 3)

@@ -64,7 +64,7 @@ def test_fact_is_stored_and_clear_removes_facts_rows_and_batches(path: Path) -> 
         assert (index.find_fact("revision"), index.load(), index.list_batches()) == (None, {}, [])
 
 
-def test_an_index_of_a_newer_release_is_refused(path: Path) -> None:
+def test_index_of_a_newer_release_is_refused(path: Path) -> None:
     Index(path).__exit__(None, None, None)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")

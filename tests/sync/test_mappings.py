@@ -24,14 +24,14 @@ def test_folder_in_a_repository_is_named_by_its_path_in_the_repository(tmp_path:
 
 def test_table_is_read_relative_to_its_file_and_with_the_default_bucket() -> None:
     (mapping,) = read({"dir": "docs", "exclude": ["drafts"], "tags": ["a"], "prune": "detach"})
-    place: dict[str, Any] = {"name": "docs", "folder": Path("/srv/project/docs"), "bucket": "handbook"}
-    assert mapping == Mapping(**place, exclude=("drafts",), tags=("a",), prune="detach", is_named=False)
+    fields: dict[str, Any] = {"name": "docs", "folder": Path("/srv/project/docs"), "bucket": "handbook"}
+    assert mapping == Mapping(**fields, exclude=("drafts",), tags=("a",), prune="detach", is_named=False)
     assert read({"dir": "docs", "name": "n"})[0].is_named
     assert read({"dir": "../notes/", "name": "n", "bucket": "b"})[0].folder == Path("/srv/notes")
 
 
 def test_invalid_or_overlapping_tables_are_refused() -> None:
-    cells: list[tuple[list[dict[str, Any]], str]] = [
+    cases: list[tuple[list[dict[str, Any]], str]] = [
         ([{"dir": "a", "colour": 1}], r"svc\.toml: \[\[map\]\] 1: unknown setting `colour`"),
         ([{"bucket": "b"}], "`dir` is missing"),
         ([{"dir": "docs"}], "`bucket` is missing"),
@@ -44,7 +44,7 @@ def test_invalid_or_overlapping_tables_are_refused() -> None:
         ([{"dir": "a/b"}, {"dir": "a"}], "overlap"),
         ([{"dir": "a", "name": "x"}, {"dir": "a", "name": "y"}], "overlap"),
     ]
-    for tables, message in cells:
+    for tables, message in cases:
         with pytest.raises(UsageError, match=message):
             pytest.fail(f"{tables} are {read(*tables, bucket=None if '`bucket`' in message else 'handbook')}")
 
@@ -55,11 +55,11 @@ NOTES = {"dir": "notes", "name": "n"}
 
 
 def test_found_mapping_matches_the_given_folder_name_and_bucket() -> None:
-    cells = [
+    cases = [
         *(("docs", None, "public", "p"), ("docs", "d", None, "d"), ("notes", None, None, "n"), (None, "n", None, "n")),
         *(("notes", "d", None, None), ("notes", None, "public", None), ("elsewhere", None, None, None)),
     ]
-    for folder, name, bucket, found in cells:
+    for folder, name, bucket, found in cases:
         at = None if folder is None else FILE.parent / folder
         mapping = find_mapping(read(DOCS, PUBLIC, NOTES), at, name, bucket)
         assert (mapping.name if mapping else None) == found, (folder, name, bucket)
@@ -76,7 +76,7 @@ def test_name_and_tags_that_the_service_would_refuse_are_refused() -> None:
 
 
 def test_each_combination_of_service_bucket_folder_and_name_has_its_own_index(tmp_path: Path) -> None:
-    cells = [("n", "/a", "b"), ("m", "/a", "b"), ("n", "/c", "b"), ("n", "/a", "d"), ("n", "/latin-\udce9", "b")]
-    mappings = [Mapping(name=name, folder=Path(folder), bucket=bucket) for name, folder, bucket in cells]
+    cases = [("n", "/a", "b"), ("m", "/a", "b"), ("n", "/c", "b"), ("n", "/a", "d"), ("n", "/latin-\udce9", "b")]
+    mappings = [Mapping(name=name, folder=Path(folder), bucket=bucket) for name, folder, bucket in cases]
     paths = {each.index_path(tmp_path, "http://one") for each in mappings}
     assert len(paths | {mappings[0].index_path(tmp_path, "http://two")}) == 6

@@ -24,7 +24,7 @@ def source(source_id: str, title: str = "a.md", sha256: str = "one", **fields: A
 def test_action_for_a_file_follows_from_its_row_and_its_hash() -> None:
     skipped = row(state="skipped", reason="type", source_id=None, place_id=None)
     failed = row(state="failed", reason=FINAL)
-    cells = [
+    cases = [
         (None, "one", Verb.CREATE),
         *((row(), "one", Verb.KEEP), (row(), "two", Verb.UPDATE)),
         *((row(state="sent"), "one", Verb.WAIT), (row(state="sent"), "two", Verb.UPDATE)),
@@ -32,9 +32,9 @@ def test_action_for_a_file_follows_from_its_row_and_its_hash() -> None:
         *((failed, "one", Verb.FAIL), (failed, "two", Verb.UPDATE)),
         *((skipped, "one", Verb.SKIP), (skipped, "two", Verb.CREATE)),
     ]
-    for known, sha256, verb in cells:
+    for known, sha256, verb in cases:
         assert judge(known, sha256) is verb
-    assert {known.state for known, _, _ in cells if known} == set(State), "every state is tested"
+    assert {known.state for known, _, _ in cases if known} == set(State), "every state is tested"
 
 
 def test_lost_index_is_rebuilt_from_the_sources_in_the_bucket() -> None:

@@ -117,12 +117,12 @@ def test_each_cause_is_reported_with_its_code_and_a_message() -> None:
 
 
 def test_max_delete_is_a_number_or_a_percentage() -> None:
-    cells = [
+    cases = [
         *(("25%", 25, 100, True), ("25%", 26, 100, False), ("25%", 10, 10, True), ("25%", 11, 11, False)),
         *(("0%", 10, 1000, True), ("0%", 11, 1000, False), ("100%", 500, 500, True)),
         *(("5", 5, 5, True), ("5", 6, 1000, False), ("0", 1, 1000, False)),
     ]
-    for limit, gone, owned, is_allowed in cells:
+    for limit, gone, owned, is_allowed in cases:
         assert MaxDelete.parse(limit).allows(gone, owned) is is_allowed, (limit, gone, owned)
 
     for text in ("", "%", "-1", "101%", "ten", "1.5", "٣"):

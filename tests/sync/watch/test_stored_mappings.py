@@ -10,12 +10,12 @@ ODD = 'a "quoted" \\ name\x7f, déjà\nvu'
 
 
 def test_written_mappings_are_read_back_unchanged(tmp_path: Path) -> None:
-    place: dict[str, Any] = {"name": "docs", "folder": tmp_path / "sub" / "docs", "bucket": "one"}
+    fields: dict[str, Any] = {"name": "docs", "folder": tmp_path / "sub" / "docs", "bucket": "one"}
     rules: dict[str, Any] = {"include": ("*.md", ODD), "exclude": ("drafts/",), "tags": ("x",), "prune": "detach"}
     added = Added(tmp_path / "config" / "watch.toml")
     assert added.read() == []
     for is_named in (True, False):
-        mappings = [Mapping(**place, **rules, is_named=is_named)]
+        mappings = [Mapping(**fields, **rules, is_named=is_named)]
         mappings.append(Mapping(name=ODD, folder=tmp_path / "two", bucket="two"))
         added.write(mappings)
         assert added.read() == mappings
