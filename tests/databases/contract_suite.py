@@ -145,7 +145,7 @@ class DatabaseContract:
                     call()
         assert not database.is_broken
 
-    def test_close_interrupts_reads_and_waits_for_their_threads(self, open_database: OpenDatabase) -> None:
+    def test_close_interrupts_running_reads(self, open_database: OpenDatabase) -> None:
         database = open_database()
         reading = threading.Event()
 
