@@ -1,4 +1,4 @@
-"""Fixtures that any test may ask for: installations with a real daemon."""
+"""Options of the test run, and fixtures for all tests: installations with a real daemon."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,15 +9,15 @@ import pytest
 
 from tests.acceptance.installations import Installation
 
-# Programs that tests start keep their compiled modules, as an installation does: without them a daemon compiles for a
-# fifth of a second before it answers.
+# Programs that tests start write compiled modules, as in an installation: without them a daemon compiles for a
+# fifth of a second before it responds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-#: Tests that are not about the limits must not wait for them.
+#: Variables that turn off rate limits, for tests that are not about them.
 UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": "0"}
 
 MakeInstallation = Callable[..., Installation]
-#: Options that each choose one engine, and the marks of the tests that each leaves out.
+#: The option that selects each engine, and the mark of the tests that it deselects.
 ENGINES = {"postgresql": "sqlite", "s3": "folders", "milvus": "index_files"}
 
 
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # The daemon and the libraries of the engines are imported late: most runs of one file don't need them.
+    # The daemon and the engines' libraries are imported late, because most runs of single files don't need them.
     if wanted := _engines(config):
         from tests.cluster.runs import use_engines  # noqa: PLC0415
 
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Have a process of pytest-xdist use the engines of this one."""
+    """Make a worker of pytest-xdist use the engines of this process."""
     if _engines(node.config):
         from tests.cluster.runs import PLACES  # noqa: PLC0415
 
@@ -55,7 +55,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _engines(config: pytest.Config) -> list[str]:
-    """The engines that the options choose."""
+    """Return the engines that the options select."""
     return [name for name in ENGINES if config.getoption("--engines") or config.getoption(f"--{name}")]
 
 
@@ -69,13 +69,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def large(request: pytest.FixtureRequest) -> bool:
-    """Whether the run was asked for full sizes."""
+    """Whether the tests run at full size."""
     return bool(request.config.getoption("--large"))
 
 
 @pytest.fixture
 def make_installation(tmp_path: Path) -> Iterator[MakeInstallation]:
-    """Make installations by name, none of them started; all that runs on them ends with the test."""
+    """A function that makes installations by name, not started; their daemons are stopped after the test."""
     made: list[Installation] = []
 
     def make(name: str = "one", **variables: str) -> Installation:
@@ -89,7 +89,7 @@ def make_installation(tmp_path: Path) -> Iterator[MakeInstallation]:
 
 @pytest.fixture
 def installation(make_installation: MakeInstallation) -> Installation:
-    """A fresh installation whose daemon runs, without rate limit and byte quota."""
+    """A new installation with a running daemon, without rate limits."""
     fresh = make_installation(**UNLIMITED)
     fresh.start()
     return fresh
@@ -97,7 +97,7 @@ def installation(make_installation: MakeInstallation) -> Installation:
 
 @pytest.fixture(scope="module")
 def shared_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """One running installation for all tests of a file that don't disturb each other."""
+    """A running installation that tests of a file share if they don't affect each other."""
     shared = Installation(tmp_path_factory.mktemp("shared"), **UNLIMITED)
     shared.start()
     yield shared

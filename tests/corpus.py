@@ -1,7 +1,7 @@
-"""Folders of mixed real documents, with the same text for the same seed, and what has to become of each one.
+"""Make folders of mixed real documents, reproducible by a seed, with the expected outcome of each document.
 
-The prose is the standard library's own documentation, so that words are as common or rare as in real text. Every
-document that can be read carries one phrase that no other has; in a PDF it is on a known page.
+The prose is from the documentation of the standard library, so that word frequencies are realistic. Every
+readable document has a unique phrase; in a PDF it is on a known page.
 """
 
 import ast
@@ -24,7 +24,7 @@ _ADJECTIVES = "amber brisk cobalt dappled ebony frosted gilded hollow ivory jagg
 _NOUNS = "anvil bellows cistern dovecote easel ferry gable harrow inkwell lantern mulberry orchard quay sundial"
 _PLACES = "Aldermoor Brackwater Corrieburn Dunmallet Eastholm Fennwick Garrowby Hexley Inverlade Kestrelby"
 _FOLDERS = ("handbook", "handbook/people", "pricing/yearly", "legal")
-#: Packages of the standard library whose documentation is enough for some hundred documents.
+#: Packages of the standard library with enough documentation for a few hundred documents.
 _PACKAGES = ("asyncio", "concurrent", "email", "http", "importlib", "logging", "multiprocessing", "unittest")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _PLAIN = re.compile(r"[A-Z][A-Za-z0-9 ,.;:'()\-/\"=]+\.")
@@ -38,23 +38,23 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    #: Under the folder, `/`-separated.
+    #: Relative to the folder, separated by `/`.
     path: str
     outcome: Outcome
-    #: Why it fails; each of them is right.
+    #: The acceptable error codes of a failure.
     codes: tuple[str, ...] = ()
-    #: Words that stand together in this document only; empty where nothing can be read.
+    #: A phrase that only this document contains; empty if the document can't be read.
     phrase: str = ""
-    #: The page with the phrase, from 1; None where the format has none.
+    #: The page with the phrase, from 1; None if the format has no pages.
     page: int | None = None
 
 
-#: The ending, the bytes, and the page with the phrase or the code of the failure.
+#: The extension, the bytes, and the page with the phrase or the error code.
 _Content = tuple[str, bytes] | tuple[str, bytes, int | SourceErrorCode]
 
 
 def make_corpus(folder: Path, count: int, seed: int = 0) -> list[Made]:
-    """Write `count` documents under `folder`; from 20 on, every kind is among them."""
+    """Write `count` documents to `folder`, including every kind if there are at least 20, and return what was made."""
     return [_make(folder, number, Prose(f"{seed}:{number}")) for number in range(count)]
 
 
@@ -73,7 +73,7 @@ def _make(folder: Path, number: int, prose: "Prose") -> Made:
 
 
 def phrase_of(number: int) -> str:
-    """Three words that stand together in document `number` only; repeats after some two thousand."""
+    """Return the unique phrase of document `number`, three words; it repeats after about two thousand documents."""
     adjectives, nouns, places = _ADJECTIVES.split(), _NOUNS.split(), _PLACES.split()
     rest, adjective = divmod(number, len(adjectives))
     rest, noun = divmod(rest, len(nouns))
@@ -81,7 +81,7 @@ def phrase_of(number: int) -> str:
 
 
 class Prose:
-    """Sentences of real documentation in an order that the seed decides."""
+    """Random sentences of real documentation, reproducible by a seed."""
 
     def __init__(self, seed: object, packages: tuple[str, ...] = _PACKAGES) -> None:
         self.random = random.Random(str(seed))
@@ -94,7 +94,7 @@ class Prose:
         return " ".join(self.sentence() for _ in range(self.random.randint(3, 7)))
 
     def paragraphs(self, count: int, phrase: str = "") -> list[str]:
-        """So many paragraphs; the phrase, where one is given, is in one of them."""
+        """Return `count` paragraphs, one of which contains the phrase, if there is one."""
         made = [self.paragraph() for _ in range(count)]
         if phrase:
             made[self.random.randrange(count)] += f" The {phrase} opens at dawn."
@@ -106,7 +106,7 @@ class Prose:
 
 @functools.cache
 def sentences(packages: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Distinct sentences from the documentation of these packages, or of the whole standard library."""
+    """Return distinct sentences from the documentation of these packages, or of the whole standard library."""
     library = Path(sysconfig.get_path("stdlib"))
     roots = [library / package for package in packages] or [library]
     found = {sentence for root in roots for path in root.rglob("*.py") for sentence in _sentences_of(path, library)}
@@ -184,7 +184,7 @@ def _empty(prose: Prose, phrase: str) -> _Content:
     return "txt", b""
 
 
-#: How often each kind comes: mostly text, and of twenty documents four that can't be read.
+#: The kinds in the order in which they are made: mostly text, and four of twenty are unreadable or empty.
 _KINDS: tuple[Callable[[Prose, str], _Content], ...] = (
     *(_text, _markdown, _pdf, _html, _docx, _markdown, _csv, _text, _json, _code),
     *(_empty, _pdf, _markdown, _corrupt_pdf, _text, _broken_docx, _html, _scan, _docx, _text),

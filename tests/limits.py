@@ -1,4 +1,4 @@
-"""Limits that the kernel holds this process to for a while."""
+"""Resource limits of this process that apply during a block."""
 
 import resource
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def limited(kind: int, most: int) -> Iterator[None]:
-    """Set the soft limit of one of the `resource.RLIMIT_` kinds."""
+    """Set the soft limit of one of the `resource.RLIMIT_` kinds during the block."""
     soft, hard = resource.getrlimit(kind)
     resource.setrlimit(kind, (most, hard))
     try:

@@ -1,4 +1,4 @@
-"""Looking at processes that may end at any moment."""
+"""Inspect and suspend processes that may end at any moment."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -8,7 +8,7 @@ import psutil
 
 @contextmanager
 def reading_nothing(pids: Iterable[int]) -> Iterator[None]:
-    """The extraction servers of these daemons stand still meanwhile, so that what is uploaded waits."""
+    """Suspend the extraction servers of these daemons during the block, so that uploaded sources wait."""
     servers = [server for pid in pids for (server,) in [children_of(pid, "fork_server")]]
     for server in servers:
         server.suspend()
@@ -20,7 +20,7 @@ def reading_nothing(pids: Iterable[int]) -> Iterator[None]:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether it runs no more; where nobody reaps it, it is still listed."""
+    """Whether the process has ended, even if it is still listed as a zombie."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE or not process.is_running()
     except psutil.NoSuchProcess:
@@ -28,7 +28,7 @@ def has_ended(process: psutil.Process) -> bool:
 
 
 def children_of(pid: int | None, word: str) -> list[psutil.Process]:
-    """The children of a process, of this one for None, that have the word in their command."""
+    """Return the children of a process (None is this one) that have the word in their command."""
     found = []
     for child in psutil.Process(pid).children():
         with suppress(psutil.NoSuchProcess):

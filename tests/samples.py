@@ -1,6 +1,6 @@
-"""Real files of every format, made on the spot: good ones, empty ones, damaged ones and hostile ones.
+"""Make real files of every format: valid, empty, damaged and malicious ones.
 
-Each maker gives the bytes of one file.
+Each function returns the bytes of one file.
 """
 
 import csv
@@ -19,12 +19,12 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from fpdf import FPDF
 
-#: A page of prose, long enough to be an article and to be cut.
+#: A page of prose, long enough to count as an article and to be split into chunks.
 PROSE = " ".join(f"Sentence number {number} is about the harbour and its keeper." for number in range(1, 41))
 
 
 def make_pdf(pages: Sequence[str], *, title: str = "", password: str = "") -> bytes:
-    """A PDF with one page for each text; a page with an empty text has a drawing only."""
+    """Return a PDF with one page for each text; a page with an empty text has only a drawing."""
     pdf = FPDF()
     if title:
         pdf.set_title(title)
@@ -41,7 +41,7 @@ def make_pdf(pages: Sequence[str], *, title: str = "", password: str = "") -> by
 
 
 def make_pdf_without_text(pages: int = 1) -> bytes:
-    """What a scanner makes: pages, and no text on them."""
+    """Return a PDF whose pages have no text, like a scan."""
     return make_pdf([""] * pages)
 
 
@@ -50,12 +50,12 @@ def make_encrypted_pdf() -> bytes:
 
 
 def make_corrupt_pdf() -> bytes:
-    """The header of a PDF and then nothing that holds together."""
+    """Return the header of a PDF followed by invalid content."""
     return b"%PDF-1.7\n" + bytes(range(256)) * 40
 
 
 def make_endless_pdf(levels: int = 12) -> bytes:
-    """Two kilobytes that take ages to read: each drawing shows the next one ten times."""
+    """Return a PDF of 2 KB that takes very long to read, because each drawing shows the next one ten times."""
     form, last = "/Type /XObject /Subtype /Form /BBox [0 0 9 9]", levels + 3
     drawings = [
         _pdf_stream(f"{form} /Resources << /XObject << /X {number + 1} 0 R >> >>", "/X Do\n" * 10)
@@ -66,7 +66,7 @@ def make_endless_pdf(levels: int = 12) -> bytes:
 
 
 def make_killing_pdf(expanded_bytes: int) -> bytes:
-    """Some kilobytes whose one stream swells: where memory ends on the way, the parser ends its own process."""
+    """Return a small PDF whose stream expands, so that the parser kills its own process if memory runs out."""
     blanks = zlib.compress(zlib.compress(b" " * expanded_bytes, 9), 9)
     stream = _pdf_stream("/Filter [/ASCIIHexDecode /FlateDecode /FlateDecode]", blanks.hex() + ">")
     return _pdf_file("/MediaBox [0 0 99 99] /Contents 4 0 R", stream)
@@ -77,7 +77,7 @@ def _pdf_stream(entries: str, content: str) -> str:
 
 
 def _pdf_file(page: str, *objects: str) -> bytes:
-    """One page with these entries, then objects, numbered from 4, and the table that finds them all."""
+    """Return a PDF with one page with these entries, objects numbered from 4, and the cross-reference table."""
     catalogue, pages = "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
     body, table, size = b"%PDF-1.4\n", "", len(objects) + 4
     for number, content in enumerate((catalogue, pages, f"<< /Type /Page /Parent 2 0 R {page} >>", *objects), 1):
@@ -88,7 +88,7 @@ def _pdf_file(page: str, *objects: str) -> bytes:
 
 
 def make_docx(sections: dict[str, str], *, table: Sequence[Sequence[str]] = (), title: str = "") -> bytes:
-    """A Word file: a heading and a paragraph for each section, then the table."""
+    """Return a Word file with a heading and a paragraph for each section, and the table."""
     document = docx.Document()
     document.core_properties.title = title
     for heading, text in sections.items():
@@ -103,7 +103,7 @@ def make_docx(sections: dict[str, str], *, table: Sequence[Sequence[str]] = (), 
 
 
 def make_docx_with_tracked_words(words: str) -> bytes:
-    """A Word file in which someone inserted words with changes tracked."""
+    """Return a Word file with words that were inserted with tracked changes."""
     document = docx.Document()
     paragraph = document.add_paragraph("Before. ")
     insertion = f'<w:ins {nsdecls("w")} w:id="1" w:author="a"><w:r><w:t>{words}</w:t></w:r></w:ins>'
@@ -112,24 +112,24 @@ def make_docx_with_tracked_words(words: str) -> bytes:
 
 
 def make_docx_bomb(expanded_bytes: int = 201 * 1024**2) -> bytes:
-    """A Word file whose body is some hundred kilobytes packed, and over the limit of 200 MB expanded."""
+    """Return a Word file whose body expands from a few hundred kilobytes to more than the limit of 200 MB."""
     return replaced(make_docx({"A": "b"}), "word/document.xml", b" " * expanded_bytes)
 
 
 def make_encrypted_docx() -> bytes:
-    """The container into which Word puts a file with a password; only its directory is real."""
+    """Return the container of a Word file with a password; only its directory is real."""
     header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(512, b"\0")
     return header + "EncryptionInfo".encode("utf-16-le").ljust(128, b"\0") + "EncryptedPackage".encode("utf-16-le")
 
 
 def make_corrupt_docx() -> bytes:
-    """A Word file of which the second half was lost."""
+    """Return the first half of a Word file."""
     whole = make_docx({"A": PROSE})
     return whole[: len(whole) // 2]
 
 
 def make_pptx(slides: Sequence[tuple[str, str]]) -> bytes:
-    """A deck with a title and a text on each slide; empty ones leave an empty slide."""
+    """Return a presentation with a title and a text on each slide; if both are empty, the slide is empty."""
     deck = pptx.Presentation()
     for title, text in slides:
         if not title and not text:
@@ -158,7 +158,7 @@ def make_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
 
 
 def make_html(body: str, *, title: str = "", language: str = "en") -> bytes:
-    """A page with a menu and a footer around the body."""
+    """Return an HTML page with a menu and a footer around the body."""
     return f"""<!DOCTYPE html>
 <html lang="{language}"><head><meta charset="utf-8"><title>{title}</title><style>p {{ color: red }}</style></head>
 <body><nav><a href="/">Home</a> <a href="/shop">Shop</a></nav><main><article>{body}</article></main>
@@ -166,7 +166,7 @@ def make_html(body: str, *, title: str = "", language: str = "en") -> bytes:
 
 
 def make_notebook(cells: Sequence[tuple[str, str, str]]) -> bytes:
-    """A notebook of cells (type, source, printed text)."""
+    """Return a notebook of cells (type, source, printed text)."""
     made = []
     for kind, source, printed in cells:
         output = {"outputs": [{"output_type": "stream", "text": [printed]}]} if kind == "code" else {}
@@ -187,7 +187,7 @@ def make_mail(subject: str, text: str = "", html: str = "", attachment: str = ""
 
 
 def make_epub(chapters: dict[str, str], *, title: str = "A book", language: str = "en") -> bytes:
-    """A book with a chapter for each heading and text."""
+    """Return an EPUB with a chapter for each heading and text."""
     names = [f"c{number}" for number in range(len(chapters))]
     items = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in names)
     spine = "".join(f'<itemref idref="{name}"/>' for name in names)
@@ -206,7 +206,7 @@ def make_epub(chapters: dict[str, str], *, title: str = "A book", language: str 
 
 
 def make_zip(members: dict[str, bytes]) -> bytes:
-    """An archive; its first member is stored as it is, as book formats want it."""
+    """Return a ZIP archive whose first member is stored uncompressed, as EPUB requires."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for number, (name, content) in enumerate(members.items()):
@@ -215,7 +215,7 @@ def make_zip(members: dict[str, bytes]) -> bytes:
 
 
 def make_executable() -> bytes:
-    """The beginning of a Windows program."""
+    """Return the beginning of a Windows program."""
     return b"MZ\x90\x00\x03\x00\x00\x00" + struct.pack("<64H", *range(64)) + b"This program cannot be run in DOS mode."
 
 
@@ -226,7 +226,7 @@ def _saved(document: "docx.document.Document | pptx.presentation.Presentation") 
 
 
 def replaced(archive: bytes, name: str, content: bytes) -> bytes:
-    """The same archive with another content for one of its members."""
+    """Return the archive with the content of one member replaced."""
     with zipfile.ZipFile(io.BytesIO(archive)) as source:
         return make_zip({member: source.read(member) for member in source.namelist()} | {name: content})
 

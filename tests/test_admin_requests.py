@@ -1,4 +1,4 @@
-"""`svc-daemon team` and `svc-daemon key`: on the data directory itself, and through the daemon that holds it."""
+"""`svc-daemon team`, `key` and `search` work on the data directory directly or through the running daemon."""
 
 import stat
 from dataclasses import replace
@@ -44,7 +44,7 @@ def team_of(installation: Installation, key: str) -> str:
 
 @pytest.fixture
 def resting(make_installation: MakeInstallation) -> Installation:
-    """An installation whose daemon never ran."""
+    """An installation whose daemon has never run."""
     installation = make_installation()
     run_errand(installation.files, replace(LISTING, on_install=lambda _: None))
     return installation
@@ -52,13 +52,13 @@ def resting(make_installation: MakeInstallation) -> Installation:
 
 @pytest.fixture(params=["offline", "online"])
 def either(request: pytest.FixtureRequest, resting: Installation) -> Installation:
-    """An installation whose daemon runs, and one whose daemon never did."""
+    """An installation whose daemon is running, or has never run."""
     if request.param == "online":
         resting.start()
     return resting
 
 
-def test_teams_keys_and_search_are_changed_with_and_without_a_daemon(either: Installation) -> None:
+def test_admin_commands_change_teams_keys_and_search_with_and_without_a_daemon(either: Installation) -> None:
     was_running = either.pid is not None
     blue = made(either, "team", "create", "blue")
     more = made(either, "key", "create", "--team", "blue", "--preset", "read", "--expires", "30d", "--name", "desk")
@@ -70,7 +70,7 @@ def test_teams_keys_and_search_are_changed_with_and_without_a_daemon(either: Ins
     assert (off["enabled"], off["retry_after_seconds"]) == (False, 90)
     assert run(either, "search", "status").stdout == "search is off; clients are asked to wait 90 s\n"
     assert run(either, "search", "on").stdout == "search is on\n"
-    # For people the key is alone on standard output.
+    # Without --json, standard output has only the key.
     finished = run(either, "team", "create", "green")
     assert (finished.exit, finished.stdout[:3], finished.stdout.count("\n")) == (0, "sk-", 1)
     assert "green" in finished.stderr
@@ -85,7 +85,7 @@ def test_teams_keys_and_search_are_changed_with_and_without_a_daemon(either: Ins
     assert team_of(either, either.key) != blue["team"]["id"]
 
 
-def test_a_team_is_removed_with_and_without_a_daemon_but_not_without_a_yes(either: Installation) -> None:
+def test_team_rm_requires_yes_and_works_with_and_without_a_daemon(either: Installation) -> None:
     key = made(either, "team", "create", "blue")["key"]["key"]
     unsure = run(either, "team", "rm", "blue", "--json")
     assert (unsure.failure, unsure.json["error"]["hint"]) == ((USAGE, "svc_usage"), "Add --yes.")
@@ -101,7 +101,7 @@ def test_a_team_is_removed_with_and_without_a_daemon_but_not_without_a_yes(eithe
     assert run(either, "team", "rm", "default", "--yes").exit == REFUSED
 
 
-def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
+def test_key_create_save_replaces_a_lost_admin_key(either: Installation) -> None:
     if either.pid is None:
         either.files.admin_key.write_text("")
     else:
@@ -117,7 +117,9 @@ def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
     assert either.key.startswith(again["key"]["hint"].removesuffix("…"))
 
 
-def test_refusals_are_equal_with_or_without_a_daemon(shared_installation: Installation, resting: Installation) -> None:
+def test_admin_commands_fail_alike_with_and_without_a_daemon(
+    shared_installation: Installation, resting: Installation
+) -> None:
     for words, exit_code, code, has_details in (
         ("team create default", REFUSED, "invalid_request", True),
         ("key create --team green --preset read", MISSING, "not_found", False),
@@ -130,7 +132,7 @@ def test_refusals_are_equal_with_or_without_a_daemon(shared_installation: Instal
             assert (each.exit, each.stderr[:7], each.stderr.count("\n")) == (exit_code, "error: ", 1), words
 
 
-def test_a_key_that_cannot_be_saved_is_one_json_value_that_names_it(resting: Installation) -> None:
+def test_key_create_reports_a_key_that_cannot_be_saved_as_one_json_value(resting: Installation) -> None:
     resting.files.admin_key.unlink()
     resting.files.admin_key.mkdir()
     ended = run(resting, *MAKE_ADMIN_KEY, "--json")
@@ -139,7 +141,7 @@ def test_a_key_that_cannot_be_saved_is_one_json_value_that_names_it(resting: Ins
     assert "key_" in ended.json["error"]["message"]
 
 
-def test_an_expiry_that_is_none_is_refused_with_an_example(shared_installation: Installation) -> None:
+def test_key_create_rejects_an_invalid_expiry_with_an_example(shared_installation: Installation) -> None:
     words = ("key", "create", "--team", "default", "--preset", "read", "--json", "--expires")
     for expires in ("5", "soon", "2030-01-31", "999999999d"):
         ended = run(shared_installation, *words, expires)
@@ -147,7 +149,9 @@ def test_an_expiry_that_is_none_is_refused_with_an_example(shared_installation: 
         assert "30d" in ended.json["error"]["message"]
 
 
-def test_a_verb_makes_no_installation_where_none_is(make_installation: MakeInstallation) -> None:
+def test_admin_commands_create_no_installation_in_a_missing_or_empty_directory(
+    make_installation: MakeInstallation,
+) -> None:
     mistyped = make_installation()
     root = mistyped.files.root
     for folder_is_there in (False, True):
@@ -164,7 +168,7 @@ def test_a_verb_makes_no_installation_where_none_is(make_installation: MakeInsta
     assert stat.S_IMODE(root.stat().st_mode) == 0o750
 
 
-def test_the_first_team_may_make_the_installation_and_reports_it(make_installation: MakeInstallation) -> None:
+def test_first_team_create_creates_the_installation_and_reports_it(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
     first = run(fresh, "team", "create", "blue", "--json")
     assert (first.exit, first.json["team"]["name"]) == (0, "blue")
@@ -173,7 +177,7 @@ def test_the_first_team_may_make_the_installation_and_reports_it(make_installati
     assert team_names(fresh) == ["default", "blue", "green"]
 
 
-def test_a_damaged_token_is_reported_with_the_way_out(installation: Installation) -> None:
+def test_damaged_operator_token_is_reported_with_the_advice_to_restart(installation: Installation) -> None:
     for damage in (b"", b"two words", b"0" * 64, b"\xff"):
         installation.files.operator_token.write_bytes(damage)
         with pytest.raises(Unreachable, match="Restart"):
@@ -186,8 +190,8 @@ def test_a_damaged_token_is_reported_with_the_way_out(installation: Installation
     assert run_errand(installation.files, LISTING)["teams"]
 
 
-def test_the_token_goes_to_the_daemon_alone(make_installation: MakeInstallation) -> None:
-    """A killed daemon has left its address behind, somebody else listens there, and another command holds the lock."""
+def test_operator_token_is_not_sent_to_another_program_on_the_daemons_port(make_installation: MakeInstallation) -> None:
+    """A killed daemon has left its address, at which another program listens while another command holds the lock."""
     killed = make_installation()
     killed.start()
     announced = killed.announced
@@ -201,7 +205,7 @@ def test_the_token_goes_to_the_daemon_alone(make_installation: MakeInstallation)
     assert run_errand(killed.files, LISTING)["teams"]
 
 
-def test_a_damaged_secret_stops_the_daemon_with_one_line(installation: Installation) -> None:
+def test_daemon_with_an_empty_secret_fails_to_start_and_recreates_a_missing_one(installation: Installation) -> None:
     installation.stop()
     installation.files.secret.write_text("")
     finished = run(installation, "serve", "--listen", "127.0.0.1:0")
@@ -212,7 +216,7 @@ def test_a_damaged_secret_stops_the_daemon_with_one_line(installation: Installat
     assert installation.svc("bucket", "ls").exit == 0
 
 
-def test_a_command_waits_for_a_daemon_that_is_just_starting(make_installation: MakeInstallation) -> None:
+def test_admin_command_waits_for_a_starting_daemon(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
     process = fresh.spawn_daemon()
     wait_until(fresh.files.log.exists, "the daemon's lock, which it has before it writes its log")

@@ -1,4 +1,4 @@
-"""The daemon's certificate: what clients would not accept is refused at the start, with a sentence."""
+"""The daemon's certificate is loaded with its names and expiry, and an invalid one is refused with a sentence."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ def authority() -> trustme.CA:
 
 
 def written(folder: Path, leaf: trustme.LeafCert, name: str = "served") -> TlsFiles:
-    """The files of a certificate and its key."""
+    """Write a certificate and its key to files and return these."""
     files = TlsFiles(certificate=folder / f"{name}.pem", key=folder / f"{name}.key")
     files.certificate.write_bytes(b"".join(blob.bytes() for blob in leaf.cert_chain_pems))
     files.key.write_bytes(leaf.private_key_pem.bytes())
@@ -39,7 +39,7 @@ def refusal(certificate: Path, key: Path) -> str:
     return str(refused.value)
 
 
-def test_a_valid_certificate_shows_its_names_and_its_end(authority: trustme.CA, tmp_path: Path) -> None:
+def test_valid_certificate_is_loaded_with_its_names_and_expiry(authority: trustme.CA, tmp_path: Path) -> None:
     end = (NOW + 30 * DAY).replace(microsecond=0)
     leaf = authority.issue_cert("svc.example", "*.svc.example", "127.0.0.1", not_after=end)
     loaded = load_certificate(written(tmp_path, leaf))
@@ -48,13 +48,15 @@ def test_a_valid_certificate_shows_its_names_and_its_end(authority: trustme.CA, 
     assert loaded.pem.strip() == leaf.cert_chain_pems[0].bytes().decode().strip()
 
 
-def test_one_of_an_intermediate_authority_is_taken_with_its_chain(authority: trustme.CA, tmp_path: Path) -> None:
+def test_certificate_of_an_intermediate_authority_is_loaded_with_its_chain(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
     leaf = authority.create_child_ca().issue_cert("svc.example")
     assert len(leaf.cert_chain_pems) == 2
     assert load_certificate(written(tmp_path, leaf)).names == ("svc.example",)
 
 
-def test_what_clients_would_refuse_is_refused_at_the_start(authority: trustme.CA, tmp_path: Path) -> None:
+def test_invalid_certificate_or_key_is_refused_with_its_reason(authority: trustme.CA, tmp_path: Path) -> None:
     valid = written(tmp_path, authority.issue_cert("svc.example"))
     past = written(tmp_path, authority.issue_cert("a.example", not_before=NOW - 9 * DAY, not_after=NOW - DAY), "past")
     soon = written(tmp_path, authority.issue_cert("a.example", not_before=NOW + DAY, not_after=NOW + 9 * DAY), "soon")

@@ -1,4 +1,4 @@
-"""`svc-daemon` as a user starts it: settings, exit codes, one line for each error."""
+"""`svc-daemon` on the command line: settings, exit codes, and errors of one line."""
 
 import os
 import socket
@@ -9,17 +9,17 @@ from pathlib import Path
 from svc_daemon.wire.versions import API_RANGE, VERSION
 from tests.acceptance.installations import Finished, Installation
 
-#: The name of stored bytes that nothing in the state has.
+#: The name of a stored blob that has no source.
 STRAY = f"src_{'0' * 26}"
 FAILED, USAGE, NOT_FOUND, ADDRESS, LOCKED = 1, 2, 5, 12, 14
 
 
 def run(root: Path, *arguments: str, **variables: str) -> Finished:
-    """Run `svc-daemon` to its end: only for what ends by itself."""
+    """Run a `svc-daemon` command that ends by itself, and return its result."""
     return Installation(root, **variables).operate(*arguments)
 
 
-def test_the_release_is_printed_in_every_form(tmp_path: Path) -> None:
+def test_version_is_printed_by_the_command_the_flag_and_json(tmp_path: Path) -> None:
     for words, printed in ((("version",), f"{VERSION}\n"), (("--version",), f"svc-daemon {VERSION}\n")):
         command = [sys.executable, "-m", "svc_daemon", *words]
         ended = subprocess.run(command, env=Installation(tmp_path).environ, capture_output=True, text=True, check=True)
@@ -27,26 +27,26 @@ def test_the_release_is_printed_in_every_form(tmp_path: Path) -> None:
     assert run(tmp_path, "version", "--json").json == {"version": VERSION, "api": API_RANGE}
 
 
-def test_help_has_a_short_flag(tmp_path: Path) -> None:
+def test_help_has_the_short_flag_h(tmp_path: Path) -> None:
     for words in ((), ("team", "create")):
         short, long = (run(tmp_path, *words, flag) for flag in ("-h", "--help"))
         assert (short.exit, short.stdout) == (0, long.stdout), words
 
 
-def test_a_wrong_option_is_reported_in_plain_words(tmp_path: Path) -> None:
+def test_invalid_option_value_is_reported_in_plain_words(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", "--role", "nonsense")
     assert (refused.exit, "'nonsense' is not one of 'all'" in refused.stderr) == (USAGE, True)
     assert "Value error" not in refused.stderr
 
 
-def test_a_missing_argument_is_named_as_in_the_usage_line(tmp_path: Path) -> None:
+def test_missing_argument_is_named_as_in_the_usage_line(tmp_path: Path) -> None:
     refused = run(tmp_path, "backup")
     assert refused.exit == USAGE
     assert refused.stderr.splitlines()[0].endswith(" backup [OPTIONS] DIR")
     assert refused.stderr.splitlines()[-1] == "Error: Missing argument 'DIR'."
 
 
-def test_a_wrong_setting_is_one_line_that_names_it(tmp_path: Path) -> None:
+def test_invalid_setting_fails_with_one_line_that_names_it(tmp_path: Path) -> None:
     for name, value in (
         *(("SVC_LISTEN", "7820"), ("SVC_LISTEN", "example.org:80"), ("SVC_LISTEN", "127.0.0.1:99999")),
         *(("SVC_LIMIT_TAGS", "many"), ("SVC_LIMIT_TAGS", "-1"), ("SVC_LOG_LEVEL", "loud")),
@@ -58,7 +58,7 @@ def test_a_wrong_setting_is_one_line_that_names_it(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_an_address_that_is_taken_has_its_own_exit_code(tmp_path: Path) -> None:
+def test_address_in_use_has_its_own_exit_code(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         ended = run(tmp_path, "serve", "--listen", address)
@@ -66,7 +66,7 @@ def test_an_address_that_is_taken_has_its_own_exit_code(tmp_path: Path) -> None:
     assert (address in ended.stderr, "SVC_LISTEN" in ended.stderr) == (True, True)
 
 
-def test_a_state_that_is_no_database_is_one_line(tmp_path: Path) -> None:
+def test_state_file_that_is_no_database_fails_without_a_traceback(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
     (folder / "state.db").write_bytes(os.urandom(8192))
@@ -75,7 +75,7 @@ def test_a_state_that_is_no_database_is_one_line(tmp_path: Path) -> None:
     assert ended.stderr.splitlines()[-1].startswith("error: ")
 
 
-def test_a_data_directory_that_is_a_file_is_one_line_and_one_json_value(tmp_path: Path) -> None:
+def test_data_directory_that_is_a_file_fails_without_a_traceback_or_as_one_json_value(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.write_text("a file in place of the folder")
     ended = run(tmp_path, "serve", "--listen", "127.0.0.1:0")
@@ -83,18 +83,18 @@ def test_a_data_directory_that_is_a_file_is_one_line_and_one_json_value(tmp_path
     ended = run(tmp_path, "team", "create", "blue", "--json")
     error = ended.json["error"]
     assert (ended.exit, ended.json["exit_code"], error["code"]) == (FAILED, FAILED, "storage_full")
-    # As the table of codes has it.
+    # As in the table of error codes.
     assert (error["retryable"], str(folder) in error["message"]) == (True, True)
     assert ended.stderr.count("\n") == 1
 
 
-def test_unknown_commands_and_missing_words_are_usage_errors(tmp_path: Path) -> None:
+def test_unknown_commands_and_wrong_arguments_are_usage_errors(tmp_path: Path) -> None:
     for words in ("fly", "team create", "key create --preset read", "team ls blue"):
         assert run(tmp_path, *words.split()).exit == USAGE, words
     assert not (tmp_path / "data").exists()
 
 
-def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_repaired(installation: Installation) -> None:
+def test_verify_prints_one_line_per_problem_until_it_is_repaired(installation: Installation) -> None:
     installation.stop()
     whole = installation.verify()
     assert (whole.exit, whole.stderr) == (0, "")
@@ -112,7 +112,7 @@ def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_repaired
     assert installation.verify().exit == 0
 
 
-def test_a_directory_in_use_is_left_alone_with_the_exit_code_of_a_lock(installation: Installation) -> None:
+def test_verify_of_a_data_directory_in_use_exits_as_locked(installation: Installation) -> None:
     ended = installation.verify("--json", "--repair")
     assert (ended.exit, ended.json["exit_code"], ended.json["error"]["code"]) == (LOCKED, LOCKED, "svc_data_dir_locked")
     assert ended.stderr.startswith("error: Another process is using ")
@@ -120,7 +120,7 @@ def test_a_directory_in_use_is_left_alone_with_the_exit_code_of_a_lock(installat
     assert installation.health() is not None
 
 
-def test_a_directory_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_verify_of_a_missing_data_directory_fails_with_one_line(tmp_path: Path) -> None:
     ended = run(tmp_path, "verify")
     assert (ended.exit, ended.stdout) == (NOT_FOUND, "")
     assert str(tmp_path / "data") in ended.stderr

@@ -1,4 +1,4 @@
-"""The data directory: one owner at a time, and nobody else's business."""
+"""The data directory has one owner at a time, and is private to its user."""
 
 import fcntl
 import shutil
@@ -11,10 +11,10 @@ from svc_daemon.data_directory import DirectoryLocked, lock_directory, make_fold
 from svc_daemon.paths import DataFiles
 
 
-def test_a_directory_has_one_owner_at_a_time_whatever_is_removed_from_it(tmp_path: Path) -> None:
+def test_data_directory_is_private_and_stays_locked_even_if_its_files_are_removed(tmp_path: Path) -> None:
     files = DataFiles(tmp_path / "data")
     make_folders(files)
-    # Folders are for their owner only.
+    # Only the owner can access the folders.
     assert stat.S_IMODE(files.root.stat().st_mode) == 0o700
     assert {folder.is_dir() for folder in (files.blobs, files.staging, files.index, files.log.parent)} == {True}
     with lock_directory(files):
@@ -28,7 +28,7 @@ def test_a_directory_has_one_owner_at_a_time_whatever_is_removed_from_it(tmp_pat
         pass
 
 
-def test_a_daemon_of_an_earlier_release_keeps_the_directory(tmp_path: Path) -> None:
+def test_lock_of_an_earlier_release_is_respected(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Engines: chosen by settings, reached by TLS with a checked certificate, and loaded only if they are used."""
+"""Engines are selected by settings, reached with verified certificates, and imported only if they are used."""
 
 import subprocess
 import sys
@@ -20,14 +20,14 @@ TOKEN = {"SVC_INDEX_TOKEN": "root:to-ken"}
 
 
 def refusal(environ: dict[str, str], role: Role = Role.ALL) -> str:
-    """The error about these variables, which never contains a secret."""
+    """Return the error about these variables, and assert that it contains no secret."""
     with pytest.raises(SettingError) as refused:
         Settings.from_environ(environ, role=role)
     assert not [secret for secret in ("pa-ss", "to-ken") if secret in str(refused.value)]
     return str(refused.value)
 
 
-def test_three_addresses_are_a_cluster_and_none_is_none() -> None:
+def test_three_engine_addresses_select_a_cluster_and_none_the_embedded_engines() -> None:
     cluster = Settings.from_environ(CLUSTER | TOKEN).cluster
     assert cluster is not None
     fields = (cluster.state_url, cluster.blobs_url, cluster.index_url, cluster.index_token)
@@ -36,12 +36,12 @@ def test_three_addresses_are_a_cluster_and_none_is_none() -> None:
     assert choose_engines(None, {}) is EMBEDDED
 
 
-def test_what_is_secret_is_not_in_the_representation() -> None:
+def test_representation_of_settings_hides_passwords_and_tokens() -> None:
     shown = repr(Settings.from_environ(CLUSTER | TOKEN))
     assert ("s3://bucket/prefix" in shown, "pa-ss" in shown, "to-ken" in shown) == (True, False, False)
 
 
-def test_a_part_of_the_addresses_is_refused_by_the_names_that_are_missing() -> None:
+def test_incomplete_engine_addresses_are_refused_with_the_missing_names() -> None:
     for name, url in CLUSTER.items():
         message = refusal({key: value for key, value in CLUSTER.items() if key != name} | TOKEN)
         assert message.endswith(f"{name} is missing.")
@@ -49,7 +49,7 @@ def test_a_part_of_the_addresses_is_refused_by_the_names_that_are_missing() -> N
     assert "SVC_INDEX_URL are missing" in refusal(TOKEN)
 
 
-def test_addresses_of_another_shape_are_refused_with_an_example() -> None:
+def test_invalid_engine_addresses_are_refused_with_an_example() -> None:
     for name, wrong in (
         ("SVC_STATE_URL", "mysql://svc:pa-ss@db.example/svc"),
         ("SVC_STATE_URL", "svc:pa-ss@db.example/svc"),
@@ -67,13 +67,13 @@ def test_addresses_of_another_shape_are_refused_with_an_example() -> None:
     assert "SVC_INDEX_TOKEN" in refusal({**CLUSTER, "SVC_INDEX_TOKEN": "to-ken\n"})
 
 
-def test_only_a_cluster_has_daemons_with_a_part_of_the_work() -> None:
+def test_roles_api_and_worker_need_a_cluster() -> None:
     for role in (Role.API, Role.WORKER):
         assert "needs a cluster" in refusal({}, role)
         assert Settings.from_environ(CLUSTER, role=role).role is role
 
 
-def test_the_certificate_of_a_database_elsewhere_is_checked() -> None:
+def test_certificate_of_a_remote_database_is_verified_by_default() -> None:
     far = "postgresql://svc@db.example/svc"
     checked = "sslmode=verify-full&sslrootcert="
     for url, environ, wanted in (
@@ -83,17 +83,17 @@ def test_the_certificate_of_a_database_elsewhere_is_checked() -> None:
         (far, {"PGSSLROOTCERT": "/c.pem"}, f"{far}?sslmode=verify-full"),
         (f"{far}?sslmode=verify-ca", {"SSL_CERT_FILE": "/ca.pem"}, f"{far}?sslmode=verify-ca&sslrootcert=%2Fca.pem"),
         (far, {"PGSSLMODE": "verify-full", "SSL_CERT_FILE": "/ca.pem"}, f"{far}?sslrootcert=%2Fca.pem"),
-        # Chosen otherwise.
+        # Set by the user.
         (f"{far}?sslmode=require", {}, f"{far}?sslmode=require"),
         (far, {"PGSSLMODE": "disable"}, far),
-        # On this machine.
+        # A database on this machine.
         *((url, dict[str, str](), url) for url in ("postgresql://127.0.0.1:5/a", "postgresql:///a?host=/run")),
         ("postgresql://[::1]/a", {}, "postgresql://[::1]/a"),
     ):
         assert checked_tls(url, environ) == wanted
 
 
-def test_authorities_that_cannot_be_used_are_a_sentence_at_the_start(tmp_path: Path) -> None:
+def test_unusable_ssl_cert_file_is_refused_with_its_reason(tmp_path: Path) -> None:
     cluster = Settings.from_environ(CLUSTER).cluster
     (tmp_path / "empty.pem").touch()
     for name, reason in (("missing.pem", "No such file"), ("empty.pem", "no certificates")):
@@ -102,7 +102,7 @@ def test_authorities_that_cannot_be_used_are_a_sentence_at_the_start(tmp_path: P
     choose_engines(cluster, {})
 
 
-def test_a_missing_library_is_reported_with_the_command_that_installs_it() -> None:
+def test_missing_engine_library_is_reported_with_the_extra_to_install() -> None:
     program = (
         "import sys\n"
         "sys.modules.update(dict.fromkeys(('psycopg', 'obstore', 'pymilvus')))\n"
@@ -125,7 +125,7 @@ def test_a_missing_library_is_reported_with_the_command_that_installs_it() -> No
     assert [line.count("[cluster]") for line in lines] == [1, 1, 1], ended.stdout + ended.stderr
 
 
-def test_the_embedded_engines_load_no_library_of_a_cluster() -> None:
+def test_embedded_engines_import_no_cluster_library() -> None:
     loaded = "sorted({'psycopg', 'obstore', 'pymilvus', 'grpc'} & set(sys.modules))"
     program = f"import sys, svc_daemon.server; print({loaded})"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,10 +1,10 @@
-"""The error table: every code of the contract has its row, and the specification's are what it requires."""
+"""The table of errors has every code of the contract with its status, retryability and default message."""
 
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.error_codes import ErrorCode
 from tests.rules.modules import modules
 
-#: The specification's table, with what the contract adds: status, whether a retry can succeed, codes.
+#: The specification's table with the contract's additions: status, whether a retry can succeed, codes.
 TABLE = """
 400 no  bucket_required bucket_assignment_failed empty_file url_fetch_blocked invalid_idempotency_key force_required
 400 no  metadata_filter_too_large no_updates invalid_agent_profile invalid_request invalid_json checksum_mismatch
@@ -35,14 +35,14 @@ TABLE = """
 """
 
 
-def test_every_code_has_the_status_and_retryability_of_the_contract() -> None:
+def test_every_error_code_has_the_status_and_retryability_of_the_contract() -> None:
     rows = [line.split() for line in TABLE.strip().splitlines()]
     expected = {code: (int(status), retryable == "yes") for status, retryable, *codes in rows for code in codes}
     assert {str(code): (rule.status, rule.retryable) for code, rule in ERRORS.items()} == expected
     assert set(ERRORS) == set(ErrorCode)
 
 
-def test_a_code_without_a_message_has_its_sentence_and_is_stored_as_retryable_as_the_table_has_it() -> None:
+def test_error_has_the_default_message_and_the_retryability_of_its_code() -> None:
     for code in ErrorCode:
         error = ServiceError(code)
         assert error.message == ERRORS[code].sentence
@@ -60,7 +60,7 @@ def test_an_error_keeps_its_message_and_details() -> None:
     assert (full.code, full.details) == (ErrorCode.STORAGE_FULL, {"errno": 28})
 
 
-def test_an_error_repeats_only_so_much_of_what_was_sent() -> None:
+def test_error_truncates_long_messages_and_details() -> None:
     name, code = "x" * 100_000, ErrorCode.BUCKET_NOT_FOUND
     errors = [{"path": f"buckets.{number}", "message": f"there is no {name}."} for number in range(1000)]
     error = ServiceError(code, f"There is no bucket {name!r}; make it.", bucket=name, errors=errors)
@@ -72,7 +72,7 @@ def test_an_error_repeats_only_so_much_of_what_was_sent() -> None:
     assert (kept.message, kept.details) == ("y" * 600, {"bucket": "z" * 600})
 
 
-def test_no_stored_error_is_spelled_by_hand() -> None:
+def test_only_the_errors_and_exits_modules_spell_out_retryable() -> None:
     spelled = [module.name for module in modules("svc_daemon") if '"retryable":' in module.source]
-    # The operator's command has errors that no table knows.
+    # Errors of the operator's command are not in the table.
     assert set(spelled) == {"svc_daemon.errors", "svc_daemon.exits"}

@@ -1,4 +1,4 @@
-"""The listening socket of a process that has no descriptor left."""
+"""The listening socket closes connections when no descriptor is left, and accepts a few at a time."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from tests.limits import limited
 
 @contextmanager
 def no_descriptor_left() -> Iterator[None]:
-    """Open whatever this process may still open, of a small number."""
+    """Use up all descriptors that a lowered limit leaves to this process during the block."""
     most = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir()) + 10
     with limited(resource.RLIMIT_NOFILE, most), ExitStack() as held:
         try:
@@ -29,7 +29,7 @@ def no_descriptor_left() -> Iterator[None]:
             yield
 
 
-def test_without_a_descriptor_new_connections_are_closed_at_once_and_later_ones_served(
+def test_connections_are_closed_at_once_while_no_descriptor_is_left(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -59,7 +59,7 @@ def test_without_a_descriptor_new_connections_are_closed_at_once_and_later_ones_
     assert [record.message for record in caplog.records] == ["new connections are closed: Too many open files"]
 
 
-def test_many_that_wait_are_taken_in_a_few_at_a_time(tmp_path: Path) -> None:
+def test_waiting_connections_are_accepted_in_small_groups(tmp_path: Path) -> None:
     async def work() -> None:
         with bind(Settings(data_dir=tmp_path, port=0)) as listener, ExitStack() as stack:
             listener.setblocking(False)

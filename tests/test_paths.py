@@ -1,4 +1,4 @@
-"""Paths: the folders of an installation, and that every file of the daemon lies inside its data directory."""
+"""The folders of an installation, and the daemon's files, which are all inside its data directory."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +16,9 @@ FOLDERS: dict[str, tuple[Callable[[Mapping[str, str]], Path], str]] = {
 }
 
 
-def test_a_folder_is_its_variables_or_the_users_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_is_taken_from_its_variable_or_the_users_default_and_is_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     defaults = {name: Path(default).absolute() for name, (_, default) in FOLDERS.items()}
     for name, (find, _) in FOLDERS.items():
@@ -29,17 +31,17 @@ def test_a_folder_is_its_variables_or_the_users_and_absolute(tmp_path: Path, mon
         assert find({name: "~/data"}) == tmp_path / "home" / "data", name
 
 
-def test_the_users_own_folder_is_the_default_however_it_is_spelled(tmp_path: Path) -> None:
+def test_is_default_data_dir_accepts_the_default_folder_set_explicitly(tmp_path: Path) -> None:
     assert paths.is_default_data_dir({})
     assert paths.is_default_data_dir({"SVC_DATA_DIR": platformdirs.user_data_dir("svc")})
     assert not paths.is_default_data_dir({"SVC_DATA_DIR": str(tmp_path)})
 
 
-def test_every_file_lies_inside_the_data_directory_and_no_two_are_one(tmp_path: Path) -> None:
+def test_files_of_the_daemon_are_distinct_and_inside_the_data_directory(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
     found = [getattr(files, name) for name, value in vars(DataFiles).items() if isinstance(value, property)]
     assert len(set(found)) == len(found) >= 9
     assert all(path != tmp_path and path.is_relative_to(tmp_path) for path in found)
-    # What is emptied at a start holds nothing else.
+    # Folders that are emptied at a start contain none of the other files.
     for kept in (files.state, files.blobs, files.index, files.admin_key, files.secret, files.log):
         assert not any(kept.is_relative_to(emptied) for emptied in (files.staging, files.scratch)), kept

@@ -1,4 +1,4 @@
-"""The composition root: one owner for an address, and a start that repairs what a kill left."""
+"""The daemon announces its address, and its start repairs what a kill has left."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import MakeInstallation
 
 
-def test_the_address_for_clients_on_this_machine(tmp_path: Path) -> None:
+def test_base_url_is_reachable_from_this_machine(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         for host, reached in (
@@ -24,13 +24,13 @@ def test_the_address_for_clients_on_this_machine(tmp_path: Path) -> None:
 
 
 def hits(installation: Installation) -> list[str]:
-    """What a search finds; nothing while the index is being made."""
+    """Return the sources that a search finds; none while the index is being rebuilt."""
     with installation.client() as client:
         answer = client.post("/v1/search", json={"query": "quay", "buckets": ["inbox"]})
     return [hit["source_id"] for hit in answer.json().get("data", [])]
 
 
-def test_the_daemon_announces_itself_and_takes_it_back_and_a_kill_misleads_nobody(installation: Installation) -> None:
+def test_daemon_json_is_written_at_start_removed_at_stop_and_replaced_after_a_kill(installation: Installation) -> None:
     announced = installation.announced
     assert set(announced) == {"pid", "base_url", "version", "log", "installation_id", "started_at"}
     assert stat.S_IMODE(installation.files.daemon.stat().st_mode) == 0o600
@@ -43,14 +43,16 @@ def test_the_daemon_announces_itself_and_takes_it_back_and_a_kill_misleads_nobod
     assert not installation.files.daemon.exists()
 
 
-def test_a_daemon_on_another_address_of_this_machine_answers_where_it_says(make_installation: MakeInstallation) -> None:
+def test_daemon_on_another_loopback_address_is_found_at_its_announced_address(
+    make_installation: MakeInstallation,
+) -> None:
     installation = make_installation(SVC_LISTEN="127.0.0.2:0")
     installation.start()
     assert installation.base_url.startswith("http://127.0.0.2:")
     assert installation.svc("bucket", "ls", "--json").exit == 0
 
 
-def test_a_start_repairs_what_a_kill_left(installation: Installation) -> None:
+def test_start_after_a_kill_removes_stray_files_and_finishes_indexing(installation: Installation) -> None:
     with installation.client() as client:
         make_bucket(client, "inbox")
         made = [upload(client, "inbox", f"{n}.md", b"The umber quay.\n" * 200).json()["id"] for n in range(20)]
@@ -64,7 +66,7 @@ def test_a_start_repairs_what_a_kill_left(installation: Installation) -> None:
     assert list(installation.files.staging.iterdir()) == []
 
 
-def test_a_search_works_right_after_a_start_and_a_removed_index_is_made_again(installation: Installation) -> None:
+def test_search_works_right_after_a_start_and_a_removed_index_is_rebuilt(installation: Installation) -> None:
     with installation.client() as client:
         make_bucket(client, "inbox")
         source_id = upload(client, "inbox", "a.md", b"The umber quay.\n").json()["id"]
@@ -74,7 +76,9 @@ def test_a_search_works_right_after_a_start_and_a_removed_index_is_made_again(in
     installation.start()
     assert (hits(installation), installation.key) == ([source_id], key)
     root = installation.files.root
-    assert [path for path in (root, *root.rglob("*")) if path.stat().st_mode & 0o077] == [], "for its owner only"
+    assert [path for path in (root, *root.rglob("*")) if path.stat().st_mode & 0o077] == [], (
+        "others can access files of the data directory"
+    )
     installation.stop()
     for path in installation.files.index.iterdir():
         path.unlink()

@@ -1,4 +1,4 @@
-"""What a daemon under systemd tells it: ready when it answers, alive while its event loop turns, and that it stops."""
+"""A daemon under systemd notifies it when it is ready, while it is alive, and when it stops."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 
 class Manager:
-    """The socket of a service manager."""
+    """The notification socket of a service manager."""
 
     def __init__(self, address: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -48,14 +48,16 @@ def manager(address: str) -> Iterator[Manager]:
     made.close()
 
 
-def test_a_daemon_says_that_it_is_ready_alive_and_stops(manager: Manager, address: str, tmp_path: Path) -> None:
+def test_daemon_notifies_the_service_manager_when_ready_alive_and_stopping(
+    manager: Manager, address: str, tmp_path: Path
+) -> None:
     installation = Installation(tmp_path / "one", NOTIFY_SOCKET=address, WATCHDOG_USEC="300000")
     process = installation.spawn_daemon()
     try:
         assert manager.receive() == "READY=1"
         assert httpx.get(f"{installation.base_url}/healthz", trust_env=False, timeout=PATIENCE_S).status_code == 200
         assert [manager.receive() for _ in range(3)] == ["WATCHDOG=1"] * 3
-        # A daemon that does nothing any more says nothing either, so that it is restarted.
+        # A hanging daemon sends no notifications, so systemd restarts it.
         process.send_signal(signal.SIGSTOP)
         wait_until(lambda: manager.is_silent(1), "silence")
         process.send_signal(signal.SIGCONT)

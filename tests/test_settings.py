@@ -1,4 +1,4 @@
-"""Settings: each variable with good and bad values, and every spelling of the address."""
+"""Settings: valid and invalid values of each environment variable."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -15,7 +15,7 @@ from svc_daemon.settings.limits import LARGEST, LONGEST_S, Limits, variable
 from svc_daemon.settings.servers import EmbedSettings, LlmSettings, TlsFiles
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}
-#: The limits that can be turned off, or taken away whole.
+#: The limits that may be zero, which turns off the limit or the feature.
 MAY_BE_ZERO = {
     *("creates_per_second", "bytes_per_minute", "tags", "free_disk_bytes"),
     *("redirects", "answers_per_month", "agents", "embed_threads", "pack_bytes", "offered_vectors"),
@@ -24,7 +24,7 @@ NO_NUMBERS = (
     *("-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²"),
     *(str(LARGEST * 10), "9" * 5000),
 )
-#: What the specification and the contract fix.
+#: The default limits that the specification and the contract define.
 DEFAULTS = """
 file_bytes 26214400             creates_per_second 5            bytes_per_minute 4294967296     metadata_bytes 8192
 batch_files 100                 session_idle_seconds 3600       session_seconds 86400           finalize_seconds 20
@@ -38,7 +38,7 @@ free_disk_bytes 268435456       pack_bytes 268435456
 
 
 def refusal(kind: type[Limits | Settings | LlmSettings | EmbedSettings], environ: Mapping[str, str]) -> str:
-    """The error about these variables; empty where they are accepted."""
+    """Return the error about these variables, or an empty string if they are accepted."""
     try:
         kind.from_environ(environ)
     except SettingError as error:
@@ -46,13 +46,13 @@ def refusal(kind: type[Limits | Settings | LlmSettings | EmbedSettings], environ
     return ""
 
 
-def test_nothing_set_is_the_documented_default() -> None:
+def test_limits_have_the_documented_defaults() -> None:
     limits, words = Limits.from_environ({}), DEFAULTS.split()
     assert limits == Limits()
     assert {name: str(getattr(limits, name)) for name in words[::2]} == dict(zip(words[::2], words[1::2], strict=True))
 
 
-def test_each_limit_is_one_variable_of_whole_numbers_with_a_unit_and_changes_nothing_else() -> None:
+def test_each_limit_is_set_by_one_variable_that_accepts_only_whole_numbers() -> None:
     default = Limits()
     for name, limit in LIMITS.items():
         limits = Limits.from_environ({variable(name): "1234"})
@@ -66,20 +66,20 @@ def test_each_limit_is_one_variable_of_whole_numbers_with_a_unit_and_changes_not
         assert limit.metadata.get("least", 1) <= getattr(default, name) <= LARGEST, name
 
 
-def test_an_empty_variable_is_as_good_as_none() -> None:
+def test_empty_variable_counts_as_unset() -> None:
     assert Limits.from_environ({variable(name): "" for name in LIMITS}) == Limits()
     empty = dict.fromkeys(("SVC_LISTEN", "SVC_LOG_LEVEL", "SVC_DATA_DIR"), "")
     assert Settings.from_environ(empty) == Settings.from_environ({})
 
 
-def test_days_and_sessions_stay_within_what_a_calendar_takes() -> None:
+def test_limits_of_days_and_sessions_have_a_maximum() -> None:
     limits = {"idempotency_days": 36_500, "session_idle_seconds": LONGEST_S, "session_seconds": LONGEST_S}
     for name, most in limits.items():
         assert getattr(Limits.from_environ({variable(name): str(most)}), name) == most
         assert refusal(Limits, {variable(name): str(most + 1)}), name
 
 
-#: What is typed, the host and the port.
+#: SVC_LISTEN, and the host and port that it means.
 LISTENS = (
     *(("127.0.0.1:7820", "127.0.0.1", 7820), ("127.0.0.1:0", "127.0.0.1", 0), ("127.0.0.1:65535", "127.0.0.1", 65535)),
     *(("127.0.0.1:00080", "127.0.0.1", 80), ("0.0.0.0:80", "0.0.0.0", 80), ("localhost:80", "localhost", 80)),
@@ -95,7 +95,7 @@ NO_LISTENS = (
 )
 
 
-def test_each_spelling_of_the_address_is_accepted_or_refused_by_name() -> None:
+def test_listen_addresses_are_parsed_and_invalid_ones_rejected() -> None:
     for listen, host, port in LISTENS:
         settings = Settings.from_environ({"SVC_LISTEN": listen})
         assert (settings.host, settings.port) == (host, port), listen
@@ -104,37 +104,37 @@ def test_each_spelling_of_the_address_is_accepted_or_refused_by_name() -> None:
 
 
 @given(st.text())
-def test_no_spelling_of_the_address_fails_in_another_way(listen: str) -> None:
+def test_any_listen_address_is_either_parsed_or_rejected(listen: str) -> None:
     if not refusal(Settings, {"SVC_LISTEN": listen}):
         assert Settings.from_environ({"SVC_LISTEN": listen}).is_loopback in (True, False)
 
 
-def test_loopback_is_what_others_cannot_reach() -> None:
+def test_only_loopback_hosts_count_as_loopback() -> None:
     for host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]", "0.0.0.0", "[::]", "10.0.0.1", "[2001:db8::1]"):
         is_loopback = host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]")
         assert Settings.from_environ({"SVC_LISTEN": f"{host}:80"}).is_loopback is is_loopback, host
 
 
-def test_the_flag_wins_over_the_variable() -> None:
+def test_listen_flag_overrides_the_variable() -> None:
     settings = Settings.from_environ({"SVC_LISTEN": "127.0.0.1:1"}, "[::1]:2")
     assert (settings.host, settings.port) == ("::1", 2)
 
 
-def test_only_the_default_installation_owns_the_well_known_port(tmp_path: Path) -> None:
+def test_only_the_default_data_directory_uses_the_default_port(tmp_path: Path) -> None:
     own = {"SVC_DATA_DIR": str(tmp_path)}
     assert Settings.from_environ({}).port == DEFAULT_PORT == 7820
     assert Settings.from_environ(own).port == 0
     assert Settings.from_environ(own | {"SVC_LISTEN": "127.0.0.1:7820"}).port == 7820
 
 
-def test_a_level_is_accepted_in_any_case_and_another_refused_with_the_ones_there_are() -> None:
+def test_log_level_is_case_insensitive_and_an_unknown_one_is_rejected_with_the_list() -> None:
     for level in ("debug", "info", "warning", "error", "ERROR", "Info"):
         assert Settings.from_environ({"SVC_LOG_LEVEL": level}).log_level == level.lower()
     for level in ("warn", "critical", "10", " info", "trace"):
         assert "debug, info, warning, error" in refusal(Settings, {"SVC_LOG_LEVEL": level}), level
 
 
-def test_hosts_and_origins_are_lists_in_lower_case_and_by_default_no_web_page_may_drive_the_daemon() -> None:
+def test_allowed_hosts_and_origins_are_lowercase_lists_and_empty_by_default() -> None:
     several = ("a.example", "b.example:8080")
     for text, names in (
         *(("", ()), (" , ", ()), ("Example.COM", ("example.com",))),
@@ -160,20 +160,20 @@ NO_ADDRESSES = (
 
 
 def whole(kind: Kind, **other: str) -> dict[str, str]:
-    """The variables that name a server, some of them with other values."""
+    """Return the variables of a valid server, with some values replaced."""
     values = {"base_url": "http://127.0.0.1:11434/v1", "model": "small"} | other
     return {getattr(kind.VARIABLES, field): value for field, value in values.items()}
 
 
 @KINDS
-def test_no_models_server_is_used_unless_one_is_named_with_its_model(kind: Kind) -> None:
+def test_model_server_requires_an_address_and_a_model(kind: Kind) -> None:
     assert kind.from_environ({}) is None
     assert kind.from_environ({kind.VARIABLES.model: "small", kind.VARIABLES.api_key: "x"}) is None
     assert f"{kind.VARIABLES.model} must name" in refusal(kind, {kind.VARIABLES.base_url: "http://host/v1"})
 
 
 @KINDS
-def test_a_models_server_has_a_plain_address_and_no_secret_is_repeated(kind: Kind) -> None:
+def test_invalid_address_or_key_of_a_model_server_is_rejected_without_repeating_secrets(kind: Kind) -> None:
     for base_url in ADDRESSES:
         server = kind.from_environ(whole(kind, base_url=base_url, api_key=" key "))
         assert server == kind(base_url=base_url.rstrip("/"), model="small", api_key="key"), base_url
@@ -188,7 +188,7 @@ def test_a_models_server_has_a_plain_address_and_no_secret_is_repeated(kind: Kin
 
 
 @KINDS
-def test_a_models_key_may_stand_in_a_file(kind: Kind, tmp_path: Path) -> None:
+def test_key_of_a_model_server_is_read_from_a_file(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("from-the-file\n")
     named = whole(kind, api_key="from-the-variable", api_key_file=str(tmp_path / "key"))
     server = kind.from_environ(named)
@@ -201,7 +201,7 @@ def test_a_models_key_may_stand_in_a_file(kind: Kind, tmp_path: Path) -> None:
         assert "hunter2" not in error
 
 
-def test_certificate_and_key_go_together_by_absolute_paths() -> None:
+def test_tls_certificate_and_key_must_both_be_absolute_paths() -> None:
     both = {"SVC_TLS_CERT": "/etc/svc/cert.pem", "SVC_TLS_KEY": "/etc/svc/key.pem"}
     tls = Settings.from_environ(both).tls
     assert tls == TlsFiles(certificate=Path("/etc/svc/cert.pem"), key=Path("/etc/svc/key.pem"))

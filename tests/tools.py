@@ -1,4 +1,4 @@
-"""What tests of the MCP tools share at both doors: calls by the `mcp` client itself, and their results."""
+"""Call MCP tools with the `mcp` library's own client, over HTTP or stdio, and read their results."""
 
 import json
 from base64 import b64encode
@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 from tests.samples import make_pdf
 
 NAMES = {"svc-upload-file", "svc-upload-files-batch", "svc-search", "svc-ask", "svc-source-status", "svc-list-buckets"}
-#: Three pages; what is asked about is on the last.
+#: The pages of a PDF; the answer to the question is on the last.
 PAGES = (
     "The harbour of Hexley was dug in the year 1802 by men of the parish.",
     "Its warehouses hold salt, rope and tar; the keeper lives in the middle one.",
@@ -35,7 +35,7 @@ def encoded(data: bytes) -> str:
 async def http_client(
     base_url: str, key: str, mode: str = "auto", transport: httpx2.AsyncBaseTransport | None = None
 ) -> AsyncIterator[Client]:
-    """A client of `/mcp`, in today's form of the protocol or in the `legacy` one."""
+    """Open a client of `/mcp` in this mode of the protocol, such as `auto` or `legacy`."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with (
         httpx2.AsyncClient(headers=headers, transport=transport, trust_env=False, timeout=60) as http,
@@ -51,14 +51,14 @@ def text_of(result: CallToolResult) -> str:
 
 
 def data_of(result: CallToolResult) -> dict[str, Any]:
-    """The data of a success, which has words too."""
+    """Assert that the call succeeded and has a text, and return its data."""
     assert not result.is_error, text_of(result)
     assert text_of(result)
     return dict(result.structured_content)
 
 
 def refusal_of(result: CallToolResult) -> dict[str, Any]:
-    """The error of a tool, in the one shape that all have, with the id of its request beside."""
+    """Assert that the call failed with a well-formed error, and return the error with its request id."""
     assert result.is_error, text_of(result)
     assert result.structured_content is None
     document = json.loads(text_of(result))
@@ -70,7 +70,7 @@ def refusal_of(result: CallToolResult) -> dict[str, Any]:
 
 
 async def see_the_whole_job(client: Client) -> None:
-    """List the tools, upload a PDF, wait, search, ask, and get a citation with its page each time."""
+    """List the tools, upload a PDF, wait, search and ask, and assert that results cite the right page."""
     assert {tool.name for tool in (await client.list_tools()).tools} >= NAMES
     call = client.call_tool
     file = {"bucketSlugs": ["harbour"], "createMissingBuckets": True, "filename": "harbour.pdf", "contentBase64": pdf()}

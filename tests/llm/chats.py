@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's chat, well or badly: what they send is made of these."""
+"""Scripted servers of OpenAI's chat API, with valid and faulty responses."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def saying(*texts: str, reason: str = "stop", usage: dict[str, int] | None = Non
 
 
 def streaming(*parts: bytes, status: int = 200, content_type: str = "text/event-stream") -> Script:
-    """Send the parts one by one, and close."""
+    """Return a script that sends the parts one by one and closes the connection."""
 
     def script(exchange: Exchange) -> None:
         exchange.head(status, {"content-type": content_type, "connection": "close"})
@@ -35,7 +35,7 @@ def streaming(*parts: bytes, status: int = 200, content_type: str = "text/event-
 
 
 def stalling(*parts: bytes, drip: bytes = b"") -> Script:
-    """Send the parts and then nothing more, or the same bytes again and again, until the client goes away."""
+    """Return a script that sends the parts, and then nothing, or `drip` repeatedly, until the client disconnects."""
 
     def script(exchange: Exchange) -> None:
         exchange.head(200, {"content-type": "text/event-stream", "connection": "close"})
@@ -50,7 +50,7 @@ def stalling(*parts: bytes, drip: bytes = b"") -> Script:
 
 @contextmanager
 def chatting(*scripts: Script) -> Iterator[Server]:
-    """A chat server that answers each request by the next script, the last one for ever."""
+    """Run a chat server that responds to each request with the next script, and repeats the last one."""
     waiting = list(scripts)
 
     def script(exchange: Exchange) -> None:
@@ -61,7 +61,7 @@ def chatting(*scripts: Script) -> Iterator[Server]:
 
 
 def question_asked(server: Server, number: int = -1) -> str:
-    """What the server was asked last."""
+    """Return the last message of a request to the server, by default of its last request."""
     return str(json.loads(server.requests[number].body)["messages"][-1]["content"])
 
 
@@ -69,7 +69,7 @@ Chat = Callable[[str], str]
 
 
 def answering(chat: Chat) -> Script:
-    """Answer the last message, in pieces of three characters."""
+    """Return a script that streams the chat's answer to the last message, in pieces of three characters."""
 
     def script(exchange: Exchange) -> None:
         text = chat(json.loads(exchange.request.body)["messages"][-1]["content"])

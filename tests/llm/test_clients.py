@@ -1,4 +1,4 @@
-"""The model's server, over a real line: what is sent to it, and every way in which it may misbehave."""
+"""The client of a language model's server: its requests, and each way in which a server may misbehave."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ KEY = "hunter2-key"
 LIMITS = LlmLimits(
     connect_s=PATIENCE_S, first_word_s=PATIENCE_S, silent_s=PATIENCE_S, total_s=PATIENCE_S, answer_characters=1000
 )
-#: For a model that is given up.
+#: Short timeouts, for servers that stall.
 HURRIED = replace(LIMITS, connect_s=0.5, first_word_s=0.5, silent_s=0.5)
 MESSAGES = (Message("system", "Be brief."), Message("user", "Why?"))
 
@@ -56,20 +56,20 @@ def look(base_url: str, limits: LlmLimits = LIMITS) -> str | None:
 
 
 def failure(script: Script, limits: LlmLimits = LIMITS) -> LlmFailed:
-    """The failure of an answer that a server gives so; it comes soon."""
+    """Assert that asking a server with this script fails without revealing the key, and return the failure."""
     with chatting(script) as server, pytest.raises(LlmFailed) as failed:
         ask(server.url("/v1"), limits)
     assert KEY not in str(failed.value)
     return failed.value
 
 
-def test_an_answer_comes_piece_by_piece_with_its_end() -> None:
+def test_answer_is_returned_in_pieces_with_an_ending() -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 3}
     with chatting(streaming(saying("Be", "cause", usage=usage))) as server:
         assert ask(server.url("/v1")) == ["Be", "cause", Ending(usage=Usage(12, 3))]
 
 
-def test_the_request_is_what_such_servers_take() -> None:
+def test_request_has_the_path_headers_and_body_of_the_chat_api() -> None:
     with chatting(streaming(saying("x"))) as server:
         ask(server.url("/some/v1"))
         ask(server.url("/v1"), key="")
@@ -82,7 +82,7 @@ def test_the_request_is_what_such_servers_take() -> None:
     assert (body["model"], body["stream"]) == ("small", True)
 
 
-def test_pieces_come_before_the_answer_is_whole() -> None:
+def test_pieces_are_returned_before_the_answer_is_complete() -> None:
     async def first(base_url: str) -> str | Ending:
         async with opened(base_url) as client, aclosing(client.write(MESSAGES)) as pieces:
             return await anext(pieces)
@@ -106,13 +106,13 @@ NO_COUNTS: tuple[Any, ...] = (-1, 10**4000, 1.5, "12", None)
 CUTS: dict[str, Cut | None] = {"length": "length", "content_filter": "content_filter", "eos": None}
 
 
-def test_servers_differ_in_form() -> None:
+def test_streams_of_different_forms_are_read_alike() -> None:
     for form, parts in WELL.items():
         with chatting(streaming(*parts)) as server:
             assert ask(server.url("/v1")) == ["x", Ending()], form
 
 
-def test_the_end_has_the_cut_and_only_counts_that_can_be_some() -> None:
+def test_ending_has_the_reason_of_a_cut_and_only_valid_token_counts() -> None:
     cases = [(saying("x", reason=reason), "x", Ending(cut=cut)) for reason, cut in CUTS.items()]
     cases += [
         (saying("x", usage={"prompt_tokens": count, "completion_tokens": 3}), "x", Ending(usage=Usage(0, 3)))
@@ -126,7 +126,7 @@ def test_the_end_has_the_cut_and_only_counts_that_can_be_some() -> None:
 
 
 def cutting(*parts: bytes) -> Script:
-    """Chunked, and without the last chunk."""
+    """Return a script that sends a chunked response without its last chunk."""
 
     def script(exchange: Exchange) -> None:
         exchange.head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
@@ -160,7 +160,7 @@ FAILING: dict[str, tuple[Script, str]] = {
 }
 
 
-def test_a_server_that_fails_is_reported_in_a_sentence() -> None:
+def test_failing_server_is_reported_with_a_sentence() -> None:
     for how, (script, words) in FAILING.items():
         failed = failure(script)
         assert words in str(failed), how
@@ -171,7 +171,7 @@ def silent(exchange: Exchange) -> None:
     exchange.connection.recv(1)
 
 
-#: Words without an end: only the time of the whole answer stops it.
+#: Endless words, which only the total timeout stops.
 STEADY = stalling(drip=chunk("a"))
 STALLING: dict[str, Script] = {
     "never ends": STEADY,
@@ -184,14 +184,14 @@ STALLING: dict[str, Script] = {
 
 
 @pytest.mark.parametrize("script", STALLING.values(), ids=STALLING.keys())
-def test_a_server_that_stalls_is_given_up(script: Script) -> None:
+def test_stalling_server_times_out(script: Script) -> None:
     limits = replace(LIMITS, total_s=0.5) if script is STEADY else HURRIED
     assert failure(script, limits).is_timeout
 
 
-def test_a_server_that_is_not_there_is_reported() -> None:
+def test_unreachable_server_is_reported() -> None:
     with socket.socket() as taken:
-        # Bound, so that no other program may listen there.
+        # Bound, so that no other program can listen on it.
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         for base_url in (f"http://127.0.0.1:{port}/v1", f"http://nowhere.invalid:{port}/v1"):
@@ -201,11 +201,11 @@ def test_a_server_that_is_not_there_is_reported() -> None:
             assert "Nothing answers" in str(look(base_url))
 
 
-def test_a_server_that_takes_no_connection_is_given_up() -> None:
+def test_server_that_accepts_no_connection_times_out() -> None:
     with socket.socket() as full, ExitStack() as stack:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        # Two fill its queue; who comes next is not even refused.
+        # Two connections fill its backlog; later ones are neither accepted nor refused.
         for each in [stack.enter_context(socket.socket()) for _ in range(4)]:
             each.setblocking(False)
             each.connect_ex(full.getsockname())
@@ -214,7 +214,7 @@ def test_a_server_that_takes_no_connection_is_given_up() -> None:
         assert failed.value.is_timeout
 
 
-def test_a_look_finds_out_whether_the_server_is_there_and_takes_the_key() -> None:
+def test_look_reports_whether_the_server_is_reachable_and_accepts_the_key() -> None:
     for status, wrong in ((200, None), (404, None), (401, "The model's server answered 401.")):
         with chatting(streaming(b"{}", status=status, content_type="application/json")) as server:
             assert look(server.url("/v1")) == wrong
@@ -224,7 +224,7 @@ def test_a_look_finds_out_whether_the_server_is_there_and_takes_the_key() -> Non
         assert "does not answer" in str(look(server.url("/v1"), HURRIED))
 
 
-def test_who_stops_listening_ends_the_work() -> None:
+def test_closing_the_answer_disconnects_from_the_server() -> None:
     gone: list[bytes] = []
 
     def script(exchange: Exchange) -> None:
@@ -244,7 +244,7 @@ def test_who_stops_listening_ends_the_work() -> None:
     assert gone == [b""]
 
 
-def test_an_answer_that_has_just_been_stopped_can_be_stopped_again() -> None:
+def test_stopping_an_answer_twice_ends_it_once_with_an_error() -> None:
     async def stop_twice(base_url: str) -> str:
         async with opened(base_url) as client, aclosing(client.write(MESSAGES)) as pieces:
             assert await anext(pieces) == "One"
@@ -263,13 +263,13 @@ def test_an_answer_that_has_just_been_stopped_can_be_stopped_again() -> None:
         assert asyncio.run(stop_twice(server.url("/v1"))) == STOPPING
 
 
-def test_no_proxy_of_the_environment_sees_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_ignores_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with chatting(streaming(saying("x"))) as server:
         assert ask(server.url("/v1"))[0] == "x"
 
 
-def test_the_key_is_in_no_log_and_no_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_api_key_is_in_no_log_error_or_representation(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with chatting(streaming(saying("x"))) as server:
         ask(server.url("/v1"))

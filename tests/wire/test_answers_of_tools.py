@@ -1,4 +1,4 @@
-"""What `svc-ask` returns to a client that reads text alone."""
+"""The text that `svc-ask` returns to clients that only read text."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def lines(grounded: bool, citations: list[AnswerCitation], *warnings: str) -> li
     return answered.text().split("\n")
 
 
-def test_an_answer_ends_with_how_far_it_is_grounded_and_with_warnings() -> None:
+def test_text_of_an_answer_ends_with_its_grounding_and_warnings() -> None:
     assert lines(True, [CITATION])[1:-1] == []
     assert lines(False, [CITATION])[1:-1] == [PARTLY]
     assert lines(False, [])[1:] == [NOT_AT_ALL]

@@ -1,4 +1,4 @@
-"""Bodies of requests on the wire: what a slug is, how documents may be cut, and what else a body may hold."""
+"""Request bodies: validation of slugs, chunking and other fields."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ def is_valid(model: type[BaseModel], body: Any) -> bool:
     return True
 
 
-def test_a_slug_is_judged_alike_in_paths_and_in_bodies() -> None:
+def test_slugs_are_validated_alike_in_paths_and_bodies() -> None:
     right = ("a", "0", "a-b", "a--b", "x" * 63, "2026-handbook")
     wrong = ("", "x" * 64, "-a", "a-", "-", "A", "a_b", "bkt_1", "a b", "a.b", "ü", "../a", "a\n", "\u0661")
     slugs = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
@@ -25,7 +25,7 @@ def test_a_slug_is_judged_alike_in_paths_and_in_bodies() -> None:
     assert {slug: is_valid(BucketCreate, {"slug": slug}) for slug in slugs} == slugs
 
 
-def test_chunking_is_in_order_and_overlaps_by_half_at_most() -> None:
+def test_chunking_requires_ordered_sizes_and_an_overlap_of_at_most_half() -> None:
     right = [(800, 1000, 1100, 0), (800, 800, 800, 0), (100, 100, 8000, 50), (800, 1000, 1100, 400)]
     wrong = [(800, 1000, 1100, 401), (101, 101, 101, 51), (801, 800, 1100, 0), (800, 1101, 1100, 0)]
     wrong += [(99, 1000, 1100, 0), (800, 1000, 8001, 0), (800, 1000, 1100, -1)]
@@ -37,21 +37,21 @@ def test_chunking_is_in_order_and_overlaps_by_half_at_most() -> None:
     assert Chunking() == Chunking(target=1000, min=800, max=1100, overlap=0)
 
 
-def test_a_body_of_the_wrong_type_or_size_is_refused() -> None:
+def test_bucket_fields_reject_wrong_types_and_sizes_and_ignore_unknown_fields() -> None:
     wrong: list[dict[str, Any]] = [{"name": ""}, {"name": "x" * 201}, {"name": 1}, {"description": "x" * 2001}]
     wrong += [{"metadata": []}, {"metadata": "{}"}, {"dry_run": "true"}, {"dry_run": 1}]
     wrong += [{"chunking": {"target": "1000"}}, {"chunking": {"target": 1000.5}}, {"chunking": []}]
     assert [body for body in wrong if is_valid(BucketFields, body)] == []
-    assert BucketFields.model_validate({"colour": "red"}) == BucketFields(), "unknown fields are ignored"
+    assert BucketFields.model_validate({"colour": "red"}) == BucketFields(), "an unknown field was not ignored"
 
 
-def test_an_update_holds_only_what_was_sent_and_takes_no_other_status() -> None:
+def test_bucket_update_has_only_the_sent_fields_and_rejects_unknown_statuses() -> None:
     assert [status for status in ("deleting", "Active", "", 1) if is_valid(BucketUpdate, {"status": status})] == []
     sent = {"description": "", "metadata": {}, "status": "archived"}
     assert BucketUpdate.model_validate(sent).model_dump(exclude_unset=True) == sent
 
 
-def test_a_search_needs_a_query_and_refuses_what_has_the_wrong_form() -> None:
+def test_search_requires_a_query_and_rejects_invalid_fields() -> None:
     request = SearchRequest.model_validate({"query": "q"})
     defaults = (request.max_num_results, request.mode, request.buckets, request.score_threshold)
     assert defaults == (10, "hybrid", None, None)

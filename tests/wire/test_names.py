@@ -1,4 +1,4 @@
-"""Names of the contract: codes, headers and versions are unique and of one form."""
+"""Error codes, header names and versions of the contract are unique and well-formed."""
 
 import re
 
@@ -8,14 +8,14 @@ from svc_daemon.wire.errors import ErrorBody, ErrorEnvelope
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
-def test_codes_are_lower_case_words_and_none_is_both_kinds() -> None:
+def test_error_codes_are_lowercase_words_and_unique_across_both_kinds() -> None:
     codes = [*ErrorCode, *SourceErrorCode]
     assert all(re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", code) for code in codes)
     assert len(set(codes)) == len(codes)
     assert all(code.name.lower() == code.value for code in codes)
 
 
-def test_the_envelope_is_the_specifications() -> None:
+def test_error_envelope_is_as_specified() -> None:
     body = ErrorBody(code="empty_file", message="m", retryable=False, details={"a": 1})
     assert ErrorEnvelope(error=body, request_id="req_1").model_dump() == {
         "error": {"code": "empty_file", "message": "m", "retryable": False, "details": {"a": 1}},
@@ -23,13 +23,13 @@ def test_the_envelope_is_the_specifications() -> None:
     }
 
 
-def test_no_two_header_names_are_one() -> None:
+def test_header_names_are_unique() -> None:
     names = [value for name, value in vars(headers).items() if name.isupper()]
     assert len({name.lower() for name in names}) == len(names)
     assert {"Idempotency-Key", "Idempotent-Replayed", "X-Request-Id", "Retry-After"} <= set(names)
 
 
-def test_the_release_and_its_range_are_well_formed() -> None:
+def test_version_and_api_range_are_well_formed() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", VERSION)
     assert API_OLDEST <= API_NEWEST
     assert f"{API_OLDEST}-{API_NEWEST}" == API_RANGE

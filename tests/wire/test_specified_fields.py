@@ -1,4 +1,4 @@
-"""The fields that the specification names, with their types, are those of the models that answers are held against."""
+"""The models of requests and responses have the fields and types that the specification names."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from svc_daemon.wire import batches, buckets, imports, sources, uploads
 
-#: From the tables of the specification; `[]` is an array of it.
+#: From the tables of the specification; `[]` marks an array.
 SPECIFIED: dict[type[BaseModel], str] = {
     buckets.BucketAnswer: "id string, teamId string, slug string, name string, status string, knowledgeIds string[],"
     " memberCount integer, counts object, bucketStore object, request_id string",
@@ -44,7 +44,7 @@ SPECIFIED: dict[type[BaseModel], str] = {
 
 
 def type_of(schema: dict[str, Any], models: dict[str, Any]) -> str:
-    """The type of a field; that which it has besides null, where it may be null."""
+    """Return the type of a field, without null if it is nullable."""
     if "$ref" in schema:
         return type_of(models[schema["$ref"].rpartition("/")[2]], models)
     if "anyOf" in schema:
@@ -55,7 +55,7 @@ def type_of(schema: dict[str, Any], models: dict[str, Any]) -> str:
     return str(schema.get("type", "any"))
 
 
-def test_a_model_has_the_fields_of_the_specification() -> None:
+def test_models_have_the_fields_of_the_specification() -> None:
     for model, text in SPECIFIED.items():
         schema = model.model_json_schema()
         fields = {name: type_of(each, schema.get("$defs", {})) for name, each in schema["properties"].items()}

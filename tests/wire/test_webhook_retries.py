@@ -1,10 +1,10 @@
-"""Which results of a webhook call lead to its retry."""
+"""The result of a webhook call decides whether it is retried."""
 
 from svc_daemon.wire import webhook_retries
 from svc_daemon.wire.webhook_retries import Standing, judge_call
 
 
-def test_only_success_ends_well_and_only_one_retry_follows() -> None:
+def test_failed_webhook_call_is_retried_while_tries_are_left() -> None:
     delivered, pending = Standing(webhook_retries.DELIVERED, 0), Standing(webhook_retries.PENDING, 1)
     given_up = Standing(webhook_retries.GIVEN_UP, 0)
     for http_status, tries_left, standing in [

@@ -1,4 +1,4 @@
-"""Signatures that the standard's own library takes, and those that it refuses."""
+"""Signatures of webhook calls: their timestamp, and invalid secrets and times."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -12,7 +12,7 @@ BODY = '{"type": "source.ready", "title": "Ünïcode"}'.encode()
 EVENT = "evt_01J00000000000000000000000"
 
 
-def test_the_timestamp_is_the_same_moment_in_any_zone() -> None:
+def test_signature_is_the_same_in_any_time_zone() -> None:
     for zone_hours in [-8, 0, 5.5]:
         moment = datetime(2026, 1, 2, 3, 4, 5, 999_999, tzinfo=UTC)
         elsewhere = moment.astimezone(timezone(timedelta(hours=zone_hours)))
@@ -20,7 +20,7 @@ def test_the_timestamp_is_the_same_moment_in_any_zone() -> None:
         assert signed_headers([NEW], EVENT, moment, BODY)["webhook-timestamp"] == "1767323045"
 
 
-def test_nothing_is_signed_without_a_whole_secret_or_a_zone() -> None:
+def test_signing_requires_a_valid_secret_and_a_time_zone() -> None:
     assert NEW.startswith("whsec_")
     with pytest.raises(ValueError, match="32 bytes"):
         secret_text(b"short")
