@@ -96,7 +96,7 @@ def test_team_rm_requires_yes_and_works_with_and_without_a_daemon(either: Instal
         either.start()
     with either.client(Authorization=f"Bearer {key}") as client:
         assert client.get("/v1/buckets").status_code == 401
-    wait_until(lambda: team_names(either) == ["default"], "the team is gone", 60)
+    wait_until(lambda: team_names(either) == ["default"], "the team is removed", 60)
     assert run(either, "team", "rm", "blue", "--yes").exit == MISSING
     assert run(either, "team", "rm", "default", "--yes").exit == REFUSED
 
@@ -219,7 +219,7 @@ def test_daemon_with_an_empty_secret_fails_to_start_and_recreates_a_missing_one(
 def test_admin_command_waits_for_a_starting_daemon(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
     process = fresh.spawn_daemon()
-    wait_until(fresh.files.log.exists, "the daemon's lock, which it has before it writes its log")
+    wait_until(fresh.files.log.exists, "the daemon's log, which it opens after it has the lock")
     assert team_names(fresh) == ["default"]
     process.terminate()
     process.wait(PATIENCE_S)

@@ -81,7 +81,7 @@ def test_wheel_has_the_programs_manuals_completions_and_all_modules(wheel: Path)
 
 def test_committed_manuals_are_current_and_readable() -> None:
     for name, page in manuals().items():
-        assert (ROOT / "man" / name).read_text(encoding="utf-8") == page, "python -m tests.rules.manuals"
+        assert (ROOT / "man" / name).read_text(encoding="utf-8") == page, "outdated: run python -m tests.rules.manuals"
         if program := shutil.which("groff"):
             read = subprocess.run(
                 [program, "-man", "-ww", "-Tutf8", ROOT / "man" / name], capture_output=True, text=True, check=True

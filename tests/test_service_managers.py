@@ -59,7 +59,7 @@ def test_daemon_notifies_the_service_manager_when_ready_alive_and_stopping(
         assert [manager.receive() for _ in range(3)] == ["WATCHDOG=1"] * 3
         # A hanging daemon sends no notifications, so systemd restarts it.
         process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: manager.is_silent(1), "silence")
+        wait_until(lambda: manager.is_silent(1), "no more notifications")
         process.send_signal(signal.SIGCONT)
         process.terminate()
         while (state := manager.receive()) == "WATCHDOG=1":

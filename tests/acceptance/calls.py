@@ -48,7 +48,7 @@ def take_in(client: httpx.Client, bucket: str, filename: str, data: bytes, **fie
     return source_id
 
 
-def asked_raw(installation: Installation, path: str, body: dict[str, Any]) -> socket.socket:
+def start_post(installation: Installation, path: str, body: dict[str, Any]) -> socket.socket:
     """Send a JSON POST request and return its connection without reading the response."""
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"

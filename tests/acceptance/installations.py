@@ -17,7 +17,7 @@ import psutil
 
 from svc_daemon.paths import DataFiles
 from tests.acceptance.forks import ROOT, Fork, can_fork
-from tests.acceptance.rotations import Rotation
+from tests.acceptance.rotations import LoadBalancer
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ class Installation:
         self._address = ""
         #: The other nodes, and the load balancer in front of all nodes.
         self._others: list[Installation] = []
-        self._door: Rotation | None = None
+        self._balancer: LoadBalancer | None = None
 
     def start(self, launcher: Sequence[str] = ()) -> Self:
         """Start the daemon and wait until it responds; raises TooLate with the daemon's output.
@@ -114,8 +114,8 @@ class Installation:
         `launcher` is a command that is put before the daemon's own and must replace itself with it, as `exec` does.
         """
         has_others = type(self).node_count > 1 and not (launcher or self.options or "SVC_TLS_CERT" in self.environ)
-        if has_others or self._door is not None:
-            self._open_door()
+        if has_others or self._balancer is not None:
+            self._open_balancer()
         self._process = self.spawn_daemon(launcher)
         if self._others:
             # The first node that starts creates the admin key.
@@ -126,8 +126,8 @@ class Installation:
         nodes: list[Installation] = [self, *self._others]
         for node in nodes:
             node._wait(node._answers, "the daemon's first answer")
-        if self._door is not None:
-            self._announce(f"http://{_HOST}:{self._door.port}")
+        if self._balancer is not None:
+            self._announce(f"http://{_HOST}:{self._balancer.port}")
         return self
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
@@ -137,15 +137,15 @@ class Installation:
             self.kill()
             raise TooLate(f"{late}; it printed: {self.printed()}") from None
 
-    def _open_door(self) -> None:
+    def _open_balancer(self) -> None:
         """Open the load balancer in front of all nodes, at which programs find the daemon from now on."""
         hosts = [f"127.0.0.{2 + number}" for number in range(type(self).node_count)]
-        if self._door is None:
-            self._door = Rotation(hosts)
+        if self._balancer is None:
+            self._balancer = LoadBalancer(hosts)
             self._others = [Installation(self.root / f"node{number}") for number in range(2, len(hosts) + 1)]
-        self._door.open()
+        self._balancer.open()
         for host, node in zip(hosts, (self, *self._others), strict=True):
-            node._address = f"{host}:{self._door.port}"
+            node._address = f"{host}:{self._balancer.port}"
 
     def _announce(self, base_url: str) -> None:
         staged = self.files.daemon.with_suffix(".staged")
@@ -167,8 +167,8 @@ class Installation:
         for node in self._others:
             node.kill()
         process.wait()
-        if self._door is not None:
-            self._door.close()
+        if self._balancer is not None:
+            self._balancer.close()
 
     def crash(self) -> None:
         """Kill the daemon with SIGKILL and start it again."""
@@ -186,8 +186,8 @@ class Installation:
             self.kill()
             raise TooLate(f"the daemon's end: not within {self.stop_timeout_s:g} s") from None
         finally:
-            if self._door is not None:
-                self._door.close()
+            if self._balancer is not None:
+                self._balancer.close()
 
     def clear(self) -> None:
         """End every daemon of these folders, including one that a command has started."""
@@ -296,7 +296,7 @@ class Installation:
             out, err = process.communicate(timeout=COMMAND_TIMEOUT_S)
         return Finished(process.returncode, out, err)
 
-    def hold_to_every_promise(self) -> None:
+    def assert_intact(self) -> None:
         """Stop the daemon and assert that `svc-daemon verify --read-data` finds no fault in its data directory."""
         if self._started().poll() is not None:
             stop_process(self.pid)

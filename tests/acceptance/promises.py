@@ -14,16 +14,16 @@ from tests.acceptance.workloads import BUCKETS, Client, Made, Site
 WORDS_AT_ONCE = 8
 
 
-def hold_to_promises(client: httpx.Client, clients: Sequence[Client], site: Site, settle_s: float = 90.0) -> None:
+def assert_promises_kept(client: httpx.Client, clients: Sequence[Client], site: Site, settle_s: float = 90.0) -> None:
     """Wait until all work is done, and assert that everything acknowledged exists once, and nothing else does.
 
     Work that waits for an expiring lease or a retry after the last kill has to end within `settle_s`.
     """
     _wait_settled(client, clients, settle_s)
     made = [made for each in clients for made in each.made]
-    _hold_sources(client, made)
-    _hold_searches(client, made)
-    _hold_webhooks(site, made)
+    _assert_sources(client, made)
+    _assert_searches(client, made)
+    _assert_webhooks(site, made)
     for each in clients:
         # A replay of each idempotency key returns the source that the key has created.
         assert [key for key, (send, source_id) in each.answered.items() if send(key)["id"] != source_id] == []
@@ -40,10 +40,10 @@ def _wait_settled(client: httpx.Client, clients: Sequence[Client], settle_s: flo
     def is_quiet() -> bool:
         return not client.get("/v1/webhooks/deliveries", params={"status": "pending"}).json()["deliveries"]
 
-    wait_until(is_quiet, "the last call", settle_s)
+    wait_until(is_quiet, "the end of all webhook calls", settle_s)
 
 
-def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
+def _assert_sources(client: httpx.Client, made: Sequence[Made]) -> None:
     """Assert that the buckets contain each acknowledged source once, and no others."""
     wanted = {(place, each.id) for each in made if not each.is_deleted for place in each.places}
     listed = [(bucket, source) for bucket in BUCKETS for source in list_sources(client, bucket)]
@@ -59,7 +59,7 @@ def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
         assert each.sha256 in (None, source["sha256"])
 
 
-def _hold_searches(client: httpx.Client, made: Sequence[Made]) -> None:
+def _assert_searches(client: httpx.Client, made: Sequence[Made]) -> None:
     """Assert that a search finds each source by its unique word, and no deleted source and no stored question."""
     for start in range(0, len(made), WORDS_AT_ONCE):
         some = made[start : start + WORDS_AT_ONCE]
@@ -70,7 +70,7 @@ def _hold_searches(client: httpx.Client, made: Sequence[Made]) -> None:
         assert found & {each.id for each in some} == there, (some, found)
 
 
-def _hold_webhooks(site: Site, made: Sequence[Made]) -> None:
+def _assert_webhooks(site: Site, made: Sequence[Made]) -> None:
     """Assert that each remaining source with a URL was reported as ready, with the same event id in each call."""
     events: dict[str, set[str]] = {}
     for call in (json.loads(seen.body) for seen in site.server.requests if seen.path == "/hook"):

@@ -130,7 +130,7 @@ def held(installation: Installation, budget_bytes: int, *words: str) -> "Iterato
         url = f"http://127.0.0.1:{proxy.port}"
         with installation.spawn_svc(*words, "--json", "--base-url", url) as process:
             try:
-                assert proxy.holds.wait(PATIENCE_S), "the proxy holds the command"
+                assert proxy.holds.wait(PATIENCE_S), "the proxy has not stalled the command"
                 yield process
             finally:
                 process.kill()

@@ -46,7 +46,7 @@ class _Peer:
             await self.writer.drain()
 
 
-class Rotation:
+class LoadBalancer:
     """The load balancer, in a thread of its own; while it is closed, its port refuses connections."""
 
     def __init__(self, hosts: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ class Rotation:
         started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(started)), daemon=True)
         self._thread.start()
-        assert started.wait(60), "the balancer listens"
+        assert started.wait(60), "the balancer does not listen"
 
     def close(self) -> None:
         """Cut all connections. Idempotent."""

@@ -88,7 +88,7 @@ def found(installation: Installation, query: str) -> list[str]:
         return [hit["title"] for hit in search(client, query, BUCKET)]
 
 
-def put_stranger(installation: Installation, name: str = "stranger.md") -> str:
+def upload_outside_sync(installation: Installation, name: str = "stranger.md") -> str:
     """Upload a document outside of sync and return its id."""
     with installation.client() as client:
         return take_in(client, BUCKET, name, b"# Stranger\n\nNobody of the folder.", title=name)

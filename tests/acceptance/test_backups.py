@@ -70,7 +70,7 @@ def test_backup_during_load_and_kills_contains_all_acknowledged_sources(
             each.start()
         try:
             for turn in range(count):
-                _hold_backup(installation, clients, tmp_path, turn)
+                _check_backup(installation, clients, tmp_path, turn)
         finally:
             for each in clients:
                 each.is_stopped = True
@@ -78,12 +78,12 @@ def test_backup_during_load_and_kills_contains_all_acknowledged_sources(
                 each.join()
         assert [each.failure for each in clients if each.failure] == []
     wait_until(lambda: _is_idle(installation), "all work is done")
-    installation.hold_to_every_promise()
+    installation.assert_intact()
     # Some of the killed runs may have completed their backup.
     assert min(count, 7) <= len(BackupFolder(tmp_path / "backups").list_backups()) <= 7
 
 
-def _hold_backup(installation: Installation, clients: Sequence[Client], tmp_path: Path, turn: int) -> None:
+def _check_backup(installation: Installation, clients: Sequence[Client], tmp_path: Path, turn: int) -> None:
     """Kill one backup, make another, killing the daemon meanwhile in odd turns, and check the restored data."""
     moments, folder, data = random.Random(turn), tmp_path / "backups", tmp_path / f"restored{turn}"
     done = sum(each.done.total() for each in clients)

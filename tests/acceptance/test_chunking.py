@@ -11,7 +11,7 @@ def test_bucket_set_changes_the_chunking_and_splits_the_sources_again(shared_ins
     assert svc("upload", "quays.md", "-b", "inbox").exit == 0
     changed = svc("bucket", "set", "inbox", "--chunk-size", "250", "--name", "In")
     assert (changed.exit, changed.stdout) == (0, "changed inbox; 1 sources are being split again\n")
-    wait_until(lambda: "to be split" not in svc("bucket", "show", "inbox").stdout, "it is cut again")
+    wait_until(lambda: "to be split" not in svc("bucket", "show", "inbox").stdout, "the source is split again")
     shown = svc("bucket", "show", "inbox").stdout
     assert ("250" in shown, "In" in shown) == (True, True)
 

@@ -61,7 +61,7 @@ def test_readme_tutorial_events_and_restore_pages_work_as_shown_from_the_install
     # Only what a clone contains: no caches, environments or build folders.
     left_out = (".git", ".venv", "*_cache", "__pycache__", "*.egg-info", "build", "dist", ".hypothesis")
     copy = shutil.copytree(ROOT, reader.root / "svc", ignore=shutil.ignore_patterns(*left_out))
-    hold(reader, shown_commands((copy / "README.md").read_text(encoding="utf-8")), copy)
+    assert_prints(reader, shown_commands((copy / "README.md").read_text(encoding="utf-8")), copy)
     reader.environ["PATH"] = f"{copy / '.venv/bin'}{os.pathsep}{reader.environ['PATH']}"
     work = reader.root / "work"
     work.mkdir()
@@ -69,13 +69,13 @@ def test_readme_tutorial_events_and_restore_pages_work_as_shown_from_the_install
         if fence[1] == "sh":  # as a whole, since it has documents in it
             assert_runs(reader, fence[2], work)
         else:
-            hold(reader, shown_commands(fence[0]), work, has_failures=True)
+            assert_prints(reader, shown_commands(fence[0]), work, has_failures=True)
     follow_events(reader, work)
     with serving() as odd:
         odd.answers["POST /hook"] = (204, b"", {})
         receiver = sh_blocks("how-to/events.md")[-1].replace("http://localhost:8000", odd.url)
         with running(reader, receiver, work):
-            wait_until(lambda: upload(reader, work) and odd.calls, "a call", every_s=0.5)
+            wait_until(lambda: upload(reader, work) and odd.calls, "a webhook call", every_s=0.5)
     folder = str(reader.root / "backups")
     made, units, *others = (block.replace("/mnt/backups/svc", folder) for block in sh_blocks("how-to/restore.md"))
     assert_runs(reader, made + units, work)
@@ -93,7 +93,7 @@ def test_readme_tutorial_events_and_restore_pages_work_as_shown_from_the_install
 def follow_events(reader: Installation, work: Path) -> None:
     """Run the events page's examples, and assert that its script handles each event exactly once."""
     page = read_page("how-to/events.md")
-    hold(reader, [command for command in shown_commands(page) if command.output], work)
+    assert_prints(reader, [command for command in shown_commands(page) if command.output], work)
     failed, script, stream, resumed, _ = sh_blocks("how-to/events.md")
     assert_runs(reader, failed, work)
     outcomes, last = work / "outcomes.ndjson", work / "last-event"
@@ -103,7 +103,7 @@ def follow_events(reader: Installation, work: Path) -> None:
         with running(reader, script, work):
             wait_until(lambda: title in outcomes.read_text() and last.read_text(), title)  # noqa: B023
             newest = json.loads(outcomes.read_text().splitlines()[-1])["id"]
-            wait_until(lambda: last.read_text().strip() == newest, "the last one is remembered")  # noqa: B023
+            wait_until(lambda: last.read_text().strip() == newest, "the script stores the last event id")  # noqa: B023
     ids = [json.loads(line)["id"] for line in outcomes.read_text().splitlines()]
     assert (len(set(ids)), len(ids) > 2) == (len(ids), True)
     (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
@@ -124,7 +124,7 @@ def sh_blocks(page: str) -> list[str]:
     return re.findall(r"^```sh\n(.*?)^```$", read_page(page), re.DOTALL | re.MULTILINE)
 
 
-def hold(reader: Installation, shown: Sequence[Command], cwd: Path, *, has_failures: bool = False) -> None:
+def assert_prints(reader: Installation, shown: Sequence[Command], cwd: Path, *, has_failures: bool = False) -> None:
     """Run the commands and assert that they print what the page shows, and that they succeed unless `has_failures`."""
     assert shown
     for command in shown:

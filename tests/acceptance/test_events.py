@@ -33,7 +33,7 @@ class Follower:
 
     def finish(self, last: str, timeout_s: float) -> list[str]:
         """Wait until the event `last` was received, and return the ids of all events up to it."""
-        wait_until(lambda: last in self.seen, "the last event is seen", timeout_s)
+        wait_until(lambda: last in self.seen, "the last event", timeout_s)
         self._is_over = True
         return self.seen[: self.seen.index(last) + 1]
 
@@ -110,9 +110,9 @@ def test_each_follower_gets_each_event_once_and_in_order(make_installation: Any,
         def are_ready() -> bool:
             return len({event["source_id"] for event in list_events(client, types="source.ready")}) == files
 
-        wait_until(are_ready, "all are ready", 600, every_s=1.0 if large else 0.1)
+        wait_until(are_ready, "all sources are ready", 600, every_s=1.0 if large else 0.1)
         truth = list_events(client)
-        wait_until(lambda: not client.get("/healthz").json()["queue"]["running"], "nothing runs")
+        wait_until(lambda: not client.get("/healthz").json()["queue"]["running"], "no task runs")
         truth = list_events(client)
     ids = [event["id"] for event in truth]
     for follower in followers:
@@ -124,7 +124,7 @@ def test_each_follower_gets_each_event_once_and_in_order(make_installation: Any,
         if event["source_id"]:
             by_source.setdefault(event["source_id"], []).append(event["type"].removeprefix("source."))
     assert {(types[0], *types[-2:]) for types in by_source.values()} == {("queued", "active", "ready")}
-    one.hold_to_every_promise()
+    one.assert_intact()
 
 
 def make_folder(one: Installation, files: int) -> str:
@@ -168,7 +168,7 @@ def test_event_stream_that_is_not_read_delays_no_other_follower(installation: In
             follower = Follower(installation)
             for number in range(50):
                 upload(client, BUCKET, f"{number}.md", b"# Binder\n\n" + b"umber " * 200).raise_for_status()
-            wait_until(lambda: len(list_events(client, types="source.ready")) == 50, "all are ready")
+            wait_until(lambda: len(list_events(client, types="source.ready")) == 50, "all sources are ready")
             ids = [event["id"] for event in list_events(client)]
             assert follower.finish(ids[-1], PATIENCE_S) == ids
 

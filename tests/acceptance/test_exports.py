@@ -122,8 +122,8 @@ def test_imported_bucket_exports_the_same_bytes_and_has_the_same_search_results(
         hits = find_all(client, queries)
         assert sum(len(ordered) for ordered, _ in hits) > 100
         assert find_all(other, queries) == hits
-    here.hold_to_every_promise()
-    there.hold_to_every_promise()
+    here.assert_intact()
+    there.assert_intact()
 
 
 @contextmanager
@@ -169,8 +169,8 @@ def test_export_and_import_keep_vectors_bit_for_bit_even_if_imports_are_killed(
         assert export(there) == data
         plain = ("bucket", "export", BUCKET, "plain.tar", "--no-vectors", "--json")
         assert (here.svc(*plain).json["model"], read(data).manifest.model is None) == (None, False)
-    here.hold_to_every_promise()
-    there.hold_to_every_promise()
+    here.assert_intact()
+    there.assert_intact()
 
 
 def _run_killed(installation: Installation, line: int, *words: str) -> int:
@@ -206,4 +206,4 @@ def test_export_or_import_killed_at_any_line_completes_when_run_again(installati
         assert (installation.root / "out.tar").read_bytes() in (b"before", data), line
         assert export(installation, "out.tar", "whole") == data, line
         assert list(installation.root.glob(".*")) == [], line
-    installation.hold_to_every_promise()
+    installation.assert_intact()

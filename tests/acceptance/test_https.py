@@ -60,7 +60,7 @@ def test_commands_with_the_data_directory_trust_a_certificate_of_another_name(
         session = client.post("/v1/buckets/inbox/uploads", json=fields).json()
         assert urlsplit(session["upload_url"]).scheme == "https"
         assert client.put(session["upload_url"], content=b"a").status_code == 200
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_private_key_of_the_certificate_is_not_in_logs_or_the_command_line(

@@ -50,7 +50,7 @@ def test_killed_upload_of_a_large_file_resumes_where_it_stopped(installation: In
     assert SIZE // 2 <= second.json["bytes_sent"] < SIZE * 0.65
     (source,) = list_held(installation)
     assert source["sha256"] == hashlib.sha256(data).hexdigest()
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_killed_batch_upload_resumes_with_the_same_sessions(installation: Installation) -> None:
@@ -69,7 +69,7 @@ def test_killed_batch_upload_resumes_with_the_same_sessions(installation: Instal
     assert sessions <= {item["session_id"] for item in shown["items"]}
     third = _upload(installation, "docs")
     assert (third.json["bytes_sent"], *_outcome(third, "unchanged"), len(list_held(installation))) == (0, 0, 30, 30)
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_batch_upload_completes_when_run_again_after_the_daemon_was_killed(installation: Installation) -> None:
@@ -83,7 +83,7 @@ def test_batch_upload_completes_when_run_again_after_the_daemon_was_killed(insta
         installation.start()
         second = _upload(installation, "docs", bucket=bucket)
         assert (*_outcome(second, "ready"), len(list_held(installation, bucket))) == (0, 30, 30), budget_bytes
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_files_that_a_batch_rejects_are_reported_and_the_others_are_uploaded(installation: Installation) -> None:

@@ -74,7 +74,7 @@ def test_ctrl_c_at_any_step_ends_the_command_and_the_next_run_has_no_duplicates(
             assert first.json.get("error", {}).get("code", "svc_interrupted") == "svc_interrupted", step
         _expect_complete(filled, f"turn-{turn}", *words)
     assert interrupted == wanted
-    filled.hold_to_every_promise()
+    filled.assert_intact()
 
 
 def test_ctrl_c_ends_the_command_while_the_service_does_not_respond(filled: Installation, large: bool) -> None:
@@ -97,7 +97,7 @@ def test_second_ctrl_c_ends_the_command_at_once(filled: Installation) -> None:
             running.send_signal(signal.SIGINT)
             return running.poll() is not None
 
-        wait_until(pressed_again, "its end", every_s=0.05)
+        wait_until(pressed_again, "the command's end", every_s=0.05)
         ended = _end_of(running, "two interrupts")
     # With one Ctrl-C it would wait for the pending requests and print the hint.
     assert (ended.exit, ended.stdout, HINT in ended.stderr) == (130, "", False)

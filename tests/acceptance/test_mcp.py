@@ -18,7 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.acceptance.calls import asked_raw, list_sources, make_bucket, upload
+from tests.acceptance.calls import list_sources, make_bucket, start_post, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -135,7 +135,7 @@ def test_waiting_tool_call_ends_when_its_client_leaves_or_the_daemon_stops(insta
     run(work)
 
     waiting_for(installation, call).close()
-    line = wait_until(last_call, "the end of a call that nobody waits for")
+    line = wait_until(last_call, "the end of the abandoned call")
     assert line["status"] is None
 
     with waiting_for(installation, call) as connection, connection.makefile("rb") as reader:
@@ -147,7 +147,7 @@ def test_waiting_tool_call_ends_when_its_client_leaves_or_the_daemon_stops(insta
 
 def waiting_for(installation: Installation, call: dict[str, Any]) -> socket.socket:
     """Return the connection of a tool call that the daemon is serving and has not responded to yet."""
-    connection = asked_raw(installation, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    connection = start_post(installation, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     # Requests are accepted in order, so the call has begun when this later request gets its response.
     with installation.client() as client:
         assert client.get("/v1/version").is_success

@@ -40,12 +40,12 @@ def wait_ready(installation: Installation) -> dict[str, Any]:
     return embedding(installation)
 
 
-def meant(client: httpx.Client, query: str) -> dict[str, Any]:
+def search_by_meaning(client: httpx.Client, query: str) -> dict[str, Any]:
     body = {"query": query, "buckets": [BUCKET], "mode": "semantic"}
     return dict(client.post("/v1/search", json=body).raise_for_status().json())
 
 
-def same_as(name: str, number: int) -> str:
+def embedded_text(name: str, number: int) -> str:
     """Return the exact text that is embedded for a note, to which even a random model finds nothing closer."""
     return f"{name} Shelf The umber binder stands beside number {number}."
 
@@ -58,7 +58,7 @@ def test_running_daemon_starts_and_stops_using_a_model_that_is_installed_and_rem
     with installation.client() as client:
         notes = take_in(client, BUCKET, "notes.md", MANY.encode())
         assert embedding(installation)["state"] == "off"
-        assert "no embedding model" in meant(client, "quay")["warnings"][0]
+        assert "no embedding model" in search_by_meaning(client, "quay")["warnings"][0]
 
         installed = install(installation, write_model(tmp_path / "tiny"))
         assert (installed.exit, installed.json["installed"]) == (0, True)
@@ -66,18 +66,18 @@ def test_running_daemon_starts_and_stops_using_a_model_that_is_installed_and_rem
         assert wait_ready(installation)["model"] == installed.json["model"]
         other = take_in(client, BUCKET, "other.md", NOTES.format(number=1).encode())
         assert wait_embedded(installation) > PARTS
-        page = meant(client, same_as("other.md", 1))
+        page = search_by_meaning(client, embedded_text("other.md", 1))
         assert (page["data"][0]["source_id"], page["warnings"]) == (other, [])
         for words in (("daemon", "status"), ("doctor",)):
             assert f"ready, {installed.json['model']}" in installation.svc(*words).stdout
 
         client.delete(f"/v1/sources/{notes}").raise_for_status()
-        wait_until(lambda: counts(installation) == (1, 1), "nothing of the deleted source is left")
+        wait_until(lambda: counts(installation) == (1, 1), "the chunks of the deleted source are removed")
 
         assert installation.operate("model", "remove").exit == 0
-        wait_until(lambda: embedding(installation)["state"] == "off", "the model is let go")
+        wait_until(lambda: embedding(installation)["state"] == "off", "the model is no longer used")
         assert search(client, "binder", BUCKET)[0]["source_id"] == other
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 @pytest.mark.one_daemon  # each machine has a model of its own
@@ -94,7 +94,7 @@ def test_vectors_survive_a_killed_daemon_and_are_completed_after_a_killed_model_
         assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
         wait_until(lambda: counts(installation)[1] > 0, "the first vectors")
     installation.kill()
-    wait_until(lambda: has_ended(child), "the model's process has gone with the service")
+    wait_until(lambda: has_ended(child), "the model's process has ended with the daemon")
     before = counts(installation)[1]
     installation.start()
     assert counts(installation)[1] >= before
@@ -104,11 +104,11 @@ def test_vectors_survive_a_killed_daemon_and_are_completed_after_a_killed_model_
     with installation.client() as client:
         late = take_in(client, BUCKET, "late.md", NOTES.format(number=7).encode())
         assert wait_embedded(installation) == 4 * PARTS + 1
-        assert meant(client, same_as("late.md", 7))["data"][0]["source_id"] == late
+        assert search_by_meaning(client, embedded_text("late.md", 7))["data"][0]["source_id"] == late
         for number in range(4):
             upload(client, BUCKET, f"more {number}.md", MANY.encode()).raise_for_status()
         assert installation.stop() == 0
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def model_process(installation: Installation) -> psutil.Process | None:
@@ -126,9 +126,12 @@ def test_embedding_server_makes_the_vectors_and_its_key_is_written_to_no_file(
         with installation.client() as client:
             source_id = take_in(client, BUCKET, "notes.md", NOTES.format(number=3).encode())
             wait_ready(installation)
-            assert (wait_embedded(installation), meant(client, "anything")["data"][0]["source_id"]) == (1, source_id)
+            assert (wait_embedded(installation), search_by_meaning(client, "anything")["data"][0]["source_id"]) == (
+                1,
+                source_id,
+            )
         assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {key}"}
-    installation.hold_to_every_promise()
+    installation.assert_intact()
     files = [path for path in installation.root.rglob("*") if path.is_file()]
     assert [path for path in files if key.encode() in path.read_bytes()] == []
 
@@ -154,4 +157,4 @@ def test_real_model_finds_documents_by_meaning(make_installation: MakeInstallati
         for name, text in SHELF.items():
             take_in(client, BUCKET, name, text.encode())
         wait_embedded(installation)
-        assert {query: meant(client, query)["data"][0]["filename"] for query in MEANT} == MEANT
+        assert {query: search_by_meaning(client, query)["data"][0]["filename"] for query in MEANT} == MEANT

@@ -52,7 +52,7 @@ def requests_of(shown: dict[str, Metric]) -> Counter[tuple[str, ...]]:
     return Counter({kind: count for kind, count in kinds.items() if kind[:2] in (FILES, SEARCH, SOURCE, BUCKETS)})
 
 
-def growing(shown: dict[str, Metric]) -> Iterator[tuple[tuple[str, frozenset[tuple[str, str]]], Sample]]:
+def monotonic_samples(shown: dict[str, Metric]) -> Iterator[tuple[tuple[str, frozenset[tuple[str, str]]], Sample]]:
     """Yield the samples whose values never decrease."""
     for family in shown.values():
         for sample in family.samples:
@@ -68,9 +68,9 @@ def test_metrics_agree_with_the_responses_that_clients_saw_under_load(installati
         make_bucket(client, BUCKET)
 
         def scrape() -> int:
-            count, last = 0, dict(growing(families(client)))
+            count, last = 0, dict(monotonic_samples(families(client)))
             while not is_over.is_set() or count == 0:
-                now = dict(growing(families(client)))
+                now = dict(monotonic_samples(families(client)))
                 assert all(now[name].value >= sample.value for name, sample in last.items())
                 count, last = count + 1, now
             return count

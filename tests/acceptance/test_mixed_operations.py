@@ -9,8 +9,8 @@ from svc_daemon.core.problems import Repair
 from svc_daemon.offline_verify import verify_directory
 from tests.acceptance.calls import make_bucket
 from tests.acceptance.installations import Installation, wait_until
-from tests.acceptance.promises import hold_to_promises
-from tests.acceptance.workloads import BUCKETS, OPERATION_TIMEOUT_S, Client, Site, has_come_to, hosting
+from tests.acceptance.promises import assert_promises_kept
+from tests.acceptance.workloads import BUCKETS, OPERATION_TIMEOUT_S, Client, Site, have_done, hosting
 from tests.conftest import UNLIMITED, MakeInstallation
 
 CLIENTS = 6
@@ -33,8 +33,8 @@ def test_acknowledged_operations_survive_kills_and_stops_of_the_daemon(
         done = sum((client.done for client in clients), Counter())
         assert (done.total(), len(done)) == (operations, 14), done
         with installation.client() as client:
-            hold_to_promises(client, clients, site)
-    installation.hold_to_every_promise()
+            assert_promises_kept(client, clients, site)
+    installation.assert_intact()
 
 
 def _work_under_ends(installation: Installation, site: Site, operations: int) -> list[Client]:
@@ -48,7 +48,7 @@ def _work_under_ends(installation: Installation, site: Site, operations: int) ->
     try:
         # The daemon ends by progress and not by time, so that a busy machine does the same between two ends.
         for turn, threshold in enumerate(sorted(moments.sample(range(operations), operations // OPERATIONS_PER_END))):
-            wait_until(lambda: has_come_to(clients, threshold), f"{threshold} operations", OPERATION_TIMEOUT_S)  # noqa: B023
+            wait_until(lambda: have_done(clients, threshold), f"{threshold} operations", OPERATION_TIMEOUT_S)  # noqa: B023
             clients[0].join(moments.uniform(0, 0.05))
             if turn % 4 == 3:
                 assert installation.stop() == 0

@@ -37,7 +37,7 @@ def stored(installation: Installation) -> list[str]:
     return sorted(hashes)
 
 
-def hold_to_have(installation: Installation, count: int) -> None:
+def assert_notes(installation: Installation, count: int) -> None:
     """Assert that each of `count` notes is one ready source with its title and bytes, and that a search finds it."""
     with installation.client() as client:
         sources = {source["title"]: source["id"] for source in list_sources(client, BUCKET)}
@@ -47,7 +47,7 @@ def hold_to_have(installation: Installation, count: int) -> None:
             assert wait_ended(client, source_id)["ready"], source_id
             assert client.get(f"/v1/sources/{source_id}/content").content == content(number)
             assert source_id in [hit["source_id"] for hit in search(client, f"number{number}", BUCKET)]
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_older_state_loses_no_stored_files_and_a_repair_recovers_all_sources(res
     before = stored(restored)
     assert len(before) == 15
     restored.start()
-    wait_until(lambda: stored(restored) == before, "everything is there")
+    wait_until(lambda: stored(restored) == before, "all stored files are there")
     warning = "10 stored files are not in the state database, and search indexes know 10 of them."
     assert warning in restored.files.log.read_text()
     checks = {check["check"]: check for check in restored.svc("doctor", "--json").json["checks"]}
@@ -78,7 +78,7 @@ def test_older_state_loses_no_stored_files_and_a_repair_recovers_all_sources(res
     assert (stored(restored), restored.verify("--repair").exit) == (before, 0)
     restored.start()
     assert (restored.health() or {})["set_aside"]["files"] == 0
-    hold_to_have(restored, 15)
+    assert_notes(restored, 15)
 
 
 def test_damaged_write_ahead_log_after_a_kill_loses_no_stored_files(installation: Installation) -> None:
@@ -90,11 +90,11 @@ def test_damaged_write_ahead_log_after_a_kill_loses_no_stored_files(installation
     log.write_bytes(data[:middle] + b"\xff" * 4096 + data[middle + 4096 :])
     with installation.start().client() as client:
         assert len(list_sources(client, BUCKET)) < 30
-    wait_until(lambda: stored(installation) == before, "everything is there")
+    wait_until(lambda: stored(installation) == before, "all stored files are there")
     installation.stop()
     assert installation.verify("--repair").exit == 0
     installation.start()
-    hold_to_have(installation, 30)
+    assert_notes(installation, 30)
 
 
 def test_missing_or_empty_state_stops_the_daemon_from_starting_and_removes_no_files(
@@ -115,4 +115,4 @@ def test_missing_or_empty_state_stops_the_daemon_from_starting_and_removes_no_fi
         assert stored(installation) == before
         shutil.copy(kept, installation.files.state)
     installation.start()
-    hold_to_have(installation, 3)
+    assert_notes(installation, 3)

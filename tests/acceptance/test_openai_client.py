@@ -10,7 +10,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
-from tests.acceptance.calls import asked_raw, make_bucket, take_in
+from tests.acceptance.calls import make_bucket, start_post, take_in
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED
 from tests.fetch.servers import Exchange, Script
@@ -34,13 +34,13 @@ SUPPORTED = (True, [("handbook.pdf", 3, QUOTE)])
 
 
 @pytest.fixture(scope="module")
-def knowing(shared_installation: Installation) -> Installation:
+def with_handbook(shared_installation: Installation) -> Installation:
     """An installation with a ready PDF of three pages."""
-    teach(shared_installation)
+    upload_handbook(shared_installation)
     return shared_installation
 
 
-def teach(installation: Installation) -> None:
+def upload_handbook(installation: Installation) -> None:
     with installation.client() as http:
         make_bucket(http, "empty")
         take_in(http, "handbook", "handbook.pdf", make_pdf(PAGES))
@@ -58,8 +58,8 @@ def client_of(installation: Installation, key: str = "", retries: int = 0) -> It
 
 
 @pytest.fixture
-def client(knowing: Installation) -> Iterator[openai.OpenAI]:
-    with client_of(knowing) as (client, _):
+def client(with_handbook: Installation) -> Iterator[openai.OpenAI]:
+    with client_of(with_handbook) as (client, _):
         yield client
 
 
@@ -127,12 +127,12 @@ FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str |
 ]
 
 
-def test_errors_raise_the_exceptions_of_the_openai_client(knowing: Installation) -> None:
-    with knowing.client() as http:
+def test_errors_raise_the_exceptions_of_the_openai_client(with_handbook: Installation) -> None:
+    with with_handbook.client() as http:
         # A key that may search but not ask.
         made = http.post("/v1/keys", json={"name": "reader", "capabilities": ["knowledge:search"]}).json()
     for key, fields, kind, code, param in FAILING:
-        with client_of(knowing, made["key"] if key == "reader" else key) as (client, _):
+        with client_of(with_handbook, made["key"] if key == "reader" else key) as (client, _):
             for streams in (False, True):
                 with pytest.raises(kind) as failed:
                     client.responses.create(**ASKED | {"stream": streams} | fields)
@@ -150,10 +150,10 @@ class Writing:
 
 
 @contextmanager
-def taught(folder: Any, **variables: str) -> Iterator[Installation]:
+def running_with_handbook(folder: Any, **variables: str) -> Iterator[Installation]:
     installation = Installation(folder, **variables, **UNLIMITED).start()
     try:
-        teach(installation)
+        upload_handbook(installation)
         yield installation
     finally:
         installation.clear()
@@ -169,13 +169,13 @@ def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writing]:
     with chatting(play) as server:
         variables = {"SVC_LLM_BASE_URL": server.url("/v1"), "SVC_LLM_MODEL": "small", "SVC_LLM_API_KEY": LLM_KEY}
         variables |= {"SVC_LIMIT_STOP_SECONDS": "4", "SVC_LOG_LEVEL": "debug"}
-        with taught(tmp_path_factory.mktemp("writing"), **variables) as installation:
+        with running_with_handbook(tmp_path_factory.mktemp("writing"), **variables) as installation:
             yield Writing(installation, scripts)
 
 
 @pytest.mark.one_daemon  # several may exceed the limit by the answers of a second
 def test_exceeded_quota_is_not_retried(tmp_path: Any) -> None:
-    small = taught(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1")
+    small = running_with_handbook(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1")
     with small as installation, client_of(installation, retries=5) as (client, sent):
         client.responses.create(**ASKED)
         with pytest.raises(openai.RateLimitError) as refused:
@@ -236,10 +236,10 @@ def test_request_to_the_model_is_aborted_when_the_client_disconnects(writing: Wr
     for streams in (True, False):
         heard.clear()
         writing.scripts.append(wait)
-        with asked_raw(writing.installation, "/v1/responses", ASKED | {"stream": streams}) as line:
-            wait_until(lambda: heard == [b"asked"], "the model is asked")
+        with start_post(writing.installation, "/v1/responses", ASKED | {"stream": streams}) as line:
+            wait_until(lambda: heard == [b"asked"], "the request to the model")
             if streams:
                 assert line.recv(12) == b"HTTP/1.1 200"
-        wait_until(lambda: heard == [b"asked", b""], "the model's server is left")
+        wait_until(lambda: heard == [b"asked", b""], "the request to the model is aborted")
     logged = writing.installation.files.log.read_text()
     assert (LLM_KEY in logged, "Traceback" in logged) == (False, False)

@@ -83,13 +83,15 @@ class Pack:
         path = f"/v1/buckets/{BUCKET}/batches/{self.opened['batch_id']}/finalize"
         with self.installation.client() as client:
             # The request has to be repeated while another client finalizes the batch.
-            answer = wait_until(lambda: None if (one := client.post(path)).status_code == 409 else one, "its turn")
+            answer = wait_until(
+                lambda: None if (one := client.post(path)).status_code == 409 else one, "the end of the other finalize"
+            )
             ended = answer.raise_for_status().json()
         assert ended["failed"] == []
         assert {item["reason"] for item in ended["pending"]} <= {"blob_not_uploaded"}
         return {item["client_file_id"]: item["knowledge_id"] for item in ended["finalized"] + ended["replayed"]}
 
-    def hold(self) -> None:
+    def assert_stored(self) -> None:
         """Finalize the batch and assert that each file is a ready source with its bytes."""
         made = self.finalize()
         assert made.keys() == self.files.keys()
@@ -99,13 +101,13 @@ class Pack:
                 assert client.get(f"/v1/sources/{source_id}/content").content == self.files[name]
 
 
-def _hold_all(installation: Installation, packs: list[Pack]) -> None:
+def _assert_all_stored(installation: Installation, packs: list[Pack]) -> None:
     for pack in packs:
-        pack.hold()
+        pack.assert_stored()
     with installation.client() as client:
         assert len(list_sources(client, BUCKET)) == sum(pack.count for pack in packs)
     assert installation.part_sizes() == {}
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_pack_cut_a_hundred_times_is_stored_completely(installation: Installation) -> None:
@@ -117,8 +119,8 @@ def test_pack_cut_a_hundred_times_is_stored_completely(installation: Installatio
             assert stored >= before
             pack.cut(stored, pack.random.randint(0, (len(pack.data) - stored) // 8))
         assert 0 < pack.ask() < len(pack.data)
-        assert wait_until(lambda: pack.send(pack.ask(), len(pack.data)), "the rest") == len(pack.data)  # noqa: B023
-    _hold_all(installation, packs)
+        assert wait_until(lambda: pack.send(pack.ask(), len(pack.data)), "the rest of the pack") == len(pack.data)  # noqa: B023
+    _assert_all_stored(installation, packs)
 
 
 def test_two_clients_sending_the_same_pack_create_each_source_once(installation: Installation) -> None:
@@ -138,7 +140,7 @@ def test_two_clients_sending_the_same_pack_create_each_source_once(installation:
     for thread in threads:
         thread.join()
     assert made[0] == made[1]
-    _hold_all(installation, [pack])
+    _assert_all_stored(installation, [pack])
 
 
 def test_acknowledged_bytes_of_a_pack_survive_kills(installation: Installation) -> None:
@@ -154,4 +156,4 @@ def test_acknowledged_bytes_of_a_pack_survive_kills(installation: Installation) 
     assert 0 < len(pack.finalize()) < pack.count
     installation.crash()
     assert pack.send(acknowledged, len(pack.data)) == len(pack.data)
-    _hold_all(installation, [pack])
+    _assert_all_stored(installation, [pack])

@@ -57,12 +57,12 @@ def test_rebuild_resumes_after_kills_and_handles_sources_added_and_deleted_meanw
     task_id, progress = asked.stdout.strip(), 0
     for least in (5, 25):
         with installation.client() as client:
-            progress = wait_until(lambda: counted(client, task_id, least), f"{least} are read")  # noqa: B023
+            progress = wait_until(lambda: counted(client, task_id, least), f"{least} sources are read")  # noqa: B023
             refusal = search(client)
         installation.crash()
         with installation.client() as client:
             # Sources that were read before the kill are not read again.
-            assert wait_until(lambda: counted(client, task_id, 1), "the rebuild goes on") >= progress
+            assert wait_until(lambda: counted(client, task_id, 1), "the rebuild continues") >= progress
     assert (refusal.status_code, refusal.json()["error"]["code"]) == (409, "team_store_maintenance")
     assert int(refusal.headers["Retry-After"]) == refusal.json()["error"]["details"]["retry_after_seconds"] >= 1
     assert progress < FILES
@@ -73,9 +73,9 @@ def test_rebuild_resumes_after_kills_and_handles_sources_added_and_deleted_meanw
         assert (task["status"], task["attempt"]) == ("succeeded", 1)
         assert wait_ended(client, fresh)["ready"]
         kept = {*ids[1:], fresh}
-        wait_until(lambda: found(client, *range(FILES + 1)) == kept, "all that is kept is found, and nothing else")
+        wait_until(lambda: found(client, *range(FILES + 1)) == kept, "exactly the remaining sources are found")
         assert all(get_source(client, source_id)["ready"] for source_id in kept)
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_rebuild_requested_while_the_daemon_is_stopped_runs_at_the_next_start(installation: Installation) -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.acceptance.installations import PATIENCE_S
-from tests.acceptance.rotations import Rotation
+from tests.acceptance.rotations import LoadBalancer
 
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 
@@ -50,21 +50,21 @@ def echoing(host: str, port: int) -> Iterator[None]:
 
 
 @pytest.fixture
-def door() -> Iterator[Rotation]:
-    door = Rotation(HOSTS)
-    door.open()
-    yield door
-    door.close()
+def balancer() -> Iterator[LoadBalancer]:
+    balancer = LoadBalancer(HOSTS)
+    balancer.open()
+    yield balancer
+    balancer.close()
 
 
-def test_each_request_goes_unchanged_to_the_next_daemon_and_a_dead_one_is_a_502(door: Rotation) -> None:
+def test_each_request_goes_unchanged_to_the_next_daemon_and_a_dead_one_is_a_502(balancer: LoadBalancer) -> None:
     body = [b"a" * 100_000, b"b", b"c" * 300_000]
     with (
         ExitStack() as stack,
-        httpx.Client(base_url=f"http://127.0.0.1:{door.port}", trust_env=False, timeout=PATIENCE_S) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{balancer.port}", trust_env=False, timeout=PATIENCE_S) as client,
     ):
         for host in HOSTS[:2]:
-            stack.enter_context(echoing(host, door.port))
+            stack.enter_context(echoing(host, balancer.port))
         hosts = []
         for _ in range(6):
             answer = client.post("/", content=iter(body), headers={"X-Own": "1"})
@@ -76,8 +76,8 @@ def test_each_request_goes_unchanged_to_the_next_daemon_and_a_dead_one_is_a_502(
             hosts.append(answer.headers["X-Host"])
         assert hosts == [*HOSTS[:2], ""] * 2
         assert client.get("/").status_code == 502
-        door.close()
+        balancer.close()
         with pytest.raises(httpx.TransportError):
             client.get("/")
-        door.open()
+        balancer.open()
         assert client.post("/", content=iter(body)).status_code == 201

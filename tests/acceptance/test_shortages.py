@@ -53,7 +53,7 @@ def test_daemon_without_descriptors_fails_no_file_and_continues_afterwards(make_
     log = installation.files.log.read_text()
     assert log.count("Work waits") == 1
     assert "Traceback" not in log
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 @pytest.mark.folders  # a node of a cluster needs no room on its disk
@@ -67,7 +67,7 @@ def test_file_that_waits_for_disk_space_is_indexed_after_restarts(make_installat
     for _ in range(3):
         installation.environ["SVC_LIMIT_FREE_DISK_BYTES"] = str(10**15)
         with installation.start().client() as client:
-            wait_until(lambda: client.get("/healthz").json()["shortage"], "it waits for room")
+            wait_until(lambda: client.get("/healthz").json()["shortage"], "the shortage of disk space is reported")
         assert installation.svc("daemon", "status", "--json").json["shortage"]["lack"] == "disk_reserve"
         for words in (("status", source_id), ("daemon", "status"), ("doctor",)):
             assert "nearly full" in installation.svc(*words).stdout
@@ -75,4 +75,4 @@ def test_file_that_waits_for_disk_space_is_indexed_after_restarts(make_installat
     del installation.environ["SVC_LIMIT_FREE_DISK_BYTES"]
     installation.start()
     assert installation.svc("wait", source_id).exit == 0
-    installation.hold_to_every_promise()
+    installation.assert_intact()

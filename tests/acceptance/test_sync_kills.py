@@ -58,7 +58,7 @@ def test_sync_killed_at_random_moments_sends_no_stored_file_again_and_completes(
         assert finished.exit == 0, (number, killed, finished.json["error"])
         assert finished.json["bytes_sent"] <= _total(docs) - stored
         assert_equal(installation, docs)
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_sync_killed_twice_resumes_without_sending_acknowledged_bytes_again(installation: Installation) -> None:
@@ -70,7 +70,7 @@ def test_sync_killed_twice_resumes_without_sending_acknowledged_bytes_again(inst
         before = _acknowledged(installation) if share > 0.2 else 0
         with held(installation, int(_total(docs) * share), "sync", "docs", "-b", BUCKET):
             pass  # killed after about this many bytes were sent
-        wait_until(lambda: _acknowledged(installation) > before, "more has arrived")  # noqa: B023
+        wait_until(lambda: _acknowledged(installation) > before, "more bytes have arrived")  # noqa: B023
     stored = _acknowledged(installation)
     last = sync(installation)
     assert last.exit == 0
@@ -80,7 +80,7 @@ def test_sync_killed_twice_resumes_without_sending_acknowledged_bytes_again(inst
     assert_equal(installation, docs)
     again = sync(installation)
     assert (counts(again), again.json["bytes_sent"]) == ({"unchanged": 121}, 0)
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_killed_sync_keeps_sent_bytes_while_the_folder_is_missing_and_then_completes(
@@ -90,7 +90,7 @@ def test_killed_sync_keeps_sent_bytes_while_the_folder_is_missing_and_then_compl
     with held(installation, 150_000, "sync", "docs", "-b", BUCKET):
         pass
     docs.rename(installation.root / "away")
-    wait_until(lambda: _acknowledged(installation) > 50_000, "what was sent has arrived")
+    wait_until(lambda: _acknowledged(installation) > 50_000, "the sent bytes have arrived")
     stored = _acknowledged(installation)
     assert sync(installation).exit in {5, 11}
     assert _acknowledged(installation) >= stored
@@ -104,7 +104,7 @@ def test_killed_sync_keeps_sent_bytes_while_the_folder_is_missing_and_then_compl
     finished = sync(installation, "--prune", "detach", "--name", "docs")
     assert finished.exit == 0, finished.json["error"]
     assert_equal(installation, docs)
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_sync_completes_when_run_again_after_the_daemon_was_killed(installation: Installation) -> None:
@@ -117,7 +117,7 @@ def test_sync_completes_when_run_again_after_the_daemon_was_killed(installation:
     installation.start()
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_file_whose_parser_dies_is_reported_by_each_sync_and_sent_only_once(

@@ -25,7 +25,7 @@ PRUNE = (*DETACH, "--name", "docs")
 def docs(installation: Installation) -> Path:
     """A synced folder of 40 files, whose bucket also has a document that was not uploaded by sync."""
     folder = fill(installation.root / "docs", 40)
-    sync_folders.put_stranger(installation)
+    sync_folders.upload_outside_sync(installation)
     assert (sync(installation, *PRUNE).exit, len(titles(installation))) == (0, 41)
     return folder
 
@@ -201,7 +201,7 @@ def test_sync_refuses_a_name_option_for_a_configuration_file_and_removes_nothing
 
 
 def test_sync_leaves_a_document_with_the_same_title_as_a_file_alone(installation: Installation) -> None:
-    stranger = sync_folders.put_stranger(installation, "a.md")
+    stranger = sync_folders.upload_outside_sync(installation, "a.md")
     folder = installation.root / "docs"
     write(folder, "a.md", "Words of ours.")
     assert counts(sync(installation, *PRUNE)) == {"created": 1}

@@ -100,7 +100,7 @@ class Load:
             name, source_id = item["client_file_id"], item["knowledge_id"]
             assert self.ids.setdefault(name, source_id) == source_id
 
-    def hold(self, installation: Installation) -> None:
+    def assert_stored(self, installation: Installation) -> None:
         """Assert that each acknowledged file is one ready source with its bytes, and that deleted sources are gone."""
         with installation.client() as client:
             kept = {name: source_id for name, source_id in self.ids.items() if source_id not in self.deleted}
@@ -163,5 +163,5 @@ def _run_through(installation: Installation, moment: tuple[str, str, str]) -> No
         return load.is_sent
 
     wait_until(is_all_sent, "the acknowledgement of all files")
-    load.hold(installation)
-    installation.hold_to_every_promise()
+    load.assert_stored(installation)
+    installation.assert_intact()

@@ -152,7 +152,7 @@ def test_migrate_plans_and_upgrades_and_the_copy_is_kept_until_a_clean_start(
     assert dump(copy) == older
     installation.start()
     assert list_copies(files.state) == []
-    installation.hold_to_every_promise()
+    installation.assert_intact()
 
 
 def test_state_of_a_newer_release_is_refused_and_stays_unchanged(
@@ -219,4 +219,4 @@ def test_daemon_restart_during_uploads_loses_no_acknowledged_source(make_install
     with installation.client() as client:
         assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(taken.values())
         assert all(wait_ended(client, source_id)["ready"] for source_id in taken.values())
-    installation.hold_to_every_promise()
+    installation.assert_intact()

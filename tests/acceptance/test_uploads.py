@@ -86,7 +86,7 @@ def test_second_writer_takes_over_from_a_stalled_one_whose_connection_is_open(
     with socket.create_connection(("127.0.0.1", port)) as dead:
         head = f"PUT {urlsplit(session.url).path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12000000\r\n\r\n"
         dead.sendall(head.encode() + session.data[:9_000_000])
-        wait_until(lambda: shared_installation.part_sizes().get(session.id), "the dead writer has begun")
+        wait_until(lambda: shared_installation.part_sizes().get(session.id), "the first bytes of the stalled writer")
         offset = session.ask_offset(port)
         assert 0 < offset <= 9_000_000
         assert session.send(port, offset) == len(session.data)
@@ -108,7 +108,7 @@ def test_kills_between_parts_lose_no_acknowledged_byte(installation: Installatio
         installation.crash()
         ids |= {finalize(installation, session), finalize(installation, session)}
     assert len(ids) == 1
-    installation.hold_to_every_promise()
+    installation.assert_intact()
     assert installation.part_sizes() == {}
 
 
@@ -141,7 +141,7 @@ def test_kills_during_finalize_of_a_batch_create_no_duplicates(installation: Ins
         made = [item["knowledge_id"] for item in ended["finalized"] + ended["replayed"]]
         assert len(set(made)) == len(made) == len(files)
         assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(made)
-    installation.hold_to_every_promise()
+    installation.assert_intact()
     assert installation.part_sizes() == {}
 
 
@@ -153,8 +153,8 @@ def test_incomplete_form_stores_nothing_and_its_idempotency_key_stays_usable(sha
         head = [f"POST {form.url.path} HTTP/1.1", *(f"{name}: {value}" for name, value in form.headers.items()), "", ""]
         with socket.create_connection(("127.0.0.1", port_of(shared_installation))) as connection:
             connection.sendall("\r\n".join(head).encode() + form.read()[:2_500_000])
-            wait_until(shared_installation.is_staging, "the file has begun")
-        wait_until(lambda: not shared_installation.is_staging(), "the end of the half upload")
+            wait_until(shared_installation.is_staging, "the first bytes of the file")
+        wait_until(lambda: not shared_installation.is_staging(), "the end of the incomplete upload")
         assert list_sources(client, "broken") == []
         whole = client.send(form)
         assert (whole.status_code, "Idempotent-Replayed" in whole.headers) == (201, False)

@@ -30,11 +30,11 @@ def test_documents_in_waves_become_ready_once_despite_kills(installation: Instal
     for kill in range(kills):
         with reading_nothing(installation.pids), ThreadPoolExecutor(4) as clients:
             ids += clients.map(add, range(kill * files, (kill + 1) * files))
-        wait_until(lambda: has_waves(installation), "waves are in work")
+        wait_until(lambda: has_waves(installation), "waves are being indexed")
         installation.crash()
     with installation.client() as client:
         assert {wait_ended(client, source_id, 120)["status"] for source_id in ids} == {"active"}
         assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(ids)
         (hit, *_) = search(client, f"binder {files}", BUCKET)
         assert get_source(client, hit["source_id"])["title"] in (f"{files}.md", f"{files}")
-    installation.hold_to_every_promise()
+    installation.assert_intact()

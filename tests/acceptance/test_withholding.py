@@ -85,8 +85,8 @@ def test_withheld_removal_is_reported_everywhere_until_its_cause_is_gone(
     assert lines == [{"type": "sync.withheld", "mapping": "docs", **report}]
     assert found(installation, "aardvark")
     write(folder, "new.docx", make_docx({"Animals": "The badger sleeps."}))
-    wait_until(lambda: watch.items("old.docx")[-1:] == [("detached", "old.docx")], "the old one is taken out")
-    wait_until(lambda: _reports(watch) == [[report], []], "its end is reported")
+    wait_until(lambda: watch.items("old.docx")[-1:] == [("detached", "old.docx")], "the old document is detached")
+    wait_until(lambda: _reports(watch) == [[report], []], "the end of the withholding is reported")
     assert (run_state(installation, "docs")["withheld"], titles(installation)) == ([], ["new.docx"])
 
 

@@ -339,7 +339,7 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def has_come_to(clients: Sequence[Client], operations: int) -> bool:
+def have_done(clients: Sequence[Client], operations: int) -> bool:
     """Whether the clients have done this many operations, or all of them have ended."""
     done = sum(sum(list(client.done.values())) for client in clients)
     return done >= operations or not any(client.is_alive() for client in clients)

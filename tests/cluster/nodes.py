@@ -60,7 +60,7 @@ class RunningEngines:
 
 
 @dataclass(frozen=True, slots=True)
-class Onlooker:
+class EngineInspector:
     """Reads and sweeps the engines of an installation like a node, without serving requests."""
 
     environ: Mapping[str, str]
@@ -75,10 +75,10 @@ class Onlooker:
 
         return self.run(look)
 
-    def hold_bytes(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    def check_bytes(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
         """Assert that each source not in `known` has its bytes, and return the hashes of all sources by id."""
 
-        async def hold(context: Context) -> dict[str, str]:
+        async def check(context: Context) -> dict[str, str]:
             sources = context.read(lambda connection: list(list_every_source(connection)))
             for source in sources:
                 if known is None or known.get(source.id) != source.sha256:
@@ -86,9 +86,9 @@ class Onlooker:
                     assert hashed == source.sha256, source
             return {source.id: source.sha256 for source in sources}
 
-        return self.run(hold)
+        return self.run(check)
 
-    def hold_to_every_promise(self) -> set[str]:
+    def assert_consistent(self) -> set[str]:
         """Sweep, assert that rows, bytes and index agree, and return all source ids; no node may be running."""
 
         async def compare(context: Context) -> None:
@@ -103,7 +103,7 @@ class Onlooker:
 
         self.sweep()
         self.run(compare)
-        return set(self.hold_bytes())
+        return set(self.check_bytes())
 
     def sweep(self) -> None:
         """Sweep all objects as if they were old; no request may be running."""
@@ -125,10 +125,10 @@ class Onlooker:
         return asyncio.run(run())
 
     @contextmanager
-    def staying(self) -> "Iterator[Onlooker]":
+    def connected(self) -> "Iterator[EngineInspector]":
         """Keep the connections open during the block, for repeated use."""
         with start_blocking_portal() as portal, portal.wrap_async_context_manager(self._opened()) as context:
-            yield _StayingOnlooker(self.environ, self.clock, portal=portal, context=context)
+            yield _ConnectedInspector(self.environ, self.clock, portal=portal, context=context)
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Context]:
@@ -144,7 +144,7 @@ class Onlooker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _StayingOnlooker(Onlooker):
+class _ConnectedInspector(EngineInspector):
     portal: BlockingPortal
     context: Context
 

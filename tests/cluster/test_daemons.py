@@ -71,8 +71,8 @@ def test_node_starts_and_accepts_uploads_while_the_index_hangs_or_is_lost(
             client.drop_collection(name)
     for each in (node, other):
         each.start()
-    wait_until(lambda: found(node, "umber quay") == [first], "the first is found again", 120)
-    wait_until(lambda: found(node, "ochre bridge") == [second], "the second is found again", 120)
+    wait_until(lambda: found(node, "umber quay") == [first], "the first source is found again", 120)
+    wait_until(lambda: found(node, "ochre bridge") == [second], "the second source is found again", 120)
 
 
 def test_passwords_and_tokens_are_in_no_response_output_or_log(make_node: MakeNode) -> None:
@@ -180,6 +180,6 @@ def test_restore_of_a_cluster_raises_the_revision_of_the_bucket(make_node: MakeN
     second = revision()
     assert first < marked.json["revision"] <= second
     assert node.stop() == 0
-    assert node.operate("restore", "--json").exit == 0, "without a daemon"
+    assert node.operate("restore", "--json").exit == 0, "restore fails without a daemon"
     node.start()
     assert revision() >= second

@@ -18,7 +18,7 @@ from tests.acceptance.proxies import CuttingProxy
 from tests.acceptance.test_failing_disks import FULL, NAMESPACE, after
 from tests.acceptance.workloads import document
 from tests.cluster.cutting import faulty_store
-from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
+from tests.cluster.nodes import EngineInspector, MakeNode, RunningEngines
 
 BUCKET = "inbox"
 PATIENCE_S = 120.0
@@ -77,7 +77,7 @@ def test_faulty_object_store_loses_no_acknowledged_source_and_fails_none(
                 assert (source["ready"], task["attempt"]) == (True, 1), (source, task)
                 assert _content(client, source_id) == data
         assert node.stop() == 0
-        assert Onlooker({**node.environ, **engines.store.environ}).hold_to_every_promise() == kept.keys()
+        assert EngineInspector({**node.environ, **engines.store.environ}).assert_consistent() == kept.keys()
 
 
 def test_index_has_each_document_once_despite_cut_connections(
@@ -105,7 +105,7 @@ def test_index_has_each_document_once_despite_cut_connections(
                 assert [hit["source_id"] for hit in search(client, word, BUCKET)][:1] == [source_id]
         assert node.stop() == 0
         direct = {**node.environ, "SVC_INDEX_URL": engines.milvus.url}
-        assert Onlooker(direct).hold_to_every_promise() == set(made.values())
+        assert EngineInspector(direct).assert_consistent() == set(made.values())
 
 
 def test_node_with_a_full_disk_refuses_large_uploads_and_other_nodes_do_the_work(
@@ -127,7 +127,7 @@ def test_node_with_a_full_disk_refuses_large_uploads_and_other_nodes_do_the_work
             word: _kept_or_refused(upload(at_door, BUCKET, f"{word}.md", document(word, length)))
             for word, length in words.items()
         }
-        wait_until(lambda: client.get("/healthz").json()["shortage"], "the node notices", PATIENCE_S)
+        wait_until(lambda: client.get("/healthz").json()["shortage"], "the node reports the shortage", PATIENCE_S)
         other.start()
         for source_id in filter(None, made.values()):
             source = wait_ended(at_door, source_id, PATIENCE_S)
@@ -135,7 +135,7 @@ def test_node_with_a_full_disk_refuses_large_uploads_and_other_nodes_do_the_work
             assert at_door.get(f"/v1/knowledge/tasks/{source['task']['id']}").json()["attempt"] == 1
         assert None not in made.values()
     assert [node.stop() for node in (full, door, other)] == [0, 0, 0]
-    assert Onlooker(door.environ).hold_to_every_promise() == set(made.values())
+    assert EngineInspector(door.environ).assert_consistent() == set(made.values())
 
 
 def test_node_whose_clock_is_an_hour_ahead_uses_the_database_servers_time(engines: RunningEngines) -> None:
@@ -144,6 +144,6 @@ def test_node_whose_clock_is_an_hour_ahead_uses_the_database_servers_time(engine
     async def look(context: Context) -> tuple[datetime, str]:
         return context.clock.now(), context.ids.make(SOURCE)
 
-    now, source_id = Onlooker(engines.environ(), ahead).run(look)
+    now, source_id = EngineInspector(engines.environ(), ahead).run(look)
     made_at = ULID.from_str(source_id.removeprefix(f"{SOURCE}_").upper()).datetime
     assert [moment for moment in (now, made_at) if abs(moment - datetime.now(UTC)) > timedelta(minutes=30)] == []

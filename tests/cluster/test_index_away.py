@@ -16,7 +16,7 @@ def test_documents_wait_without_counting_attempts_while_the_index_is_unavailable
         engines.milvus.engine.kill()
         try:
             made = [upload(client, BUCKET, f"{word}.md", f"The {word} quay.".encode()) for word in ("umber", "ochre")]
-            wait_until(lambda: client.get("/healthz").json()["shortage"], "the node notices", 120)
+            wait_until(lambda: client.get("/healthz").json()["shortage"], "the node reports the shortage", 120)
             assert client.get("/healthz").json()["shortage"]["lack"] == "store"
             waiting = client.get(f"/v1/sources/{made[0].json()['id']}").json()
             assert waiting["status"] in {"queued", "indexing"}

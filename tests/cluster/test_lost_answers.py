@@ -18,7 +18,7 @@ from tests.acceptance.calls import list_sources, make_bucket, search, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.workloads import Site, document, hosting
 from tests.cluster.cutting import CommitHolder, holding_commits
-from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
+from tests.cluster.nodes import EngineInspector, MakeNode, RunningEngines
 
 BUCKET = "inbox"
 #: The timeout for a COMMIT, and for a node's first response, on a busy machine.
@@ -39,7 +39,7 @@ class Turns:
 
     nodes: Sequence[Installation]
     commits: CommitHolder
-    onlooker: Onlooker
+    inspector: EngineInspector
     site: Site
     #: The last known hash of each source that ever had a row.
     seen: dict[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Turns:
         statement, prepare = KINDS[kind]
         with self.client() as client:
             send = prepare(self, client, word)
-            self.hold_bytes()
+            self.check_bytes()
             self.commits.hold_after(statement)
             results: list[Any] = []
             sending = threading.Thread(target=lambda: results.append(_sent(send, client)))
@@ -74,20 +74,20 @@ class Turns:
             sending.join()
         # If a worker commits, the request has had its response before.
         assert kind in OF_WORKERS or isinstance(results[0], httpx.HTTPError), (kind, results)
-        committed = self.hold_bytes()
-        self.onlooker.sweep()
+        committed = self.check_bytes()
+        self.inspector.sweep()
         if with_kill:
             self.node.start()
         with self.client() as client:
             again = wait_until(lambda: _answered(send, client), "the answer to the same request", PATIENCE_S)
-        made_again = self.hold_bytes()
+        made_again = self.check_bytes()
         assert committed <= set(again) <= self.seen.keys(), (kind, committed, again)
         # A worker may have committed before it was killed, and the response still have been lost.
         assert made_again <= (set(again) - committed if kind in OF_WORKERS else set()), (kind, made_again)
 
-    def hold_bytes(self) -> set[str]:
+    def check_bytes(self) -> set[str]:
         """Check the bytes of sources that were created or changed since the last call, and return their ids."""
-        found = self.onlooker.hold_bytes(self.seen)
+        found = self.inspector.check_bytes(self.seen)
         fresh = {source_id for source_id, sha256 in found.items() if self.seen.get(source_id) != sha256}
         self.seen |= found
         return fresh
@@ -225,12 +225,12 @@ def turns(engines: RunningEngines, make_node: MakeNode) -> Iterator[Turns]:
     # A kill counts as an attempt of the running tasks, so with the default limit a source could fail.
     limits = {"SVC_LIMIT_TASK_ATTEMPTS": "100", "SVC_LIMIT_LEASE_SECONDS": "6"}
     nodes = [make_node(name, **limits, SVC_FETCH_ALLOW="127.0.0.0/8") for name in ("one", "two")]
-    looking = Onlooker(dict(nodes[0].environ)).staying()
-    with looking as onlooker, holding_commits(engines.postgres.port) as commits, hosting() as site:
+    connecting = EngineInspector(dict(nodes[0].environ)).connected()
+    with connecting as inspector, holding_commits(engines.postgres.port) as commits, hosting() as site:
         for node in nodes:
             url = node.environ["SVC_STATE_URL"]
             node.environ["SVC_STATE_URL"] = url.replace(f":{engines.postgres.port}/", f":{commits.port}/")
-        yield Turns(nodes, commits, onlooker, site)
+        yield Turns(nodes, commits, inspector, site)
 
 
 def test_lost_response_to_a_commit_loses_no_bytes_and_duplicates_no_source(turns: Turns, large: bool) -> None:
@@ -245,10 +245,12 @@ def test_lost_response_to_a_commit_loses_no_bytes_and_duplicates_no_source(turns
     with turns.client() as client:
         for source_id in kept:
             assert wait_ended(client, source_id, SETTLE_S)["ready"], source_id
-        wait_until(lambda: {each["id"] for each in list_sources(client, BUCKET)} == kept, "replaced ones have left")
+        wait_until(
+            lambda: {each["id"] for each in list_sources(client, BUCKET)} == kept, "the replaced sources are detached"
+        )
         assert {hit["source_id"] for hit in search(client, f"word{turn}", BUCKET)} <= kept
         # After the workers' next sweep, no bytes of deleted sources are left.
-        wait_until(lambda: set(turns.onlooker.list_deleted()) == set(), "the bytes of deleted sources are removed")
+        wait_until(lambda: set(turns.inspector.list_deleted()) == set(), "the bytes of deleted sources are removed")
     turns.node.stop()
-    turns.onlooker.sweep()
-    assert turns.onlooker.hold_to_every_promise() == kept
+    turns.inspector.sweep()
+    assert turns.inspector.assert_consistent() == kept

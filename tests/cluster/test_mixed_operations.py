@@ -11,9 +11,9 @@ import httpx
 
 from tests.acceptance.calls import make_bucket
 from tests.acceptance.installations import Installation, TooLate, wait_until
-from tests.acceptance.promises import hold_to_promises
-from tests.acceptance.workloads import BUCKETS, Client, Site, has_come_to, hosting
-from tests.cluster.nodes import MakeNode, Onlooker, RunningEngines
+from tests.acceptance.promises import assert_promises_kept
+from tests.acceptance.workloads import BUCKETS, Client, Site, have_done, hosting
+from tests.cluster.nodes import EngineInspector, MakeNode, RunningEngines
 
 CLIENTS = 8
 OPERATIONS = 160
@@ -76,7 +76,7 @@ class Outages:
         if self.back is not None and time.monotonic() >= self.back[0]:
             self.back[1]()
             self.back = None
-        elif self.back is None and self.moments and has_come_to(clients, self.moments[0][0]):
+        elif self.back is None and self.moments and have_done(clients, self.moments[0][0]):
             self.moments.pop(0)[1]()
 
     def restart_state(self) -> None:
@@ -86,7 +86,7 @@ class Outages:
     def crash_state(self) -> None:
         self.engines.postgres.kill()
         # The killed server's child processes end by themselves, and hold its files until then.
-        wait_until(self._has_state_started, "PostgreSQL is back")
+        wait_until(self._has_state_started, "PostgreSQL is running again")
 
     def _has_state_started(self) -> bool:
         with suppress(TooLate):
@@ -129,10 +129,10 @@ def test_acknowledged_operations_survive_kills_of_nodes_and_outages_of_engines(
         assert (done.total(), len(done)) == (operations, 14), done
         with nodes[1].client(Authorization=f"Bearer {nodes[0].key}") as client:
             client.timeout = httpx.Timeout(120)
-            hold_to_promises(client, clients, site, SETTLE_S)
+            assert_promises_kept(client, clients, site, SETTLE_S)
     for node in nodes:
         assert node.stop() == 0
-    Onlooker(nodes[0].environ).hold_to_every_promise()
+    EngineInspector(nodes[0].environ).assert_consistent()
 
 
 def _work_under_outages(

@@ -161,7 +161,7 @@ def operate(installation: Installation, *words: str) -> Finished:
 def run_killed(mover: Installation, to: str, when: Callable[[], bool]) -> bool:
     """Kill the move once the condition is met, and return whether it was still running."""
     with mover.spawn("svc_daemon", "move", "--to", to, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        wait_until(lambda: process.poll() is not None or when(), "the move has come so far", LONG_S, 0.01)
+        wait_until(lambda: process.poll() is not None or when(), "the move's progress", LONG_S, 0.01)
         process.kill()
         return bool(process.wait() < 0)
 
@@ -317,7 +317,7 @@ def test_move_is_refused_if_the_target_is_not_empty(
         with serving(installation) as client:
             client.put("/v1/buckets/inbox").raise_for_status()
             upload(client, b"The umber quay.\n", "quay.txt")
-            wait_until(partial(is_settled, client), "it is indexed")
+            wait_until(partial(is_settled, client), "the source is indexed")
     movers = {name: make_installation(name, **environ) for name in ("home", "other", "node")}
     movers["node"].root.mkdir()
     moved = move(movers["home"], "cluster")

@@ -66,9 +66,11 @@ def test_requests_are_refused_and_tasks_wait_while_the_server_is_unavailable(
     details_of(working.ask("POST", "/v1/buckets/inbox/files", files={"file": ("c.md", NOTES)}), "storage_full")
     assert set(working.files.blobs.iterdir()) == blobs
     working.wake()
-    working.wait(lambda: working.context.shortages.now is not None, "a worker has noticed")
+    working.wait(lambda: working.context.shortages.now is not None, "a worker reports the shortage")
     engine.start(engine.is_ready)
-    working.wait(lambda: working.ask("GET", "/healthz?ready=true", key="").status_code == 200, "the service is back")
+    working.wait(
+        lambda: working.ask("GET", "/healthz?ready=true", key="").status_code == 200, "the service is available again"
+    )
     working.wait_ready(waiting, working.add_source(b"# Third\n\nThe teal tower.\n", filename="d.md"))
     assert body_of(working.ask("GET", f"/v1/sources/{waiting}"))["status"] == "active"
     attempts = working.read(lambda c: [row[0] for row in c.execute("SELECT attempt FROM tasks").fetchall()])
@@ -87,7 +89,7 @@ def test_nul_in_a_request_causes_no_server_error(working: Daemon) -> None:
     for fields in ({"title": "a\0b"}, {"tags": "a\0"}, {"mapping": "\0"}, {"metadata": '{"a": "\\u0000"}'}):
         answer = working.ask("POST", "/v1/buckets/inbox/files", files={"file": ("a\0.md", NOTES)}, data=fields)
         assert answer.status_code < 500, fields
-    working.wait(lambda: working.count("tasks WHERE finished_at IS NULL") == 0, "all is read")
+    working.wait(lambda: working.count("tasks WHERE finished_at IS NULL") == 0, "all tasks are finished")
 
 
 def test_dry_run_of_an_upgrade_shows_the_migrations_without_applying_them(

@@ -19,7 +19,7 @@ from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import CuttingProxy
 from tests.acceptance.sessions import Session
 from tests.acceptance.workloads import document
-from tests.cluster.nodes import MakeNode, Onlooker
+from tests.cluster.nodes import EngineInspector, MakeNode
 
 BUCKET = "inbox"
 SIZE, CUTS = 2_000_000, 10
@@ -70,7 +70,7 @@ def test_upload_over_all_nodes_is_complete_despite_cut_connections(nodes: Sequen
         assert all(client.get(f"/v1/sources/{source['id']}/content").content == data for client in clients)
         wait_ended(clients[0], source["id"])
     assert [node.stop() for node in nodes] == [0, 0, 0]
-    assert Onlooker(nodes[0].environ).hold_to_every_promise() == {source["id"]}
+    assert EngineInspector(nodes[0].environ).assert_consistent() == {source["id"]}
 
 
 @pytest.mark.parametrize("nodes", [{"SVC_LIMIT_CREATES_PER_SECOND": str(PER_SECOND)}], indirect=True)
@@ -115,7 +115,7 @@ def test_same_request_to_all_nodes_concurrently_creates_its_sources_once(
         for source_id in made:
             assert wait_ended(clients[1], source_id)["ready"]
     assert [node.stop() for node in nodes] == [0, 0, 0]
-    assert Onlooker(nodes[0].environ).hold_to_every_promise() == made
+    assert EngineInspector(nodes[0].environ).assert_consistent() == made
 
 
 Send = Callable[[httpx.Client], httpx.Response]
@@ -201,7 +201,7 @@ def test_suspended_node_blocks_neither_an_upload_nor_the_queue(nodes: Sequence[I
         content = clients[0].get(f"/v1/sources/{finalized[0]}/content").content
         assert content == data
     assert [node.stop() for node in nodes] == [0, 0, 0]
-    assert Onlooker(nodes[0].environ).hold_to_every_promise() == {*made, *after, *finalized}
+    assert EngineInspector(nodes[0].environ).assert_consistent() == {*made, *after, *finalized}
 
 
 def _first_found(client: httpx.Client, word: str) -> str | None:

@@ -50,7 +50,7 @@ def server_of(extractor: Extractor) -> psutil.Process:
     return server
 
 
-async def until_all_is_gone(extractor: Extractor) -> None:
+async def until_cleaned_up(extractor: Extractor) -> None:
     """Wait until the server has no children and their folders are removed."""
     scratch = extractor.scratch_dir
     await until(
@@ -103,7 +103,7 @@ async def test_text_longer_than_one_reply_line_is_returned_completely(extract: E
 async def test_endless_parser_is_killed_at_the_wall_clock_limit(make_extractor: MakeExtractor, endless: Path) -> None:
     extractor = await make_extractor(wall_seconds=0.5)
     await fails(read(extractor, endless), OVER_LIMIT, r"0\.5 s")
-    await until_all_is_gone(extractor)
+    await until_cleaned_up(extractor)
 
 
 async def test_document_over_a_limit_fails_permanently(extract: Extract) -> None:
@@ -120,7 +120,7 @@ async def test_output_over_the_limit_fails_and_ends_the_child(make_extractor: Ma
     path.write_text("word " * 1_000_000)
     extractor = await make_extractor(output_bytes=1024**2)
     await fails(read(extractor, path), OVER_LIMIT, "over 1 MB")
-    await until_all_is_gone(extractor)
+    await until_cleaned_up(extractor)
 
 
 async def test_child_killed_from_outside_is_a_retryable_crash(
@@ -144,7 +144,7 @@ async def test_killed_fork_server_ends_its_children_and_is_replaced(
     await until(lambda: has_ended(child), "the child's end")
     assert (await read(extractor, prose)).chunks
     assert server_of(extractor).pid != server.pid
-    await until_all_is_gone(extractor)
+    await until_cleaned_up(extractor)
 
 
 async def test_cancelled_extraction_ends_its_child(make_extractor: MakeExtractor, endless: Path) -> None:
@@ -152,7 +152,7 @@ async def test_cancelled_extraction_ends_its_child(make_extractor: MakeExtractor
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await until_all_is_gone(extractor)
+    await until_cleaned_up(extractor)
 
 
 async def test_twenty_concurrent_extractions_succeed_and_clean_up(
@@ -165,7 +165,7 @@ async def test_twenty_concurrent_extractions_succeed_and_clean_up(
     descriptors = psutil.Process().num_fds()
     extractions = await asyncio.gather(*(read(extractor, path) for path in paths))
     assert [extraction.text for extraction in extractions] == [f"Number {number}." for number in range(20)]
-    await until_all_is_gone(extractor)
+    await until_cleaned_up(extractor)
     # Descriptors of earlier tests may be collected meanwhile.
     await until(lambda: psutil.Process().num_fds() <= descriptors, "the end of all pipes")
 
@@ -188,7 +188,7 @@ async def test_number_of_concurrent_children_is_limited(make_extractor: MakeExtr
         for child in seen:
             with suppress(psutil.NoSuchProcess):
                 child.kill()
-        await until(lambda: sum(not reading.done() for reading in readings) == left, "the end of two")  # noqa: B023
+        await until(lambda: sum(not reading.done() for reading in readings) == left, "the end of two extractions")  # noqa: B023
     ended = await asyncio.gather(*readings, return_exceptions=True)
     assert [type(each) for each in ended] == [ExtractionFailed] * 4
 
@@ -248,7 +248,7 @@ async def test_killed_daemon_leaves_no_fork_server_children_or_scratch_folder(en
             family = daemon.children(recursive=True)
         finally:
             daemon.kill()
-    await until(lambda: all(map(has_ended, family)), "the end of all")
+    await until(lambda: all(map(has_ended, family)), "the end of all processes")
     assert not (tmp_path / "scratch").exists()
 
 

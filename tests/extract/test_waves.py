@@ -28,7 +28,7 @@ from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at
-from tests.extract.test_extractors import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_all_is_gone
+from tests.extract.test_extractors import CRASHED, OVER_LIMIT, server_of, servers_of, until, until_cleaned_up
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ def shown(results: Sequence[Result]) -> list[object]:
     return [result if isinstance(result, Extraction) else (type(result), str(result)) for result in results]
 
 
-def only_one_is_to_blame(results: Sequence[Result], code: SourceErrorCode, words: str) -> int:
+def assert_one_failed(results: Sequence[Result], code: SourceErrorCode, words: str) -> int:
     """Assert that exactly one document failed, those before it were read, and those after it not; return its number."""
     number = [isinstance(result, Extraction) for result in results].index(False)
     failed = results[number]
@@ -95,7 +95,7 @@ async def test_each_document_in_a_wave_gets_the_same_result_as_alone(
     assert shown(together) == shown([await alone(extractor, document) for document in documents])
     assert sum(isinstance(result, Extraction) for result in together) == 7
     assert isinstance(together[3], FileNotFoundError)
-    await until_all_is_gone(extractor)
+    await until_cleaned_up(extractor)
     assert await extractor.extract_wave([]) == []
 
 
@@ -147,10 +147,10 @@ async def test_end_of_a_child_fails_only_the_document_it_was_reading(
             reading, child = await begin_wave(extractor, documents)
             end(child)
             results = await reading
-        number = only_one_is_to_blame(results, code, words)
+        number = assert_one_failed(results, code, words)
         assert 0 < number < WAVE_DOCUMENTS - 1
         assert isinstance((await extractor.extract_wave(documents[-1:]))[0], Extraction)
-        await until_all_is_gone(extractor)
+        await until_cleaned_up(extractor)
 
 
 async def test_document_over_a_limit_fails_and_those_before_it_are_read(
@@ -168,8 +168,8 @@ async def test_document_over_a_limit_fails_and_those_before_it_are_read(
         before, after = [stored(tmp_path, *[("a.md", b"Some words.")] * 5) for _ in range(2)]
         extractor = await make_extractor(**limits)
         wave = [*before, *stored(tmp_path, ("slow.md", data), chunking=chunking), *after]
-        assert only_one_is_to_blame(await extractor.extract_wave(wave), OVER_LIMIT, words) == 5
-        await until_all_is_gone(extractor)
+        assert assert_one_failed(await extractor.extract_wave(wave), OVER_LIMIT, words) == 5
+        await until_cleaned_up(extractor)
 
 
 async def test_time_limits_apply_to_each_document_separately(
@@ -197,7 +197,7 @@ async def test_cancelled_wave_ends_its_child(make_extractor: MakeExtractor, tmp_
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await until_all_is_gone(extractor)
+    await until_cleaned_up(extractor)
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux shows the limits and descriptors of another process")
