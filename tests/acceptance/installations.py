@@ -29,16 +29,16 @@ COMMAND_TIMEOUT_S = 180.0
 _HOST = "127.0.0.1"
 
 
-class TooLate(AssertionError):
+class WaitTimeout(AssertionError):
     """A condition was not met before its timeout; the message names the condition."""
 
 
 def wait_until(condition: Callable[[], T | None], what: str, timeout_s: float = PATIENCE_S, every_s: float = 0.02) -> T:
-    """Call `condition` until it returns a true value, and return that value; raises TooLate at the timeout."""
+    """Call `condition` until it returns a true value, and return that value; raises WaitTimeout at the timeout."""
     deadline_s = time.monotonic() + timeout_s
     while not (value := condition()):
         if time.monotonic() > deadline_s:
-            raise TooLate(f"{what}: not within {timeout_s:g} s")
+            raise WaitTimeout(f"{what}: not within {timeout_s:g} s")
         time.sleep(every_s)
     return value
 
@@ -109,7 +109,7 @@ class Installation:
         self._balancer: LoadBalancer | None = None
 
     def start(self, launcher: Sequence[str] = ()) -> Self:
-        """Start the daemon and wait until it responds; raises TooLate with the daemon's output.
+        """Start the daemon and wait until it responds; raises WaitTimeout with the daemon's output.
 
         `launcher` is a command that is put before the daemon's own and must replace itself with it, as `exec` does.
         """
@@ -133,9 +133,9 @@ class Installation:
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         try:
             wait_until(condition, what, self.start_timeout_s)
-        except TooLate as late:
+        except WaitTimeout as late:
             self.kill()
-            raise TooLate(f"{late}; it printed: {self.printed()}") from None
+            raise WaitTimeout(f"{late}; it printed: {self.printed()}") from None
 
     def _open_balancer(self) -> None:
         """Open the load balancer in front of all nodes, at which programs find the daemon from now on."""
@@ -176,7 +176,7 @@ class Installation:
         self.start()
 
     def stop(self) -> int:
-        """Stop the daemon with SIGTERM and return its exit code; raises TooLate."""
+        """Stop the daemon with SIGTERM and return its exit code; raises WaitTimeout."""
         nodes = [self, *self._others]
         for node in nodes:
             node._started().terminate()
@@ -184,7 +184,7 @@ class Installation:
             return max((node._started().wait(self.stop_timeout_s) for node in nodes), key=abs)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise TooLate(f"the daemon's end: not within {self.stop_timeout_s:g} s") from None
+            raise WaitTimeout(f"the daemon's end: not within {self.stop_timeout_s:g} s") from None
         finally:
             if self._balancer is not None:
                 self._balancer.close()
@@ -273,7 +273,7 @@ class Installation:
                 out, err = process.communicate(stdin, timeout_s)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise TooLate(f"svc {' '.join(arguments)}: not within {timeout_s:g} s") from None
+                raise WaitTimeout(f"svc {' '.join(arguments)}: not within {timeout_s:g} s") from None
         return Finished(process.returncode, out, err)
 
     def run(self, *command: str, without: Sequence[str] = (), **options: Any) -> Finished:
@@ -331,7 +331,7 @@ class Installation:
         """Whether the process that was started last responds, and not an earlier one on the same folders."""
         process = self._started()
         if process.poll() is not None:
-            raise TooLate(f"the daemon ended with {process.returncode}")
+            raise WaitTimeout(f"the daemon ended with {process.returncode}")
         return self.pid == process.pid and self.health() is not None
 
 
@@ -353,7 +353,7 @@ def stop_process(pid: int | None) -> None:
     process.terminate()
     try:
         wait_until(lambda: not _is_daemon(pid), f"the end of process {pid}")
-    except TooLate:
+    except WaitTimeout:
         process.kill()
 
 

@@ -45,7 +45,7 @@ def _wait_settled(client: httpx.Client, clients: Sequence[Client], settle_s: flo
 
 def _assert_sources(client: httpx.Client, made: Sequence[Made]) -> None:
     """Assert that the buckets contain each acknowledged source once, and no others."""
-    wanted = {(place, each.id) for each in made if not each.is_deleted for place in each.places}
+    wanted = {(bucket, each.id) for each in made if not each.is_deleted for bucket in each.buckets}
     listed = [(bucket, source) for bucket in BUCKETS for source in list_sources(client, bucket)]
     assert Counter((bucket, source["id"]) for bucket, source in listed) == Counter(wanted)
     sources = {source["id"]: source for _, source in listed}

@@ -152,9 +152,9 @@ def test_backup_killed_at_any_line_keeps_an_earlier_one_and_succeeds_when_run_ag
     # The first backup copies all files.
     lines = run_killed(lambda: make_backup(copy, tmp_path / "whole"), 0)
     for line in random.Random(7).sample(range(1, lines), min(LARGE_KILLS if large else KILLS, lines - 1)):
-        place = tmp_path / f"killed{line}"
-        run_killed(lambda: make_backup(copy, place), line)  # noqa: B023
-        assert make_backup(copy, place).problems == []
+        target = tmp_path / f"killed{line}"
+        run_killed(lambda: make_backup(copy, target), line)  # noqa: B023
+        assert make_backup(copy, target).problems == []
 
 
 def test_restore_killed_at_any_line_resumes_and_the_daemon_refuses_partial_data(
@@ -239,15 +239,15 @@ def test_backup_and_restore_refuse_unsuitable_folders_and_damaged_or_newer_backu
         state.execute("UPDATE facts SET value = 'ins_other' WHERE name = 'installation_id'")
     (full / "x").mkdir(parents=True)
     (full / "x" / "letter.txt").write_text("mine")
-    for source, place in ((data, data / "x"), (data, data.parent), (data, full), (other, folder)):
+    for source, target in ((data, data / "x"), (data, data.parent), (data, full), (other, folder)):
         with pytest.raises(BackupRefused):
-            make_backup(source, place)
-    for place in (full, data):
+            make_backup(source, target)
+    for target in (full, data):
         with pytest.raises(NotEmpty):
-            restore_backup(folder, place)
-    for place in (full, tmp_path / "gone", next(folder.iterdir()) / "blobs"):
+            restore_backup(folder, target)
+    for target in (full, tmp_path / "gone", next(folder.iterdir()) / "blobs"):
         with pytest.raises(BackupRefused):
-            restore_backup(place, tmp_path / "new")
+            restore_backup(target, tmp_path / "new")
     damaged = tmp_path / "damaged"
     shutil.copytree(folder, damaged)
     for content in (b"", b"no database" * 999, None):
@@ -257,10 +257,14 @@ def test_backup_and_restore_refuse_unsuitable_folders_and_damaged_or_newer_backu
             restore_backup(damaged, tmp_path / "new")
         assert copied.exists() == (content is not None)
     record = next(folder.glob("2*/backup.json"))
-    for place, words in ((record.parent / "new", "inside"), (folder / "new", "among"), (folder / "x" / "new", "among")):
+    for target, words in (
+        (record.parent / "new", "inside"),
+        (folder / "new", "among"),
+        (folder / "x" / "new", "among"),
+    ):
         with pytest.raises(BackupRefused, match=words):
-            restore_backup(folder, place)
-        assert not place.exists()
+            restore_backup(folder, target)
+        assert not target.exists()
     record.write_text(record.read_text().replace('"v": 1', '"v": 2'))
     with pytest.raises(BackupRefused, match="later release"):
         restore_backup(folder, tmp_path / "new")

@@ -72,13 +72,13 @@ def fill_oddly(client: httpx.Client, page_url: str) -> None:
 
 def find_all(client: httpx.Client, queries: Sequence[str]) -> list[tuple[list[str], list[str]]]:
     """Return the hits of each search without ids and times: in order without labels, and sorted with all fields."""
-    place, found = ("title", "filename", "score", "text", "location"), list[tuple[list[str], list[str]]]()
+    fields, found = ("title", "filename", "score", "text", "location"), list[tuple[list[str], list[str]]]()
     for query in queries:
         body = {"query": query, "buckets": [BUCKET], "max_num_results": 50}
         page = client.post("/v1/search", json=body).raise_for_status().json()
         assert not page["has_more"], query
-        ordered = [json.dumps([hit[name] for name in place]) for hit in page["data"]]
-        whole = sorted(json.dumps([hit[name] for name in (*place, "tags", "metadata")]) for hit in page["data"])
+        ordered = [json.dumps([hit[name] for name in fields]) for hit in page["data"]]
+        whole = sorted(json.dumps([hit[name] for name in (*fields, "tags", "metadata")]) for hit in page["data"])
         found.append((ordered, whole))
     return found
 

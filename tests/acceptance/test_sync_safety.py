@@ -138,9 +138,9 @@ def test_replaced_folder_is_compared_in_full_and_prunes_only_at_the_next_sync(
 
 
 def test_prune_for_another_folder_of_the_same_name_detaches_only_its_own_files(installation: Installation) -> None:
-    for place in ("a", "b"):
-        write(installation.root / place / "docs", f"{place}.md", f"Words of {place}.")
-        write(installation.root / place / "docs", f"{place}-gone.md", f"Old words of {place}.")
+    for folder in ("a", "b"):
+        write(installation.root / folder / "docs", f"{folder}.md", f"Words of {folder}.")
+        write(installation.root / folder / "docs", f"{folder}-gone.md", f"Old words of {folder}.")
     assert sync(installation, *DETACH, folder="a/docs").exit == 0
     second = sync(installation, *DETACH, folder="b/docs")
     assert (second.exit, counts(second)) == (0, {"created": 2, "gone": 2})
@@ -191,10 +191,10 @@ def test_folder_that_disappears_during_the_scan_detaches_nothing(installation: I
 
 
 def test_sync_refuses_a_name_option_for_a_configuration_file_and_removes_nothing(installation: Installation) -> None:
-    for place in ("a", "b"):
-        write(installation.root / place, "svc.toml", f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\nprune = "delete"\n')
-        write(installation.root / place / "docs", f"{place}.md", f"Words of {place}.")
-        assert installation.svc("sync", "--all", "--json", cwd=installation.root / place).exit == 0
+    for folder in ("a", "b"):
+        write(installation.root / folder, "svc.toml", f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\nprune = "delete"\n')
+        write(installation.root / folder / "docs", f"{folder}.md", f"Words of {folder}.")
+        assert installation.svc("sync", "--all", "--json", cwd=installation.root / folder).exit == 0
     assert titles(installation) == ["a.md", "b.md"]
     refused = installation.svc("sync", "svc.toml", "--name", "docs", cwd=installation.root / "a")
     assert (refused.exit, "leave the folder out" in refused.stderr) == (2, True)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
-from tests.acceptance.installations import Installation, TooLate, wait_until
+from tests.acceptance.installations import Installation, WaitTimeout, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 from tests.corpus import Prose
 
@@ -152,7 +152,7 @@ def _run_through(installation: Installation, moment: tuple[str, str, str]) -> No
     try:
         installation.start((*launcher, "-e", f"trace={call}", "-e", f"inject={call}:{fault}:when={when}"))
         load.send(installation)
-    except (TooLate, httpx.TransportError):
+    except (WaitTimeout, httpx.TransportError):
         pass
     finally:
         installation.kill()

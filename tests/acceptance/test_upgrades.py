@@ -66,25 +66,25 @@ def digest(root: Path) -> dict[str, str]:
 
 def kill_upgrades(files: DataFiles, large: bool) -> Iterator[DataFiles]:
     """Yield copies of this data directory, each left by an upgrade that was killed at another line or system call."""
-    draw, place = random.Random(files.root.name), DataFiles(files.root.with_name("killed"))
+    draw, copied = random.Random(files.root.name), DataFiles(files.root.with_name("killed"))
 
     def fresh() -> DataFiles:
-        shutil.rmtree(place.root, ignore_errors=True)
-        shutil.copytree(files.root, place.root)
-        return place
+        shutil.rmtree(copied.root, ignore_errors=True)
+        shutil.copytree(files.root, copied.root)
+        return copied
 
     fresh()
-    lines = run_killed(lambda: upgrade(place), 0, COUNTED)
+    lines = run_killed(lambda: upgrade(copied), 0, COUNTED)
     for line in range(1, lines) if large else draw.sample(range(1, lines), KILLS):
         fresh()
-        assert run_killed(lambda: upgrade(place), line, COUNTED) == line
-        yield place
+        assert run_killed(lambda: upgrade(copied), line, COUNTED) == line
+        yield copied
     for call in CALLS if large and can_trace() else ():
         code, number = 0, 0
         while code != 0 or number == 0:
             number += draw.randint(1, 4)
             code = _migrate_traced(fresh(), call, number)
-            yield place
+            yield copied
 
 
 def _migrate_traced(files: DataFiles, call: str, number: int) -> int:

@@ -23,7 +23,7 @@ BUCKETS = ("alpha", "beta")
 #: The timeout of an operation, enough for a few kills and restarts of the daemon.
 OPERATION_TIMEOUT_S = 180.0
 #: Statuses that this installation's daemon never returns: another daemon has taken its port.
-_STRANGERS = (401, 421)
+_STATUSES_OF_OTHER_DAEMONS = (401, 421)
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Made:
     #: A word that only this document contains; a changed document has another one.
     word: str
     #: Slugs of the buckets that contain the source.
-    places: set[str]
+    buckets: set[str]
     #: None if the daemon has fetched the bytes itself.
     sha256: str | None = None
     title: str | None = None
@@ -177,16 +177,16 @@ class Client(threading.Thread):
             self.call("PATCH", f"/v1/sources/{made.id}", (200,), json={"title": made.title})
 
     def attach(self) -> None:
-        if made := self._any(lambda made: len(made.places) == 1):
-            (bucket,) = set(BUCKETS) - made.places
+        if made := self._any(lambda made: len(made.buckets) == 1):
+            (bucket,) = set(BUCKETS) - made.buckets
             self.call("POST", f"/v1/buckets/{bucket}/sources", (200,), json={"source_id": made.id})
-            made.places.add(bucket)
+            made.buckets.add(bucket)
 
     def detach(self) -> None:
-        if made := self._any(lambda made: len(made.places) == 2 and not made.is_successor):
-            bucket = self._random.choice(sorted(made.places))
+        if made := self._any(lambda made: len(made.buckets) == 2 and not made.is_successor):
+            bucket = self._random.choice(sorted(made.buckets))
             self.call("DELETE", f"/v1/buckets/{bucket}/sources/{made.id}", (200, 404))
-            made.places.remove(bucket)
+            made.buckets.remove(bucket)
 
     def delete(self) -> None:
         if made := self._any(lambda made: not made.is_successor):
@@ -195,8 +195,8 @@ class Client(threading.Thread):
             assert made.id not in self.found(made.word)
 
     def replace(self) -> None:
-        if old := self._any(lambda made: made.type == "file" and made.is_readable and len(made.places) == 1):
-            self._upload(next(iter(old.places)), replaces=old.id).is_successor = True
+        if old := self._any(lambda made: made.type == "file" and made.is_readable and len(made.buckets) == 1):
+            self._upload(next(iter(old.buckets)), replaces=old.id).is_successor = True
             old.is_deleted = True
 
     def refresh(self) -> None:
@@ -253,7 +253,7 @@ class Client(threading.Thread):
             return None
         if answer.status_code in wanted:
             return dict(answer.json())
-        if answer.status_code in _STRANGERS or answer.json()["error"]["retryable"]:
+        if answer.status_code in _STATUSES_OF_OTHER_DAEMONS or answer.json()["error"]["retryable"]:
             return None
         raise AssertionError(f"{method} {path}: {answer.status_code} {answer.text}")
 

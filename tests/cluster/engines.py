@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.acceptance.installations import TooLate, wait_until
+from tests.acceptance.installations import WaitTimeout, wait_until
 
 #: The timeout of a start: a new PostgreSQL creates its files first, on a machine that is busy with other tests.
 START_TIMEOUT_S = 60.0
@@ -82,7 +82,7 @@ class Engine:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, is_ready: Callable[[], bool]) -> None:
-        """Start the process and wait until `is_ready`; raises TooLate with the process's output."""
+        """Start the process and wait until `is_ready`; raises WaitTimeout with the process's output."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "engine.log").open("ab") as log:
             self._process = process = subprocess.Popen(
@@ -98,11 +98,11 @@ class Engine:
             )
         try:
             wait_until(lambda: process.poll() is not None or is_ready(), self._command[0], START_TIMEOUT_S)
-        except TooLate as late:
+        except WaitTimeout as late:
             self.kill()
-            raise TooLate(f"{late}; it printed: {self.printed()}") from None
+            raise WaitTimeout(f"{late}; it printed: {self.printed()}") from None
         if process.poll() is not None:
-            raise TooLate(f"{self._command[0]} ended with {process.returncode}; it printed: {self.printed()}")
+            raise WaitTimeout(f"{self._command[0]} ended with {process.returncode}; it printed: {self.printed()}")
 
     def stop(self) -> None:
         """Stop the process with its stop signal."""

@@ -22,7 +22,7 @@ from svc_daemon.process.clusters import Cluster, join_cluster
 from svc_daemon.process.contexts import Wake, Wakes
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.migrations import migrate_shared
-from tests.acceptance.installations import PATIENCE_S, TooLate
+from tests.acceptance.installations import PATIENCE_S, WaitTimeout
 from tests.cluster.postgres import PostgresEngine, running_postgres
 from tests.operations.locks_suite import LocksContract, Pair, free, started
 
@@ -68,14 +68,14 @@ async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
         if await is_true():
             return
         await asyncio.sleep(0.05)
-    raise TooLate(what)
+    raise WaitTimeout(what)
 
 
 async def until_set(wake: Wake, what: str) -> None:
     try:
         await asyncio.wait_for(wake.wait(), PATIENCE_S)
     except TimeoutError:
-        raise TooLate(what) from None
+        raise WaitTimeout(what) from None
 
 
 def end_connections(url: str, like: str) -> int:

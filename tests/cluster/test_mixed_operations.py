@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from tests.acceptance.calls import make_bucket
-from tests.acceptance.installations import Installation, TooLate, wait_until
+from tests.acceptance.installations import Installation, WaitTimeout, wait_until
 from tests.acceptance.promises import assert_promises_kept
 from tests.acceptance.workloads import BUCKETS, Client, Site, have_done, hosting
 from tests.cluster.nodes import EngineInspector, MakeNode, RunningEngines
@@ -89,7 +89,7 @@ class Outages:
         wait_until(self._has_state_started, "PostgreSQL is running again")
 
     def _has_state_started(self) -> bool:
-        with suppress(TooLate):
+        with suppress(WaitTimeout):
             self.engines.postgres.start(self.engines.postgres.is_ready)
             return True
         return False
