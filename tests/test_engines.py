@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from svc_daemon.engines import EMBEDDED, checked_tls, choose_engines
 from svc_daemon.errors import StorageError
 from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.errors import SettingError
+from tests.acceptance.forks import ROOT
 
 CLUSTER = {
     "SVC_STATE_URL": "postgresql://svc:pa-ss@db.example/svc",
@@ -130,3 +132,18 @@ def test_embedded_engines_import_no_cluster_library() -> None:
     program = f"import sys, svc_daemon.server; print({loaded})"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
+
+
+@pytest.mark.skipif(find_spec("pymilvus") is None, reason="needs the extra `cluster`")
+def test_file_of_variables_in_the_current_folder_sets_no_variable_of_the_daemon(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("AWS_ENDPOINT_URL=http://stranger.example\n")
+    program = "import os, svc_daemon.provider.milvus.server; print(os.environ.get('AWS_ENDPOINT_URL'))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == "None\n"

@@ -1,6 +1,11 @@
 """Runs a loaded model on the caller's thread. The libraries raise plain `Exception`, so all exceptions are caught."""
 
+import os
 from pathlib import Path
+
+# Otherwise, onnxruntime writes a device id below the user's home and reports to its makers. It reads this when it is
+# loaded: its own function that turns this off is too late.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime

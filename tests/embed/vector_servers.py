@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 
 from svc_daemon.embed.server_models import PROBE
@@ -53,6 +54,11 @@ class VectorServer(ThreadingHTTPServer):
         self.replies: list[Reply] = []
         #: Sent in place of vectors wherever it gives a reply.
         self.refuse: Callable[[list[str]], Reply | None] = lambda _: None
+
+    def server_bind(self) -> None:
+        # `HTTPServer` would also look up the name of its address.
+        TCPServer.server_bind(self)
+        self.server_port = self.server_address[1]
 
     @property
     def base_url(self) -> str:

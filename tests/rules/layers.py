@@ -67,7 +67,9 @@ LIBRARY_OWNERS = {
     "watchdog": ("svc_cli.sync.watch",),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
     **dict.fromkeys(("pypdfium2", "docx", "pptx", "python_calamine", "trafilatura"), ("svc_daemon.extract",)),
-    **dict.fromkeys(("onnx", "onnxruntime", "tokenizers"), ("svc_daemon.embed",)),
+    **dict.fromkeys(("onnx", "tokenizers"), ("svc_daemon.embed",)),
+    # It turns off what the library would report to its makers.
+    "onnxruntime": ("svc_daemon.embed.onnx_inference",),
     **dict.fromkeys(("mcp", "mcp_types"), ("svc_daemon.tools.servers",)),
 }
 

@@ -6,11 +6,15 @@ ProviderFailed or SearchTimeout. Once a write has returned, every node reads it.
 
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
+
+# Otherwise, pymilvus adds the variables of any file `.env` above its own folder to this process's environment.
+os.environ["PYTHON_DOTENV_DISABLED"] = "1"
 
 from grpc import FutureTimeoutError, RpcError
 from pymilvus import CollectionSchema, DataType, Function, FunctionType, MilvusClient
