@@ -3,7 +3,8 @@
 SvcError             the base class: an error code, a sentence and a hint
  ├─ ApiError         the service returned an error response
  ├─ UsageError       invalid flags, settings or configuration files
- │   └─ SourceAmbiguous  several sources have the given name
+ │   ├─ SourceAmbiguous  several sources have the given name
+ │   └─ NotExact         what a command that changes something was given would be a guess
  ├─ Declined         the user answered no to a question
  ├─ FileRefused      one file can't be sent; others are not affected
  ├─ PathMissing      a given local path does not exist
@@ -107,6 +108,10 @@ class UsageError(SvcError):
 
 class SourceAmbiguous(UsageError):
     code = "svc_source_ambiguous"
+
+
+class NotExact(UsageError):
+    code = "svc_not_exact"
 
 
 class Declined(SvcError):

@@ -36,10 +36,10 @@ def key_or_random(idempotency_key: str | None) -> str:
 
 
 def part(text: str) -> str:
-    """Percent-encode a path component. Raises UsageError for `.`, `..`, a slash or no text.
+    """Percent-encode a path component. Raises UsageError for `.`, `..`, a slash or blank text.
 
     A slash can't be encoded, since servers decode `%2F`.
     """
-    if "/" in text or text in {"", ".", ".."}:
+    if "/" in text or text.strip() in {"", ".", ".."}:
         raise UsageError(f"{text!r} is neither a slug nor an id.")
     return quote(text, safe="")

@@ -58,7 +58,11 @@ class AgentOptions:
     ] = None
     source: Annotated[
         list[str] | None,
-        typer.Option(metavar="SOURCE", help="Let the agent search this source instead of buckets; repeatable."),
+        typer.Option(
+            metavar="SOURCE",
+            help="Let the agent search this source, given by its id or the beginning of its id, instead of buckets; "
+            "repeatable.",
+        ),
     ] = None
     scope: Annotated[
         Literal["buckets", "sources", "team"] | None,
@@ -94,10 +98,10 @@ class AgentOptions:
     dry_run: DryRunOption = False
 
     def sent(self, client: "Client") -> Json:
-        """Build the request body, with source names resolved to ids.
+        """Build the request body, with complete ids of sources.
 
-        Raises UsageError for an invalid option, ApiError for an unknown source, and SourceAmbiguous for a name that
-        several sources have.
+        Raises UsageError for an invalid option or for what is not the id of one source, and ApiError for an unknown
+        source.
         """
         try:
             filters = None if self.filters is None else json.loads(self.filters)
@@ -107,7 +111,8 @@ class AgentOptions:
         policy = {
             "scope": self.scope,
             "bucket_ids": self.bucket or None,
-            "source_ids": [find_source(client, source) for source in self.source or ()] or None,
+            "source_ids": [find_source(client, source, guess=False, anywhere=True) for source in self.source or ()]
+            or None,
             "filters": filters,
         }
         policy = {name: value for name, value in policy.items() if value is not None}

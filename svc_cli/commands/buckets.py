@@ -13,6 +13,7 @@ from svc_cli.commands.invocations import (
     NoCreateOption,
     TimeoutOption,
     WaitOption,
+    accounted,
     command,
     new_app,
     parse_duration,
@@ -299,14 +300,19 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
     """Delete buckets, and those of their sources that are in no other bucket."""
     timeout_s = parse_duration(flags.timeout)
     with call.client() as client:
-        named_once = {each["id"]: each for each in (client.bucket(name, members=False) for name in flags.buckets)}
-        found = list(named_once.values())
-        if flags.dry_run:
-            return _show_deletions(call, [{**bucket, "dry_run": True} for bucket in found])
-        if not flags.force:
-            named = ", ".join(f"{bucket['slug']} ({bucket['counts']['total']} sources)" for bucket in found)
-            call.confirm(f"delete {named}, with every source that is in no other bucket?")
-        answers: list[JsonMapping] = [client.delete_bucket(bucket["id"], force=True) for bucket in found]
+        answers: list[JsonMapping] = []
+        with accounted(len(flags.buckets)) as outcomes:
+            named_once = {each["id"]: each for each in (client.bucket(name, members=False) for name in flags.buckets)}
+            found = list(named_once.values())
+            if flags.dry_run:
+                return _show_deletions(call, [{**bucket, "dry_run": True} for bucket in found])
+            if not flags.force:
+                named = ", ".join(f"{bucket['slug']} ({bucket['counts']['total']} sources)" for bucket in found)
+                call.confirm(f"delete {named}, with every source that is in no other bucket?")
+            outcomes |= {bucket["slug"]: False for bucket in found}
+            for bucket in found:
+                answers.append(client.delete_bucket(bucket["id"], force=True))
+                outcomes[bucket["slug"]] = True
         if flags.wait:
             answers = [_wait_for_deletion(call, client, answer, timeout_s) for answer in answers]
     code = _show_deletions(call, answers)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.models import OptionInfo
 
 from svc_cli import interrupts
 from svc_cli.commands.flags import Flags, ProgressStyle
@@ -55,6 +56,18 @@ SourceBucketOption = Annotated[
     str | None,
     typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE only in this bucket.  [env: SVC_BUCKET]"),
 ]
+#: How a command that changes something takes a source. The bucket of the settings doesn't count there.
+ExactSourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="The source, by id, by the beginning of its id (at least 8 characters after src_), or with -b by its "
+        "exact title.",
+    ),
+]
+ExactSourceBucketOption = Annotated[
+    str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE only in this bucket.")
+]
 ModeOption = Annotated[
     Literal["hybrid", "keyword", "semantic"] | None,
     typer.Option(help="Match keywords (keyword), the meaning (semantic), or both (hybrid).  [default: hybrid]"),
@@ -75,10 +88,34 @@ NoCreateOption = Annotated[
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with code 3 if any file was skipped.")]
 
 
+#: The metavars of arguments that may be blank. Other arguments name something.
+_TEXTS = frozenset({"QUERY", "QUESTION", "VALUE"})
+#: The metavars of options that name something, so that they are never blank either.
+_NAMES = frozenset({"AGENT", "BUCKET", "SOURCE"})
+
 _COMMON = {
     name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     for name, parameter in inspect.signature(Flags, eval_str=True).parameters.items()
 }
+
+
+@contextmanager
+def accounted(count: int) -> "Iterator[dict[str, bool]]":
+    """Yield a dictionary that records whether each of `count` objects was deleted. An error of the block says it."""
+    outcomes: dict[str, bool] = {}
+    try:
+        yield outcomes
+    except Declined:
+        raise
+    except SvcError as error:
+        deleted = [name for name, is_deleted in outcomes.items() if is_deleted]
+        left = [name for name, is_deleted in outcomes.items() if not is_deleted]
+        error.details |= {"deleted": deleted, "not_deleted": left}
+        if deleted and left:
+            error.message += f" Deleted before: {', '.join(deleted)}. Not deleted: {', '.join(left)}."
+        elif count > 1:
+            error.message += " Nothing was deleted."
+        raise
 
 
 class Invocation:
@@ -165,9 +202,14 @@ def command(
         kind: Any = parameters[0].annotation if len(parameters) == 1 else None
         record: Callable[..., Any] | None = kind if is_dataclass(kind) and callable(kind) else None
         own = list(inspect.signature(record, eval_str=True).parameters.values()) if record else parameters
+        naming = {parameter.name: _metavar_of_name(parameter) for parameter in own}
 
         def wrapper(ctx: typer.Context, **options: Any) -> Exit | None:
             given = Flags(**{each: options.pop(each) for each in _COMMON})
+            for option, metavar in naming.items():
+                values = options[option] if isinstance(options[option], list) else [options[option]]
+                if metavar and any(isinstance(value, str) and not value.strip() for value in values):
+                    raise UsageError(f"{metavar} is blank.", hint="is a variable unset that the command line uses?")
             console, before = ctx.obj
             call = Invocation(console, given.over(before), ctx.find_root().command)
             interrupts.listen()
@@ -186,6 +228,14 @@ def command(
         return function
 
     return register
+
+
+def _metavar_of_name(parameter: inspect.Parameter) -> str | None:
+    """Return the metavar of an argument or option that names something; None for others."""
+    details = getattr(parameter.annotation, "__metadata__", (None,))[0]
+    metavar: str | None = getattr(details, "metavar", None)
+    is_name = metavar in _NAMES if isinstance(details, OptionInfo) else metavar not in _TEXTS
+    return metavar if is_name else None
 
 
 def common_callback(ctx: typer.Context, **options: Any) -> None:

@@ -1,7 +1,6 @@
 """`svc key …`: creates, lists and revokes API keys."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
@@ -9,8 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_app
-from svc_cli.commands.source_lookups import whole_id
-from svc_cli.errors import ApiError, KeyNotShown, UsageError
+from svc_cli.commands.source_lookups import KEY, exact_id
+from svc_cli.credentials import ADMIN_HINT, LOGIN_HINT
+from svc_cli.errors import KeyNotShown, UsageError
 from svc_cli.render import table
 from svc_daemon.wire import Json, JsonMapping
 
@@ -146,25 +146,28 @@ def ls(call: Invocation) -> None:
 @command(app, "revoke", "svc key revoke key_01k3zq8q4y7x")
 def revoke(
     call: Invocation,
-    key_id: Annotated[str, typer.Argument(metavar="KEY", help="The key, by id or id prefix.")],
-    force: Annotated[bool, typer.Option("--force", help="Revoke without asking.")] = False,
+    key_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="KEY", help="The key, by id, or by the beginning of its id (at least 8 characters after key_)."
+        ),
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", help="Revoke without asking, even the key that this command uses.")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Revoke a key, so that all further requests with it are refused."""
-    with call.client() as client:
-        keys = client.keys()["keys"]
-        key_id = whole_id(key_id, (key["id"] for key in keys))
+    with call.connected() as (client, connection):
+        keys = {key["id"]: key for key in client.keys()["keys"]}
+        key = keys[exact_id(KEY, key_id, list(keys.values()))]
+        # The hint is the beginning of the key, up to its secret part.
+        is_own = connection.credential.key.startswith(key["hint"].removesuffix("…"))
         if not force and not dry_run:
-            call.confirm(f"revoke the key {_find(keys, key_id)['name']} ({key_id}) for good?")
-        answer: JsonMapping = _find(keys, key_id) if dry_run else client.revoke_key(key_id)
+            call.confirm(f"revoke the key {'in use, ' if is_own else ''}{key['name']} ({key['id']}), for good?")
+        answer: JsonMapping = {**key, "dry_run": True} if dry_run else client.revoke_key(key["id"])
     said = "would revoke" if dry_run else "revoked"
-    call.console.show(
-        {**answer, "dry_run": True} if dry_run else answer, lambda: f"{said} {answer['id']} ({answer['name']})"
-    )
-
-
-def _find(keys: Sequence[JsonMapping], key_id: str) -> JsonMapping:
-    found = next((key for key in keys if key["id"] == key_id), None)
-    if found is None:
-        raise ApiError(404, {"code": "key_not_found", "message": f"There is no key {key_id!r}."})
-    return found
+    call.console.show(answer, lambda: f"{said} {key['id']} ({key['name']}){', the key in use' if is_own else ''}")
+    if is_own and not dry_run:
+        hint = ADMIN_HINT if connection.destination.admin_key else LOGIN_HINT
+        call.console.warn(f"this was the key in use. {hint}")

@@ -8,9 +8,12 @@ import typer
 from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
+    ExactSourceArgument,
+    ExactSourceBucketOption,
     Invocation,
     SourceArgument,
     SourceBucketOption,
+    accounted,
     command,
     new_app,
 )
@@ -18,7 +21,7 @@ from svc_cli.commands.source_contents import save_content, send_content
 from svc_cli.commands.source_lookups import find_source, resolve_source
 from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.console import clean
-from svc_cli.errors import SvcError, UsageError
+from svc_cli.errors import UsageError
 from svc_cli.render import place_of, state_of
 from svc_daemon.wire import JsonMapping
 
@@ -162,11 +165,11 @@ def _cleaned(text: str) -> str:
 
 @command(app, "retry", "svc source retry scan.pdf -b handbook")
 def retry(
-    call: Invocation, source: SourceArgument, bucket: SourceBucketOption = None, dry_run: DryRunOption = False
+    call: Invocation, source: ExactSourceArgument, bucket: ExactSourceBucketOption = None, dry_run: DryRunOption = False
 ) -> None:
     """Index a failed source again, from its stored bytes."""
     with call.client() as client:
-        source_id = resolve_source(call, client, source, bucket)
+        source_id = find_source(client, source, bucket, guess=False)
         answer = client.source(source_id) if dry_run else client.retry_source(source_id)
     said = "would be queued again" if dry_run else state_of(answer)
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
@@ -174,11 +177,11 @@ def retry(
         call.console.next_step(f"svc wait {answer['id']}")
 
 
-@command(app, "refresh", "svc source refresh src_01k3")
+@command(app, "refresh", "svc source refresh src_01k3zq8q4y7x")
 def refresh(
     call: Invocation,
-    source: SourceArgument,
-    bucket: SourceBucketOption = None,
+    source: ExactSourceArgument,
+    bucket: ExactSourceBucketOption = None,
     force: Annotated[
         bool,
         typer.Option("--force", help="Refresh even if the URL of a page now returns a file, or the reverse."),
@@ -187,7 +190,7 @@ def refresh(
 ) -> None:
     """Fetch a source from its URL again, and index it again if the content has changed."""
     with call.client() as client:
-        source_id = resolve_source(call, client, source, bucket)
+        source_id = find_source(client, source, bucket, guess=False)
         answer: JsonMapping = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
     said = "would be fetched again" if dry_run else "changed" if answer["changed"] else "unchanged"
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
@@ -195,14 +198,24 @@ def refresh(
         call.console.next_step(f"svc wait {answer['id']}")
 
 
-@command(app, "attach", "svc source attach docs/leave.md -b onboarding")
+@command(app, "attach", "svc source attach src_01k3zq8q4y7x -b onboarding")
 def attach(
-    call: Invocation, source: SourceArgument, bucket: BucketOption = None, dry_run: DryRunOption = False
+    call: Invocation,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="The source, by id, by the beginning of its id (at least 8 characters after src_), or by its exact "
+            "title if the bucket of -b already contains it.",
+        ),
+    ],
+    bucket: BucketOption = None,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Add a source to another bucket, given with -b."""
     target = call.bucket(bucket)
     with call.client() as client:
-        source_id = find_source(client, source)
+        source_id = find_source(client, source, bucket, guess=False, anywhere=True)
         answer = client.source(source_id) if dry_run else client.attach_source(target, source_id)
     verb = "would be attached to" if dry_run else "is in"
     call.console.show(_marked(answer, dry_run), lambda: f"{source_id} {verb} {target}")
@@ -210,47 +223,51 @@ def attach(
 
 @command(app, "detach", "svc source detach docs/leave.md -b onboarding")
 def detach(
-    call: Invocation, source: SourceArgument, bucket: BucketOption = None, dry_run: DryRunOption = False
+    call: Invocation,
+    source: ExactSourceArgument,
+    bucket: Annotated[
+        str, typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket to take the source out of.")
+    ],
+    dry_run: DryRunOption = False,
 ) -> None:
     """Remove a source from the bucket given with -b; the source stays in its other buckets."""
-    target = call.bucket(bucket)
     with call.client() as client:
-        source_id = find_source(client, source, [target])
-        answer = client.source(source_id) if dry_run else client.detach_source(target, source_id)
+        source_id = find_source(client, source, bucket, guess=False)
+        answer = client.source(source_id) if dry_run else client.detach_source(bucket, source_id)
     verb = "would be taken out of" if dry_run else "is no longer in"
-    call.console.show(_marked(answer, dry_run), lambda: f"{source_id} {verb} {target}")
+    call.console.show(_marked(answer, dry_run), lambda: f"{source_id} {verb} {bucket}")
 
 
-@command(app, "rm", "svc source rm docs/old.md -b handbook", "svc source rm src_01k3 src_01k4 --force")
+@command(app, "rm", "svc source rm docs/old.md -b handbook", "svc source rm src_01k3zq8q4y7x src_01k4b2c3d4e5 --force")
 def rm(
     call: Invocation,
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE", help="The sources, by id, id prefix, title or file name."),
+        typer.Argument(
+            metavar="SOURCE",
+            help="The sources, by id, by the beginning of an id (at least 8 characters after src_), or with -b by "
+            "exact title.",
+        ),
     ],
-    bucket: SourceBucketOption = None,
+    bucket: ExactSourceBucketOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Delete without asking, even if an agent refers to a source.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Delete the sources that you name, with their stored bytes, from every bucket that contains them."""
-    with call.client() as client:
-        ids = list(dict.fromkeys(resolve_source(call, client, source, bucket) for source in sources))
+    with call.client() as client, accounted(len(sources)) as outcomes:
+        outcomes |= {find_source(client, source, bucket, guess=False): False for source in sources}
+        # If one of several does not exist, nothing is deleted.
+        found = [client.source(each) for each in outcomes] if dry_run or not force or len(outcomes) > 1 else []
+        answers: list[JsonMapping] = [_marked(source, dry_run) for source in found if dry_run]
         if not force and not dry_run:
-            named = [f"{clean(client.source(each)['title'])} ({each})" for each in ids]
-            call.confirm(f"delete {', '.join(named)} from every bucket?")
-        answers = []
-        try:
-            for source_id in ids:
-                answer = client.source(source_id) if dry_run else client.delete_source(source_id, force=force)
-                answers.append(_marked(answer, dry_run))
-                call.console.event({"type": "source.deleted", **answer})
-        except SvcError as error:
-            deleted = [] if dry_run else [answer["id"] for answer in answers]
-            error.details["deleted"] = deleted
-            error.message += f" Deleted before: {', '.join(deleted)}." if deleted else ""
-            raise
+            named = ", ".join(f"{clean(source['title'])} ({source['id']})" for source in found)
+            call.confirm(f"delete {named} from every bucket?")
+        for source_id in outcomes if not dry_run else ():
+            answers.append(client.delete_source(source_id, force=force))
+            outcomes[source_id] = True
+            call.console.event({"type": "source.deleted", **answers[-1]})
     verb = "would delete" if dry_run else "deleted"
     value = answers[0] if len(answers) == 1 else {"v": 1, "type": "source.deletions", "items": answers, "exit_code": 0}
     call.console.show(value, lambda: "\n".join(f"{verb} {answer['id']}" for answer in answers))

@@ -11,7 +11,7 @@ import typer
 from svc_cli.client.waiting import following
 from svc_cli.commands.batches import BATCH_PREFIX, render_batch
 from svc_cli.commands.invocations import Invocation, command, new_app
-from svc_cli.commands.source_lookups import resolve_source
+from svc_cli.commands.source_lookups import is_id, resolve_source
 from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.commands.status_screens import Screen
 from svc_cli.console import Console
@@ -57,7 +57,7 @@ def status(
     """Show the state of all buckets, or of one bucket, source or batch."""
     with call.client() as client:
         view: _View
-        if source and source.startswith(BATCH_PREFIX):
+        if source and is_id(source, BATCH_PREFIX):
             view = _BatchView(call, client, source)
         elif source:
             view = _SourceView(call, client, resolve_source(call, client, source, bucket))

@@ -23,7 +23,7 @@ from svc_cli.commands.invocations import (
     new_app,
     parse_duration,
 )
-from svc_cli.commands.source_lookups import resolve_source
+from svc_cli.commands.source_lookups import is_id, resolve_source
 from svc_cli.errors import ApiError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
@@ -91,7 +91,7 @@ def wait(
     """
     timeout_s = parse_duration(timeout)
     with call.client() as client, call.progress() as progress:
-        batches = [name for name in sources if name.startswith(BATCH_PREFIX)]
+        batches = [name for name in sources if is_id(name, BATCH_PREFIX)]
         ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
         waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
         # Fail now if an id does not exist.

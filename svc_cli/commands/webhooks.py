@@ -10,7 +10,7 @@ import typer
 
 from svc_cli.commands.events import MISSED, keep_following
 from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_app, parse_metadata
-from svc_cli.commands.source_lookups import find_source, whole_id
+from svc_cli.commands.source_lookups import EVENT, MOST_CANDIDATES, before, exact_id, find_source, is_whole_id
 from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
@@ -74,20 +74,26 @@ def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
         call.console.note(f"there is more: --after {answer['last_id']}")
 
 
-@command(app, "resend")
+@command(app, "resend", "svc webhook resend evt_01k3zq8q4y7x")
 def resend(
     call: Invocation,
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="The event, by id (evt_…) or id prefix.")],
+    event: Annotated[
+        str,
+        typer.Argument(
+            metavar="EVENT", help="The event, by id, or by the beginning of its id (at least 8 characters after evt_)."
+        ),
+    ],
     dry_run: DryRunOption = False,
 ) -> None:
     """Send the webhook call of an event again, with the same event id."""
-    if dry_run:
-        call.console.show({"id": event, "dry_run": True}, lambda: f"would call again for {event}")
-        return
     with call.client() as client:
-        # Deliveries are listed by event id. The ids that begin with a prefix come directly after the prefix itself.
-        listed = client.deliveries({"after": event, "limit": 2})["deliveries"]
-        answer = client.resend_delivery(whole_id(event, (each["id"] for each in listed)))
+        if dry_run or not is_whole_id(event, EVENT.prefix):
+            page = client.deliveries({"after": before(event, EVENT.prefix), "limit": MOST_CANDIDATES + 1})
+            event = exact_id(EVENT, event, page["deliveries"])
+        if dry_run:
+            call.console.show({"id": event, "dry_run": True}, lambda: f"would call again for {event}")
+            return
+        answer = client.resend_delivery(event)
     call.console.show(answer, lambda: f"{answer['id']}  {answer['status']}  {answer['url']}")
     call.console.next_step("svc webhook deliveries")
 

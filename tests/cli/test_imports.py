@@ -130,7 +130,11 @@ def test_webhook_call_is_delivered_listed_resent_and_verified(
 
     event = wait_until(delivered, "the call")["id"]
     assert event in here("webhook", "deliveries").stdout
-    assert here("webhook", "resend", event, "--dry-run", "--json").json["dry_run"] is True
+    for name in ("evt_", event[: len("evt_") + 7]):
+        assert here("webhook", "resend", name, "--json").failure == (2, "svc_not_exact")
+    assert here("webhook", "resend", event[:-1] + "_", "--dry-run").exit == 5
+    for name in (event, event[:-1]):
+        assert here("webhook", "resend", name, "--dry-run", "--json").json == {"id": event, "dry_run": True}
     assert here("webhook", "resend", event, "--json").json["id"] == event
     calls = wait_until(lambda: [seen for seen in odd.calls if seen[0] == "/hook"][1:], "the second call")
     _, headers, body = calls[0]

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from svc_cli.commands.source_lookups import whole_id
-from svc_cli.errors import UsageError
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import Installation
 from tests.cli.consoles import RunSvc
@@ -45,14 +43,10 @@ def test_source_is_found_by_title_file_name_or_id_prefix(handbook: RunSvc, monke
     assert handbook("source", "show", "leave.md", "--json").json["id"] == _ids(handbook, "second")["docs/leave.md"]
 
 
-def test_commands_for_a_source_accept_the_same_names(handbook: RunSvc) -> None:
-    dry = [("source", verb, "--dry-run") for verb in ("retry", "refresh", "detach", "rm")]
-    for words in (("source", "text"), ("source", "get"), *dry, ("status",), ("wait",)):
+def test_commands_that_read_a_source_accept_the_same_names(handbook: RunSvc) -> None:
+    for words in (("source", "text"), ("source", "get"), ("status",), ("wait",)):
         finished = handbook(*words, "leave.md", "-b", "handbook")
         assert (finished.exit, finished.stdout != "") == (0, True), words
-    assert handbook("bucket", "create", "third").exit == 0
-    attached = handbook("source", "attach", "pay.md", "-b", "third", "--json")
-    assert attached.json["id"] == _ids(handbook, "handbook")["pay.md"]
 
 
 def test_ambiguous_name_is_an_error_that_lists_the_matches(handbook: RunSvc) -> None:
@@ -73,12 +67,6 @@ def test_misspelled_source_or_bucket_gets_a_suggestion(handbook: RunSvc) -> None
         assert missing.failure == (5, "bucket_not_found"), words
         assert "did you mean 'handbook'?" in missing.json["error"]["hint"], words
     assert "did you mean" not in handbook("bucket", "show", "xyz", "--json").json["error"]["hint"]
-
-
-def test_id_prefix_is_completed_if_it_is_unique() -> None:
-    assert [whole_id(start, ["key_12", "key_2"]) for start in ("key_1", "key_3")] == ["key_12", "key_3"]
-    with pytest.raises(UsageError, match="2 ids start with 'key_'"):
-        whole_id("key_", ["key_12", "key_2"])
 
 
 def test_complete_id_is_requested_without_a_lookup(at_odd: RunSvc, odd: OddServer) -> None:

@@ -64,7 +64,7 @@ def test_several_buckets_are_deleted_after_one_question(shared_installation: Ins
 
 def test_confirmation_without_force_does_not_delete_a_source_or_agent_in_use(shared_installation: Installation) -> None:
     free, blocked = (_upload(shared_installation, f"{name}.md", "several", name) for name in ("free", "blocked"))
-    creation = "agent create sales --source blocked.md --surface widget --json"
+    creation = f"agent create sales --source {blocked} --surface widget --json"
     assert shared_installation.svc(*creation.split()).json["policy"]["source_ids"] == [blocked]
     code, shown = on_terminal(shared_installation, "source", "rm", free, blocked, typed="y\n", columns=200)
     assert (code, f"Deleted before: {free}." in shown) == (6, True)

@@ -1,0 +1,250 @@
+"""Commands that change something take no guesses: which names they accept, and what they say about others."""
+
+import shlex
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from svc_cli.client.calls import part
+from svc_cli.commands.source_lookups import EVENT, KEY, exact_id
+from svc_cli.errors import ApiError, NotExact, UsageError
+from tests.acceptance.installations import Installation
+from tests.cli.consoles import Json, RunSvc
+from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import on_terminal
+
+Ids = dict[str, str]
+
+#: Every command that changes a source.
+CHANGES = ("rm --force", "detach", "attach", "retry", "refresh")
+
+
+def _listed(here: RunSvc, bucket: str) -> list[Json]:
+    return list(here("source", "ls", "-b", bucket, "--json").json["sources"])
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest) -> str:
+    """A bucket name that is unique to the test and its parameters."""
+    return f"b{crc32(request.node.name.encode()):08x}"
+
+
+@pytest.fixture
+def other(bucket: str) -> str:
+    """The name of a second bucket of the test."""
+    return f"{bucket}-too"
+
+
+@pytest.fixture
+def ids(here: RunSvc, bucket: str, other: str) -> Ids:
+    """The ids of three sources in the test's bucket, by title, and of another `leave.md` in its second bucket."""
+    Path("docs").mkdir()
+    for name in ("leave.md", "docs/leave.md", "docs/pay.md"):
+        Path(name).write_text(f"The cobalt rule of {name}.\n")
+    assert here("upload", "leave.md", "docs/leave.md", "docs/pay.md", "-b", bucket).exit == 0
+    assert here("upload", "-", "--title", "leave.md", "-b", other, stdin=b"The umber rule.").exit == 0
+    found = {each["title"]: each["id"] for each in _listed(here, bucket)}
+    (elsewhere,) = _listed(here, other)
+    return {**found, "elsewhere": elsewhere["id"]}
+
+
+def test_source_rm_run_twice_deletes_only_the_source_that_it_names(
+    here: RunSvc, bucket: str, other: str, ids: Ids
+) -> None:
+    words = ("source", "rm", "leave.md", "-b", bucket, "--force")
+    assert here(*words).stdout == f"deleted {ids['leave.md']}\n"
+    again = here(*words, "--json")
+    meant = {"id": ids["docs/leave.md"], "title": "docs/leave.md", "bucket": bucket}
+    assert (again.failure, again.json["error"]["details"]["candidates"]) == ((2, "svc_not_exact"), [meant])
+    assert here("source", "rm", "leave.md", "--force").exit == 2
+    assert here("source", "rm", "docs/leave.md", "-b", bucket, "--force").exit == 0
+    assert here(*words, "--json").failure == (5, "source_not_found")
+    titles = [each["title"] for each in (*_listed(here, bucket), *_listed(here, other))]
+    assert titles == ["docs/pay.md", "leave.md"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_guess_changes_nothing_and_lists_what_may_be_meant(
+    here: RunSvc, bucket: str, ids: Ids, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _listed(here, bucket)
+    leave, pay = ids["leave.md"], ids["docs/pay.md"]
+    # Sources of one upload have ids that begin with the same time.
+    alike = leave[: len("src_") + 10]
+    assert pay.startswith(alike)
+    for name, meant in (("pay.md", [pay]), (leave[: len("src_") + 7], [leave, pay]), (alike, [leave, pay])):
+        refused = here("source", *change.split(), name, "-b", bucket, "--json")
+        assert refused.exit == 2, name
+        error = refused.json["error"]
+        found = {each["id"]: each["title"] for each in error["details"]["candidates"]}
+        assert set(error["details"]["source_ids"]) == set(found) >= set(meant), name
+        # The hint lists the first five.
+        assert sum(f"{each} ({title}" in error["hint"] for each, title in found.items()) == min(5, len(found)), name
+    # The bucket of the settings doesn't count.
+    monkeypatch.setenv("SVC_BUCKET", bucket)
+    refused = here("source", *change.split(), "leave.md", "--json")
+    assert (refused.exit, leave in str(refused.json)) == (2, change != "detach")
+    assert _listed(here, bucket) == before
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_id_a_long_prefix_and_an_exact_title_are_accepted(here: RunSvc, bucket: str, ids: Ids, change: str) -> None:
+    for title in ("leave.md", "docs/leave.md"):
+        for name in (ids[title], ids[title][:-2], title):
+            planned = here("source", *change.split(), name, "-b", bucket, "--dry-run", "--json")
+            assert (planned.exit, planned.json.get("id")) == (0, ids[title]), name
+
+
+def test_what_is_shaped_like_an_id_is_never_a_title(here: RunSvc, bucket: str, ids: Ids) -> None:
+    start = ids["docs/pay.md"][:-1]
+    for title in (start, "src_readme", "src_read.me", "bat_man.md"):
+        assert here("upload", "-", "--title", title, "-b", bucket, stdin=title.encode()).exit == 0
+    for words in (("show",), ("rm", "--dry-run")):
+        assert here("source", *words, start, "-b", bucket, "--json").json["title"] == "docs/pay.md"
+        assert here("source", *words, "src_readme", "-b", bucket, "--json").failure == (5, "source_not_found")
+        assert here("source", *words, "src_read.me", "-b", bucket, "--json").json["title"] == "src_read.me"
+    assert here("status", "bat_man.md", "-b", bucket, "--json").json["title"] == "bat_man.md"
+    assert here("source", "rm", start, "-b", bucket, "--force").stdout == f"deleted {ids['docs/pay.md']}\n"
+    assert start in {each["title"] for each in _listed(here, bucket)}
+
+
+def test_two_sources_with_one_title_are_told_apart_by_their_ids(here: RunSvc, bucket: str, ids: Ids) -> None:
+    upload = ("upload", "-", "--title", "leave.md", "-b", bucket, "--as-new")
+    assert here(*upload, stdin=b"The new cobalt rule.").exit == 0
+    both = {each["id"] for each in _listed(here, bucket) if each["title"] == "leave.md"}
+    refused = here("source", "rm", "leave.md", "-b", bucket, "--force", "--json")
+    assert (refused.failure, len(both)) == ((2, "svc_source_ambiguous"), 2)
+    assert {each["id"] for each in refused.json["error"]["details"]["candidates"]} == both
+    assert here("source", "rm", *both, "--force").exit == 0
+
+
+def test_a_source_outside_of_the_named_bucket_is_not_found(here: RunSvc, other: str, ids: Ids) -> None:
+    for name in (ids["leave.md"], ids["leave.md"][:-1], "docs/pay.md"):
+        for change in ("rm --force", "detach", "retry", "refresh"):
+            refused = here("source", *change.split(), name, "-b", other, "--json")
+            assert refused.failure == (5, "source_not_found"), (change, name)
+    refused = here("source", "attach", "docs/pay.md", "-b", other, "--json")
+    assert (refused.exit, ids["docs/pay.md"] in refused.json["error"]["details"]["source_ids"]) == (2, True)
+
+
+def test_an_agent_is_given_sources_by_their_ids(here: RunSvc, bucket: str, ids: Ids) -> None:
+    words = ("agent", "create", bucket, "--source")
+    for name in ("docs/pay.md", "pay.md", ids["docs/pay.md"][:11]):
+        refused = here(*words, name, "--json")
+        assert (refused.failure, ids["docs/pay.md"] in str(refused.json)) == ((2, "svc_not_exact"), True)
+    made = here(*words, ids["docs/pay.md"][:-1], "--json").json
+    assert made["policy"]["source_ids"] == [ids["docs/pay.md"]]
+
+
+@pytest.mark.parametrize("unknown", ["src_01k3zq8q4y7x01k3zq8q4y7x01", "src_01k3zq8q4y7x", "leaf.md", "pay.md"])
+def test_nothing_is_deleted_if_one_of_several_sources_is_not_found(
+    here: RunSvc, bucket: str, ids: Ids, unknown: str
+) -> None:
+    before = _listed(here, bucket)
+    options = () if unknown.startswith("src_") else ("-b", bucket)
+    for names in ((ids["leave.md"], unknown), (unknown, ids["leave.md"])):
+        refused = here("source", "rm", *names, *options, "--force")
+        assert (refused.exit, "Nothing was deleted." in refused.stderr) == (2 if unknown == "pay.md" else 5, True)
+    assert _listed(here, bucket) == before
+
+
+def test_each_of_several_deletions_is_accounted_for(
+    here: RunSvc, shared_installation: Installation, bucket: str, ids: Ids
+) -> None:
+    free, used, last = ids["leave.md"], ids["docs/leave.md"], ids["docs/pay.md"]
+    assert here("agent", "create", bucket, "--source", used).exit == 0
+    words = ("source", "rm", free, used, last)
+    code, shown = on_terminal(shared_installation, *words, typed="y\n", columns=250)
+    assert (code, f"Deleted before: {free}. Not deleted: {used}, {last}." in shown) == (6, True)
+    assert here("source", "rm", used, used[:-1], last, "--force").stdout == f"deleted {used}\ndeleted {last}\n"
+
+
+def test_each_of_several_bucket_deletions_is_accounted_for(at_odd: RunSvc, odd: OddServer) -> None:
+    for name in ("one", "two"):
+        bucket = {"id": f"bkt_{name}", "slug": name, "counts": {"total": 1}}
+        odd.answers[f"GET /v1/buckets/{name}"] = (200, bucket, {})
+    odd.answers["DELETE /v1/buckets/bkt_one"] = (202, {"slug": "one", "status": "deleting"}, {})
+    refused = {"error": {"code": "forbidden_project_key", "message": "No.", "retryable": False}}
+    odd.answers["DELETE /v1/buckets/bkt_two"] = (403, refused, {})
+    finished = at_odd("bucket", "rm", "one", "two", "--force")
+    assert finished.failure == (4, "forbidden_project_key")
+    assert finished.json["error"]["message"] == "No. Deleted before: one. Not deleted: two."
+    finished = at_odd("bucket", "rm", "one", "three", "--force")
+    assert (finished.exit, "Nothing was deleted." in finished.json["error"]["message"]) == (5, True)
+
+
+#: Commands with a blank name.
+BLANK = (
+    *(
+        "source rm '' --force",
+        "source rm ' ' --force -b b",
+        "source rm a.md -b '' --force",
+        "source detach a.md -b ' '",
+    ),
+    *(
+        "source attach '' -b b",
+        "source retry '' -b b",
+        "source refresh ' '",
+        "source show ''",
+        "source rm a.md '' -b b",
+    ),
+    *("key revoke '' --force", "key revoke ' ' --force", "webhook resend ''", "webhook resend ' ' --dry-run"),
+    *("bucket rm '' --force", "bucket rm ' ' --force", "bucket archive ' '", "bucket set ' ' --name x"),
+    *("agent rm ' ' --force", "agent set '' --role x", "agent set hr --bucket ''", "agent create hr --source ''"),
+    *("watch rm ' '", "watch flush ''", "sync '' -b b", "watch add ' ' -b b", "status -b ''", "wait ' '"),
+)
+
+
+@pytest.mark.parametrize("words", BLANK)
+def test_a_blank_name_is_a_usage_error(svc: RunSvc, words: str) -> None:
+    refused = svc(*shlex.split(words), "--json")
+    assert (refused.failure, "blank" in refused.json["error"]["message"]) == ((2, "svc_usage"), True)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\n", ".", "..", "a/b"])
+def test_the_client_sends_no_blank_name(name: str) -> None:
+    with pytest.raises(UsageError):
+        part(name)
+
+
+def test_exact_id_accepts_an_id_and_a_prefix_that_only_one_id_has() -> None:
+    keys = [{"id": "key_01k3zq8qaa", "name": "one"}, {"id": "key_01k3zq8qab", "name": "two"}]
+    assert exact_id(KEY, "key_01k3zq8qab", keys) == exact_id(KEY, "key_01k3zq8qab", keys[1:]) == "key_01k3zq8qab"
+    assert exact_id(KEY, "key_01k3zq8q", keys[1:]) == "key_01k3zq8qab"
+    for name, meant in (("key_01k3zq8q", keys), ("key_01k3zq8", keys), ("key_", keys), ("two", keys[1:])):
+        with pytest.raises(NotExact) as caught:
+            exact_id(KEY, name, keys)
+        assert caught.value.details == {"candidates": meant}, name
+    for kind, name in ((KEY, "key_none"), (KEY, "three"), (KEY, "evt_01k3zq8q"), (EVENT, "evt_01k3zq8q")):
+        with pytest.raises(ApiError, match="There is no") as missing:
+            exact_id(kind, name, keys)
+        assert (missing.value.exit, missing.value.code) == (5, kind.missing)
+
+
+def test_key_is_revoked_by_its_id_or_a_long_prefix_only(here: RunSvc, bucket: str) -> None:
+    made = here("key", "create", bucket, "--preset", "read", "--json").json["id"]
+    for name in ("key_", made[:11], bucket):
+        refused = here("key", "revoke", name, "--force", "--json")
+        assert (refused.failure, made in refused.json["error"]["hint"]) == ((2, "svc_not_exact"), True), name
+    states = {key["id"]: key["revoked_at"] for key in here("key", "ls", "--json").json["keys"]}
+    assert set(states) >= {made} and not any(states.values())
+    assert here("key", "revoke", made[:-2], "--force", "--json").json["id"] == made
+
+
+def test_the_key_in_use_is_revoked_only_on_demand(
+    here: RunSvc, shared_installation: Installation, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = here("key", "create", bucket, "--preset", "admin", "--json").json
+    monkeypatch.setenv("SVC_API_KEY", made["key"])
+    refused = here("key", "revoke", made["id"], "--json")
+    assert refused.failure == (2, "svc_usage")
+    assert f"the key in use, {bucket}" in refused.json["error"]["message"]
+    assert "--force" in refused.json["error"]["hint"]
+    words = ("key", "revoke", made["id"])
+    code, shown = on_terminal(shared_installation, *words, typed="n\n", columns=250, SVC_API_KEY=made["key"])
+    assert (code, f"revoke the key in use, {bucket}" in shown) == (3, True)
+    ended = here("key", "revoke", made["id"], "--force")
+    assert (ended.exit, "the key in use" in ended.stdout) == (0, True)
+    assert "warning: this was the key in use. `svc-daemon key create" in ended.stderr
+    assert here("bucket", "ls").exit == 4
