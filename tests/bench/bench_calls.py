@@ -1,64 +1,141 @@
-"""System calls of the daemon and its children for each small file of an `svc upload`: syncs, futex calls, log bytes.
+"""How much of the code an upload, a finalize, a search and a sync enter: files and calls of the daemon and of `svc`.
 
-`strace` counts them, so it must be installed. It slows the daemon down: where several requests share a commit, more of
-them do than otherwise.
+Each is counted on daemons that have done it before; an upload, a finalize and a sync until the source is ready. What
+reads documents is another process and not counted, nor is what a coroutine does after it has waited.
 """
 
-import argparse
-import re
-from collections import Counter
-from collections.abc import Iterable
+import json
+import os
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from uuid import uuid4
 
-from tests.acceptance.calls import take_in
-from tests.bench.bench_folders import make_files
-from tests.bench.sides import Row, Side, each_side, read_side_options, report_rows
+import httpx
 
-SYNCS = ("fsync", "fdatasync", "syncfs", "sync_file_range")
-CALLS = (*SYNCS, "futex", "pwrite64")
-_CALL = re.compile(r"^\d+ +(\w+)\(")
-#: The file and the length of a write to a log; the rest of the line may come later.
-_LOGGED = re.compile(r"pwrite64\(\d+<([^>]+)-wal>, .*, (\d+), \d+(?:\)| <)")
+from tests.acceptance.calls import make_bucket, search, upload
+from tests.acceptance.installations import wait_until
+from tests.bench.harness import Row, Side, all_sides, read_options, report
+from tests.bench.loads import BUCKET, make_files, open_batch
+
+#: Runs a module and counts the calls of the project's functions by file; writes them at SIGUSR2, and at the end.
+COUNTED = """
+import atexit, collections, json, os, runpy, signal, sys, threading
+calls, codes = collections.Counter(), {}
+def count(frame, event, _):
+    if event != "call":
+        return
+    code = frame.f_code
+    if code not in codes:
+        codes[code] = code.co_code if {"svc_daemon", "svc_cli"} & set(code.co_filename.split(os.sep)) else b""
+    # RESUME 0 begins a function; RESUME 1 and more go on after a yield or await.
+    if codes[code] and codes[code][frame.f_lasti + 1] == 0:
+        calls[code.co_filename] += 1
+def write(*_):
+    until_now = calls.copy()
+    calls.clear()
+    with open(f"{os.getpid()}.staged", "w") as file:
+        json.dump(until_now, file)
+    os.replace(file.name, f"{os.getpid()}.calls")
+signal.signal(signal.SIGUSR2, write)
+atexit.register(write)
+threading.setprofile(count)
+sys.setprofile(count)
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
 
 
 def main() -> None:
-    options = read_side_options(__doc__, files=1000, size_bytes=4096)
-    rows = [{"side": side.name} | _trace(side, options) for side in each_side(options, is_running=False)]
-    report_rows("calls", options, rows)
+    options = read_options(__doc__)
+    rows: list[Row] = []
+    with all_sides(options, is_running=False) as sides:
+        for side in sides:
+            side.runs = ("-c", COUNTED)
+            side.start()
+        for act, run in ACTS.items():
+            for side in sides:
+                make_files(side.root / "files", 2, 4096)
+                with side.client() as client:
+                    make_bucket(client, BUCKET)
+                    run(side, client)
+                    rows.append({"act": act, "side": side.name} | run(side, client))
+    report("calls", options, rows)
 
 
-def _trace(side: Side, options: argparse.Namespace) -> Row:
-    make_files(side.root / "files", options.files, options.size_bytes)
-    traced = side.root / "calls.txt"
-    side.start(("strace", "-D", "-f", "-qq", "-y", "-s0", f"-etrace={','.join(CALLS)}", "-o", str(traced)))
-    with side.client() as client:
-        take_in(client, "warm", "warm.md", b"# Warm\n\nSome text.")
-    with traced.open(encoding="utf-8", errors="replace") as lines:
-        lines.read()
-        cost = side.run_svc("upload", "files", "-b", "bench", "--json", "--timeout", "60m")
-        calls, logged = _count(lines)
-    side.stop()
-    each = {name: round(calls[name] / options.files, 2) for name in CALLS}
-    return {
-        "files": options.files,
-        "syncs": round(sum(calls[name] for name in SYNCS) / options.files, 2),
-        **each,
-        "state_log_kb": round(logged["state"] / 1024 / options.files, 1),
-        "index_log_kb": round(logged["index"] / 1024 / options.files, 1),
-        "ready_s": round(cost.wall_s, 2),
-    }
+def _upload(side: Side, client: httpx.Client) -> Row:
+    return _daemon(side, lambda: upload(client, BUCKET, "note.md", uuid4().bytes.hex().encode()).raise_for_status(), 1)
 
 
-def _count(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
-    """How often each call began; the bytes that went to logs, of the state and of the search index."""
-    calls: Counter[str] = Counter()
-    logged: Counter[str] = Counter()
-    for line in lines:
-        if call := _CALL.match(line):
-            calls[call[1]] += 1
-        if wrote := _LOGGED.search(line):
-            logged["index" if "/index" in wrote[1] else "state"] += int(wrote[2])
-    return calls, logged
+def _finalize(side: Side, client: httpx.Client) -> Row:
+    finalize = open_batch(client, {uuid4().hex: uuid4().bytes.hex().encode()}, is_packed=False)
+    return _daemon(side, finalize, 1)
 
+
+def _search(side: Side, client: httpx.Client) -> Row:
+    return _daemon(side, lambda: search(client, "a note", BUCKET), 0)
+
+
+def _sync_new(side: Side, _: httpx.Client) -> Row:
+    (side.root / "files" / f"{uuid4().hex}.md").write_text("# A new note")
+    return _sync(side, 1)
+
+
+def _sync_nothing(side: Side, _: httpx.Client) -> Row:
+    return _sync(side, 0)
+
+
+def _sync(side: Side, ready: int) -> Row:
+    """The daemon's part, and that of `svc`."""
+    ended: list[int] = []
+
+    def run() -> None:
+        process = side.spawn("svc_cli", "sync", "files", "-b", BUCKET, "-q")
+        ended.append(process.pid)
+        if process.wait():
+            raise RuntimeError(f"svc sync ended with {process.returncode}")
+
+    daemon = _daemon(side, run, ready)
+    return daemon | _figures("command", _read_calls(side, ended[0]))
+
+
+def _daemon(side: Side, act: Callable[[], object], ready: int) -> Row:
+    """What the daemon enters from the act until so many more sources are ready."""
+    wanted = _count_ready(side) + ready
+    os.kill(side.pid or 0, signal.SIGUSR2)
+    _read_calls(side, side.pid or 0)
+    act()
+    wait_until(lambda: _count_ready(side) >= wanted, "the source is ready", every_s=0.005)
+    os.kill(side.pid or 0, signal.SIGUSR2)
+    return _figures("daemon", _read_calls(side, side.pid or 0))
+
+
+def _figures(name: str, calls: dict[str, int]) -> Row:
+    return {f"{name}_files": len(calls), f"{name}_calls": sum(calls.values())}
+
+
+def _count_ready(side: Side) -> int:
+    """Read from the state: a request would be counted."""
+    with closing(sqlite3.connect(f"file:{side.files.state}?mode=ro", uri=True)) as state:
+        return int(state.execute("SELECT count(*) FROM memberships WHERE sync_status = 'active'").fetchone()[0])
+
+
+def _read_calls(side: Side, pid: int) -> dict[str, int]:
+    path = side.root / f"{pid}.calls"
+    wait_until(path.exists, "the calls of a process")
+    calls: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
+    return calls
+
+
+ACTS: dict[str, Callable[[Side, httpx.Client], Row]] = {
+    "upload": _upload,
+    "finalize": _finalize,
+    "search": _search,
+    "sync, one new": _sync_new,
+    "sync, nothing to do": _sync_nothing,
+}
 
 if __name__ == "__main__":
     main()

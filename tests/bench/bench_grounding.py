@@ -1,133 +1,135 @@
-"""Measures which answers are grounded: of questions that a collection is about, and of others.
+"""Which answers are grounded: of questions that a collection is about and of others; and whether they quote the answer.
 
     python -m tests.bench.bench_grounding CRANFIELD --off NPL
+    python -m tests.bench.bench_grounding FOLDER
 
-The documents of the collection go through the daemon's own door and the questions to `/v1/responses`. Off the subject
-are the queries of the collections after `--off` and the everyday questions beside this file. With `--model`, what
-`svc-daemon model install` takes, or with an embeddings server in SVC_EMBED_BASE_URL and SVC_EMBED_MODEL, the answers go
-by meaning, too, once every passage has its vector.
+A folder is a collection in the BEIR layout: off its subject are the queries of the collections after `--off`, and the
+everyday questions beside this file. Or it has a folder for each of some fresh teams with few documents: in it `docs`,
+and `questions.json`, whose answers are in the documents word for word:
 
-docs/development.md lists which questions of which set may be looked at.
+    {"on": [{"q": "How tall is the lamp?", "answer": "It stands 38 centimetres tall"}], "off": ["Who sells it?"]}
+
+`right` is the share of grounded answers that quote these words. The documents are uploaded to a fresh daemon, and the
+questions sent to `/v1/responses`. With `--model` (what `svc-daemon model install` takes), or with SVC_EMBED_BASE_URL
+and SVC_EMBED_MODEL, the answers go by meaning, too. docs/development.md lists which questions may be looked at.
 """
 
 import argparse
-import os
-import subprocess
+import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 
-from tests.acceptance.calls import make_bucket, upload
-from tests.acceptance.installations import wait_until
-from tests.bench.corpora import Collection, Entry, add_folders, check_folders, read_collections
-from tests.bench.fillings import is_indexed
-from tests.bench.installations import measured
-from tests.bench.machines import report
-from tests.conftest import UNLIMITED
+from tests.bench.corpora import CLIENTS, Entry, fill, is_by_meaning, read_collections, sides_with_model
+from tests.bench.harness import Row, make_parser, report
 
-BUCKET = "grounding"
 EVERYDAY = Path(__file__).with_name("everyday_questions.txt")
-#: Uploads at a time, and questions.
-CLIENTS = 8
-#: Until all is indexed and has vectors.
-FILL_TIMEOUT_S = 3600.0
-MODEL_HELP = "a package, wheel, folder or file; answers go by meaning then"
+_WORD = re.compile(r"\w+")
 
 
-def open_client(stack: ExitStack, model: str | None) -> httpx.Client:
-    """A client of a fresh daemon, with this model installed before its first start."""
-    embedding = {name: value for name, value in os.environ.items() if name.startswith("SVC_EMBED_")}
-    daemon = stack.enter_context(measured(None, UNLIMITED | embedding, is_running=False))
-    if model:
-        command = [sys.executable, "-m", "svc_daemon", "model", "install", model]
-        subprocess.run(command, env=daemon.environ, stdout=sys.stderr, check=True)
-    daemon.start()
-    client = stack.enter_context(daemon.client())
-    client.timeout = httpx.Timeout(60)
-    return client
+@dataclass(frozen=True, slots=True)
+class Question:
+    #: `on`, `off` or `everyday`.
+    kind: str
+    text: str
+    #: What answers it, if that is known.
+    answer: str = ""
 
 
-def fill(client: httpx.Client, documents: Sequence[Entry]) -> None:
-    """Upload the documents and wait until a search warns of nothing."""
-    make_bucket(client, BUCKET)
-
-    def put(entry: Entry) -> None:
-        name = entry.id if entry.id.endswith(".md") else f"{entry.id}.txt"
-        title = entry.title or entry.id
-        upload(client, BUCKET, name, entry.text.encode() or b"-", title=title).raise_for_status()
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(put, documents))
-    wait_until(lambda: is_full(client), "the end of indexing", FILL_TIMEOUT_S, every_s=0.5)
-
-
-def is_full(client: httpx.Client) -> bool:
-    body = {"query": "anything", "buckets": [BUCKET]}
-    return is_indexed(client, BUCKET) and not client.post("/v1/search", json=body).json()["warnings"]
-
-
-def ask(client: httpx.Client, question: str) -> dict[str, Any]:
-    answer = client.post("/v1/responses", json={"model": "svc-agent", "input": question})
-    return dict(answer.raise_for_status().json())
-
-
-def share(marks: Sequence[bool]) -> float:
-    """The part of them, 0 to 1, that is true."""
-    return round(sum(marks) / len(marks), 4) if marks else 0.0
-
-
-def share_grounded(client: httpx.Client, questions: Sequence[str]) -> dict[str, float]:
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        answers = list(pool.map(lambda question: ask(client, question), questions))
-    return {"questions": len(questions), "grounded": share([answer["grounded"] for answer in answers])}
-
-
-def spread(questions: Sequence[str], most: int | None) -> Sequence[str]:
-    """So many of them, evenly from beginning to end: a collection may go from subject to subject."""
-    if most is None or len(questions) <= most:
-        return questions
-    return [questions[place * len(questions) // most] for place in range(most)]
-
-
-def measure(collection: Collection, off: Sequence[Collection], options: argparse.Namespace) -> dict[str, object]:
-    own, others, everyday = (
-        spread(questions, options.questions)
-        for questions in (
-            [query.text for query in collection.queries],
-            [query.text for each in off for query in each.queries],
-            EVERYDAY.read_text(encoding="utf-8").splitlines(),
-        )
-    )
-    with ExitStack() as stack:
-        client = open_client(stack, options.model)
-        fill(client, collection.documents[: options.documents])
-        sys.stderr.write(f"{collection.name}: filled\n")
-        return {
-            "by_meaning": bool(options.model or os.environ.get("SVC_EMBED_BASE_URL")),
-            "on": share_grounded(client, own),
-            "off": share_grounded(client, [*others, *everyday]),
-            "off_other_collections": share_grounded(client, others),
-            "off_everyday": share_grounded(client, everyday),
-        }
+@dataclass(frozen=True, slots=True)
+class Team:
+    documents: Sequence[Entry]
+    questions: Sequence[Question]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures which answers are grounded, on and off the subject.")
-    add_folders(parser)
-    parser.add_argument("--off", nargs="*", type=Path, default=[], metavar="FOLDER", help="whose queries are off it")
-    parser.add_argument("--documents", type=int, help="only so many")
-    parser.add_argument("--questions", type=int, help="only so many of each kind")
-    parser.add_argument("--model", metavar="MODEL", help=MODEL_HELP)
+    parser = make_parser(__doc__, model="", documents=0, questions=0, each=False)
+    parser.add_argument("folders", nargs="+", metavar="FOLDER", help="a collection, or a folder with some")
+    parser.add_argument("--off", nargs="*", default=[], metavar="FOLDER", help="collections whose queries are off it")
     options = parser.parse_args()
-    off = check_folders(parser, options.off)
-    for collection in read_collections(parser, options):
-        parameters = {"collection": collection.name, "off": [each.name for each in off]}
-        report("grounding", parameters, measure(collection, off, options))
+    rows = []
+    for folder in map(Path, options.folders):
+        teams = list(_read_small(folder)) or [_read_large(parser, folder, options)]
+        asked: dict[tuple[str, str], list[Row]] = {}
+        for team in teams:
+            with sides_with_model(options) as sides:
+                for side in sides:
+                    with side.client() as client:
+                        for kind, answer in _ask_all(client, team):
+                            asked.setdefault((side.name, kind), []).append(answer)
+        for (side_name, kind), answers in asked.items():
+            named = {"collection": folder.name, "teams": len(teams), "side": side_name, "questions": kind}
+            rows.append(named | {"by_meaning": is_by_meaning(options)} | _figures(answers))
+            if options.each:
+                sys.stderr.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
+    report("grounding", options, rows)
+
+
+def _read_small(folder: Path) -> Iterator[Team]:
+    for path in sorted(folder.glob("*/questions.json")):
+        asked = json.loads(path.read_text(encoding="utf-8"))
+        on = [Question("on", each["q"], each["answer"]) for each in asked["on"]]
+        docs = sorted((path.parent / "docs").iterdir())
+        documents = [Entry(doc.name, "", doc.read_bytes().decode(errors="surrogateescape")) for doc in docs]
+        yield Team(documents, on + [Question("off", each) for each in asked["off"]])
+
+
+def _read_large(parser: argparse.ArgumentParser, folder: Path, options: argparse.Namespace) -> Team:
+    collection, *others = read_collections(parser, [str(folder), *options.off])
+    questions = {
+        "on": [query.text for query in collection.queries],
+        "off": [query.text for other in others for query in other.queries],
+        "everyday": EVERYDAY.read_text(encoding="utf-8").splitlines(),
+    }
+    asked = [Question(kind, text) for kind, texts in questions.items() for text in _spread(texts, options.questions)]
+    return Team(collection.documents[: options.documents or None], asked)
+
+
+def _spread(texts: Sequence[str], most: int) -> Sequence[str]:
+    """So many of them, evenly from beginning to end: a collection may go from subject to subject."""
+    if not most or len(texts) <= most:
+        return texts
+    return [texts[place * len(texts) // most] for place in range(most)]
+
+
+def _ask_all(client: httpx.Client, team: Team) -> list[tuple[str, Row]]:
+    """Each question's kind, and what came of it."""
+    client.timeout = httpx.Timeout(60)
+    fill(client, team.documents)
+
+    def ask(question: Question) -> tuple[str, Row]:
+        sent = client.post("/v1/responses", json={"model": "svc-agent", "input": question.text})
+        answer = sent.raise_for_status().json()
+        quotes = [source["quote"] for source in answer["sources"]]
+        return question.kind, {
+            "question": question.text,
+            "answer": question.answer,
+            "grounded": answer["grounded"],
+            "quotes": quotes,
+            "right": bool(question.answer and answer["grounded"]) and _is_quoted(question.answer, quotes),
+        }
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        return list(pool.map(ask, team.questions))
+
+
+def _is_quoted(answer: str, quotes: Sequence[str]) -> bool:
+    """Whether a quote has the answer's words in it, or is a part of them; marks and line ends count for nothing."""
+    wanted, *quoted = (f" {' '.join(_WORD.findall(text.lower()))} " for text in (answer, *quotes))
+    return any(wanted in words or words in wanted for words in quoted)
+
+
+def _figures(answers: Sequence[Row]) -> Row:
+    grounded = [answer for answer in answers if answer["grounded"]]
+    figures = {"count": len(answers), "grounded": round(len(grounded) / len(answers), 4)}
+    if quoting := [answer for answer in grounded if answer["answer"]]:
+        figures["right"] = round(sum(answer["right"] for answer in quoting) / len(quoting), 4)
+    return figures
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from svc_daemon.core.text.media_types import detect
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.formats import Given, find_reader
 from tests.acceptance.calls import take_in
-from tests.bench.machines import timed
-from tests.bench.sides import Row, Side, each_side, read_side_options, report_rows
+from tests.bench.bench_folders import send_folder
+from tests.bench.harness import Row, all_sides, read_options, report, timed
 from tests.corpus import Outcome, make_corpus
 
 KINDS = (".pdf", ".docx", ".html", ".txt")
@@ -21,23 +21,30 @@ CORES = 2
 
 
 def main() -> None:
-    options = read_side_options(__doc__, documents=500)
+    options = read_options(__doc__, documents=500)
     rows: list[Row] = []
-    for side in each_side(options):
-        paths = _make_documents(side.root, options.documents)
-        bare_s, bare_processor_s = _read_bare(paths)
-        bare = {"bare_s": round(bare_s, 2), "bare_processor_ms": round(bare_processor_s * 1000 / len(paths), 3)}
-        rows.append({"side": side.name} | bare | _take_in(side, paths, bare_s))
-    report_rows("mixed", options, rows)
+    with all_sides(options) as sides:
+        for side in sides:
+            paths = _make_documents(side.root, options.documents)
+            if not rows:
+                took_s, used_s = _read_bare(paths)
+                bare = {"ready_s": round(took_s, 2), "processor_ms": round(used_s * 1000 / len(paths), 3)}
+                rows.append({"side": "bare parsers"} | bare)
+            with side.client() as client:
+                # One of each kind has the daemon load its parsers.
+                for path in {path.suffix: path for path in paths}.values():
+                    take_in(client, "warm", path.name, path.read_bytes())
+            rows.append({"side": side.name} | send_folder(side))
+    report("mixed", options, rows)
 
 
 def _make_documents(root: Path, count: int) -> list[Path]:
-    """So many documents that can be read, in `docs` below the root."""
+    """So many documents that can be read, in `files` below the root."""
     # One in two of the corpus is of these kinds and can be read.
     made = make_corpus(root / "corpus", 2 * count + 20)
     whole = [root / "corpus" / each.path for each in made if each.outcome is Outcome.READY]
-    (root / "docs").mkdir()
-    return [Path(shutil.copy(path, root / "docs")) for path in whole if path.suffix in KINDS][:count]
+    (root / "files").mkdir()
+    return [Path(shutil.copy(path, root / "files")) for path in whole if path.suffix in KINDS][:count]
 
 
 def _read_bare(paths: list[Path]) -> tuple[float, float]:
@@ -56,22 +63,6 @@ def _read(path: Path) -> float:
     given = Given(data=data, filename=path.name, content_type=content_type, limits=CageLimits())
     find_reader(content_type)(given)
     return time.process_time() - begin_s
-
-
-def _take_in(side: Side, paths: list[Path], bare_s: float) -> Row:
-    with side.client() as client:
-        # One of each kind has the daemon load its parsers.
-        for path in {path.suffix: path for path in paths}.values():
-            take_in(client, "warm", path.name, path.read_bytes())
-    cost = side.run_svc("upload", "docs", "-b", "bench", "--json", "--timeout", "60m")
-    return {
-        "documents": len(paths),
-        "ready_s": round(cost.wall_s, 2),
-        "times_bare": round(cost.wall_s / bare_s, 2),
-        **cost.used.each_ms(len(paths)),
-        "daemon_mb": round(cost.daemon_mb),
-        "tree_mb": round(cost.tree_mb),
-    }
 
 
 if __name__ == "__main__":

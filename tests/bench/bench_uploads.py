@@ -1,108 +1,78 @@
-"""Durable one-call uploads a second from 1 and from 8 clients, beside what the bare stack parses and hashes."""
+"""Durable uploads: in one call each by 1 and 8 clients, and in batches, file by file and as packs.
+
+`accepted_ms` and `ready_ms` are of the processor, for each file: the daemon's until the last answer, and with all that
+it starts until everything is ready.
+"""
 
 import argparse
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-from urllib.parse import urlsplit
+import random
+import time
+from itertools import count
 
 from tests.acceptance.calls import make_bucket
-from tests.acceptance.forks import ROOT
-from tests.acceptance.installations import Installation, wait_until
-from tests.bench.fillings import make_document
-from tests.bench.installations import measured, read_options
-from tests.bench.loads import Load, MakeRequest, run_load
-from tests.bench.machines import report
-from tests.corpus import Prose
+from tests.bench.harness import Row, Side, all_sides, clock_s, read_options, report
+from tests.bench.loads import BUCKET, for_seconds, make_uploads, send, send_batch
 
-BUCKET = "bench"
-#: Each request has its own number here, of as many digits: another document, under another key.
-_PLACE = b"@@@@@@@@@@"
+_NUMBERS = count()
 
 
 def main() -> None:
-    options = read_options(__doc__, seconds=8.0, size_bytes=10_240, clients=[1, 8])
-    with bare_server() as bare_url, measured(options.folder) as daemon:
-        with daemon.client() as client:
-            make_bucket(client, BUCKET)
-        results = {str(clients): _compare(daemon, bare_url, clients, options) for clients in options.clients}
-        report("uploads", vars(options), {"clients": results}, daemon.root)
+    options = read_options(
+        __doc__, seconds=8.0, size_bytes=10_240, clients=[1, 8], batches=10, files=100, file_bytes=4096
+    )
+    with all_sides(options) as sides:
+        for side in sides:
+            with side.client() as client:
+                make_bucket(client, BUCKET)
+            _call(side, 1, 0.5, options.size_bytes)
+            _batch(side, options, is_packed=True)
+        rows = [_call(side, n, options.seconds, options.size_bytes) for n in options.clients for side in sides]
+        batches = [
+            _batch(side, options, is_packed=is_packed)
+            for _ in range(options.batches)
+            for is_packed in (False, True)
+            for side in sides
+        ]
+        report("uploads", options, rows + [_middle(batches[at :: 2 * len(sides)]) for at in range(2 * len(sides))])
 
 
-def _compare(daemon: Installation, bare_url: str, clients: int, options: argparse.Namespace) -> dict[str, Any]:
-    bare = _load(bare_url, "none", clients, options, "bare")
-    before = _health(daemon)["writer"]
-    durable = _load(daemon.base_url, daemon.key, clients, options, "durable")
-    after = _health(daemon)["writer"]
-    commits, operations = after["commits"] - before["commits"], after["operations"] - before["operations"]
+def _call(side: Side, clients: int, seconds: float, size_bytes: int) -> Row:
+    make = make_uploads(side.key, size_bytes, f"run-{next(_NUMBERS)}")
+    writer, used_s, began_s = side.facts()["writer"], side.processor_s(), clock_s(side.pid or 0)
+    load = send([side], clients, for_seconds(seconds, clients, make))
+    accepted_s, later = clock_s(side.pid or 0) - began_s, side.facts()["writer"]
     # The next load must not pay for the documents of this one.
-    wait_until(lambda: not any(_health(daemon)["queue"].values()), "the end of indexing", timeout_s=900, every_s=0.5)
+    side.wait_idle()
+    files, commits = len(load.latencies_s), later["commits"] - writer["commits"]
     return {
-        "bare": bare.figures(),
-        "durable": durable.figures(),
-        "share_of_bare": round(durable.requests / durable.seconds / (bare.requests / bare.seconds), 3),
-        "commits": commits,
-        "operations_per_commit": round(operations / commits, 2),
+        "side": side.name,
+        "way": f"one call, {clients} clients",
+        "accepted_ms": round(accepted_s * 1000 / files, 3),
+        "ready_ms": round((side.processor_s() - used_s) * 1000 / files, 3),
+        "operations_per_commit": round((later["operations"] - writer["operations"]) / commits, 2),
+        **load.figures(),
     }
 
 
-def _load(base_url: str, key: str, clients: int, options: argparse.Namespace, name: str) -> Load:
-    for run, seconds in ((f"warm-{clients}", 0.5), (f"{name}-{clients}", options.seconds)):
-        load = run_load(
-            [base_url],
-            clients,
-            seconds,
-            make_uploads(urlsplit(base_url).netloc, key, options.size_bytes, run),
-            status=201,
-        )
-    return load
+def _batch(side: Side, options: argparse.Namespace, *, is_packed: bool) -> Row:
+    draw = random.Random(number := next(_NUMBERS))
+    files = {f"{number}-{n}": draw.randbytes(options.file_bytes // 2).hex().encode() for n in range(options.files)}
+    used_s, began_s, begin_s = side.processor_s(), clock_s(side.pid or 0), time.perf_counter()
+    with side.client() as client:
+        send_batch(client, files, is_packed=is_packed)
+    accepted_s, took_s = clock_s(side.pid or 0) - began_s, time.perf_counter() - begin_s
+    side.wait_idle()
+    return {
+        "side": side.name,
+        "way": f"{'pack' if is_packed else 'batch'} of {len(files)}",
+        "accepted_ms": round(accepted_s * 1000 / len(files), 3),
+        "ready_ms": round((side.processor_s() - used_s) * 1000 / len(files), 3),
+        "per_second": round(len(files) / took_s, 1),
+    }
 
 
-def make_uploads(host: str, key: str, size_bytes: int, run: str) -> MakeRequest:
-    """Makes uploads of Markdown to the bucket; `run` keeps the keys of one run from those of another."""
-    number, boundary = _PLACE.decode(), "bench-boundary"
-    document = make_document(Prose("uploads"), size_bytes, f"Document {number}").decode()
-    body = (
-        f"--{boundary}\r\n"
-        f'Content-Disposition: form-data; name="file"; filename="{run}-{number}.md"\r\n'
-        f"Content-Type: text/markdown\r\n\r\n{document}\r\n--{boundary}--\r\n"
-    ).encode()
-    head = (
-        f"POST /v1/buckets/{BUCKET}/files HTTP/1.1\r\nHost: {host}\r\n"
-        f"Authorization: Bearer {key}\r\nIdempotency-Key: {run}-{number}\r\nContent-Length: {len(body)}\r\n"
-        f"Content-Type: multipart/form-data; boundary={boundary}\r\n\r\n"
-    ).encode()
-    template = head + body
-    return lambda at: template.replace(_PLACE, b"%010d" % at)
-
-
-def _health(daemon: Installation) -> dict[str, Any]:
-    if (health := daemon.health()) is None:
-        raise ConnectionError("the daemon does not answer")
-    return health
-
-
-@contextmanager
-def bare_server() -> Iterator[str]:
-    """The yardstick on a free port, by its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "tests.bench.bare_app", str(port)]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until(lambda: _listens(port), "the bare server")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _middle(rows: list[Row]) -> Row:
+    return sorted(rows, key=lambda row: row["accepted_ms"])[len(rows) // 2]
 
 
 if __name__ == "__main__":

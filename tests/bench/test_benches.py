@@ -1,60 +1,161 @@
-"""Each benchmark runs and prints one JSON line; the figures of a run this small mean nothing."""
+"""Each benchmark runs as small as can be and prints one JSON line, whose figures then mean nothing."""
 
+import importlib
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.test_system_calls import can_trace
-from tests.bench.conftest import RunMain
+from tests.acceptance.forks import ROOT
+from tests.bench.corpora import Collection
 from tests.embed.tiny_models import write_model
 
+RunMain = Callable[..., str]
+
 SMALL_RUNS = {
-    "bench_uploads --seconds 0.3 --clients 2": "clients",
-    "bench_folders --files 20 --size-bytes 300 --commands upload --limits without --bare --json": "rows",
-    "bench_calls --files 3 --json": "rows",
-    "bench_mixed --documents 4 --json": "rows",
-    "bench_extraction --documents 70 --alone 2": "bare_ms alone waves times_cheaper",
-    "bench_sync --files 20 --moved 5 --rounds 1 --json": "rows",
-    "bench_sessions --size-bytes 100000 --rounds 1": "put_ms times_as_long",
-    "bench_batches --batches 3 --files 2 --calls 5": "one many times_as_long",
-    "bench_packs --batches 1 --files 3": "singly_ms_per_file packed_ms_per_file",
-    "bench_events --turns 1 --files 3": "singly packed",
-    "bench_ready --files 3 --chunks 150 --seconds 0.2 --json": "rows",
-    "bench_http_search --chunks 150 --queries 3 --store 300": "chunks store",
-    "bench_answers --chunks 150 --questions 3 --clients 2": "chunks",
-    "bench_claims": "false_proofs false_alarms",
-    "bench_starts --rounds 1": "wall_cpu_ms",
+    "bench_calls": "act side daemon_files daemon_calls",
+    "bench_claims": "sentences count share",
     "bench_deletions --members 4 --shared 1": "answer_ms first_search_ms cascade_s",
-    "bench_backups --files 5 --new 2": "svc svc_mb data_mb",
-    "bench_idle --documents 3 --seconds 0.2": "fresh after_documents",
-    "bench_watch --files 5 --saves 2 --seconds 0.2": "save_to_searchable idle",
-    "bench_embedding --documents 3 --size-bytes 2000 --uploads 2 --model TINY": "bare daemon share_of_bare ready_alone",
+    "bench_embedding --documents 2 --size-bytes 2000 --model TINY": "per_second processor_ms",
+    "bench_events --turns 1 --files 3": "way side processor_ms",
+    "bench_folders --files 3 --size-bytes 300 --commands upload --limits without": "ready_s processor_ms tree_mb",
+    "bench_mixed --documents 4": "ready_s processor_ms",
+    "bench_ready --files 3 --passages 150 --seconds 0.2": "meanwhile use count p50_ms",
+    "bench_search --passages 200 --queries 3 --clients 2 --commands 1 --idle-seconds 0.2": "what passages",
+    "bench_starts --rounds 1": "start wall_ms cpu_ms",
+    "bench_sync --files 4 --moved 1 --rounds 1": "run wall_s",
+    "bench_uploads --seconds 0.1 --clients 2 --batches 1 --files 3": "way accepted_ms ready_ms per_second",
 }
-
-
 #: What takes seconds: run with `--large`, and otherwise only shown to be a program.
 LONG = (
+    "bench_calls",
+    "bench_events",
     "bench_mixed",
-    "bench_extraction",
-    "bench_backups",
-    "bench_uploads",
+    "bench_ready",
+    "bench_search",
     "bench_starts",
     "bench_sync",
-    "bench_ready",
+    "bench_uploads",
 )
+DOCUMENTS = {"d1": "The cobalt rule grants ninety days.", "d2": "The umber plan costs five crowns.", "d3": "Ferries."}
+QUERIES = {"q1": "cobalt rule", "q2": "umber plan crowns", "q3": "cobalt"}
+
+
+@pytest.fixture
+def run_main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunMain:
+    """Run the program of one of this folder's modules in this process; what it prints."""
+
+    def run(name: str, *words: object) -> str:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+        importlib.import_module(f"tests.bench.{name}").main()
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    for name, entries in (("corpus", DOCUMENTS), ("queries", QUERIES)):
+        lines = [json.dumps({"_id": entry, "title": "", "text": text}) for entry, text in entries.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    # What was asked first is found, the third expects what no search would find, and nobody judged the second.
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq3\td3\t1\n", encoding="utf-8")
+    return folder
 
 
 @pytest.mark.parametrize("line", SMALL_RUNS, ids=lambda line: line.split()[0])
 def test_a_benchmark_prints_one_json_line(line: str, tmp_path: Path, run_main: RunMain, large: bool) -> None:
-    if line.startswith(LONG) and not large:
+    name, *words = line.split()
+    if name in LONG and not large:
         with pytest.raises(SystemExit, match="0"):
-            run_main(line.split(maxsplit=1)[0], "--help")
+            run_main(name, "--help")
         return
-    if "bench_calls" in line and not can_trace():
-        pytest.skip("no strace is installed, or it may not trace here")
-    words = [str(write_model(tmp_path / "tiny")) if word == "TINY" else word for word in line.split()]
-    printed: dict[str, Any] = json.loads(run_main(*words))
-    assert {"benchmark", "parameters", "machine", *SMALL_RUNS[line].split()} <= set(printed)
+    words = [str(write_model(tmp_path / "tiny")) if word == "TINY" else word for word in words]
+    printed: dict[str, Any] = json.loads(run_main(name, *words, "--json"))
+    assert printed.keys() == {"benchmark", "parameters", "rows", "machine"}
+    assert set(SMALL_RUNS[line].split()) <= {column for row in printed["rows"] for column in row}
     assert printed["machine"]["cores"] >= 1
+
+
+def test_relevance_is_the_mean_of_the_judged_queries(collection: Path, run_main: RunMain) -> None:
+    plain, found = json.loads(run_main("bench_relevance", collection, "--json"))["rows"]
+    for row in (plain, found):
+        assert (row["collection"], row["documents"], row["ndcg_at_10"], row["even"], row["odd"]) == (
+            "tiny",
+            3,
+            0.5,
+            1.0,
+            0.0,
+        )
+
+
+def test_grounding_separates_questions_on_the_subject_from_others(collection: Path, run_main: RunMain) -> None:
+    printed = run_main("bench_grounding", collection, "--off", collection, "--questions", 2, "--json")
+    shares = {row["questions"]: (row["count"], row["grounded"]) for row in json.loads(printed)["rows"]}
+    assert shares == {"on": (2, 1.0), "off": (2, 1.0), "everyday": (2, 0.0)}
+
+
+def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path, run_main: RunMain) -> None:
+    for name, text in (("lamps", "The lamp is turquoise. It is made of brass."), ("ferries", "Ferries leave at six.")):
+        (tmp_path / name / "docs").mkdir(parents=True)
+        (tmp_path / name / "docs" / "only.txt").write_text(text, encoding="utf-8")
+    lamps = {"on": [{"q": "Is the lamp turquoise?", "answer": "turquoise"}], "off": ["Which ferries leave at six?"]}
+    # The answer is elsewhere than the questions have it, and what is off the subject is on it.
+    ferries = {"on": [{"q": "When do ferries leave?", "answer": "at seven"}], "off": ["Which ferries leave at six?"]}
+    for name, asked in (("lamps", lamps), ("ferries", ferries)):
+        (tmp_path / name / "questions.json").write_text(json.dumps(asked), encoding="utf-8")
+    on, off = json.loads(run_main("bench_grounding", tmp_path, "--json"))["rows"]
+    assert (on["teams"], on["questions"], on["count"], on["grounded"], on["right"]) == (2, "on", 2, 1.0, 0.5)
+    assert (off["teams"], off["questions"], off["count"], off["grounded"]) == (2, "off", 2, 0.5)
+
+
+SQUAD_QUESTIONS = [{"id": "x", "question": "what is Quay"}, {"id": "y", "question": "None?", "is_impossible": True}]
+QUESTION_SETS = {
+    "set.tsv": "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
+    + "\n".join(
+        f"Q{title}\twhat is {title}\tD{title}\t{title}\tS0\t{title} .\t1" for title in ("Umber", "Cobalt", "Quay")
+    ),
+    "set.json": json.dumps(
+        {
+            "data": [
+                {
+                    "title": title,
+                    "paragraphs": [{"context": f"{title} .", "qas": SQUAD_QUESTIONS if title == "Quay" else []}],
+                }
+                for title in ("Cobalt", "Umber", "Quay")
+            ]
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("file", QUESTION_SETS)
+def test_halves_of_a_question_set_share_no_article(file: str, tmp_path: Path, run_main: RunMain) -> None:
+    (tmp_path / file).write_text(QUESTION_SETS[file], encoding="utf-8")
+    run_main("corpora", tmp_path, tmp_path / file)
+    first, second = (Collection(tmp_path / f"set-{half}") for half in "ab")
+    assert [entry.title for entry in first.documents] == ["Cobalt", "Umber"]
+    assert [(entry.title, entry.text) for entry in second.documents] == [("Quay", "Quay .")]
+    assert [query.text for query in second.queries] == ["what is Quay"]
+
+
+def test_every_question_about_the_docs_names_one_of_them(tmp_path: Path, run_main: RunMain) -> None:
+    run_main("corpora", tmp_path)
+    docs, others = Collection(tmp_path / "docs"), Collection(tmp_path / "docs-others")
+    lines = (ROOT / "tests" / "bench" / "docs_questions.txt").read_text(encoding="utf-8").splitlines()
+    assert len(docs.queries) == len(lines) >= 100
+    assert len(others.queries) >= 100
+
+
+@pytest.mark.parametrize("bench", ["bench_relevance", "bench_grounding"])
+def test_a_missing_collection_is_reported(
+    bench: str, tmp_path: Path, run_main: RunMain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run_main(bench, tmp_path)
+    assert "is no collection: it has no corpus.jsonl, queries.jsonl, qrels.tsv." in capsys.readouterr().err

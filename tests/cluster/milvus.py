@@ -73,10 +73,10 @@ def keep_indexes_there(url: str) -> None:
 
 
 @contextmanager
-def running_milvus(folder: Path, prelude: str = "") -> Iterator[RunningMilvus]:
-    """Run a server that keeps its data in this folder and executes the Python code `prelude` first."""
+def running_milvus(folder: Path) -> Iterator[RunningMilvus]:
+    """Run a server that keeps its data in this folder."""
     port = free_port()
-    code = f"{_PINGS_TAKEN}{prelude}\nimport sys; from milvus_lite.cmdline import main; sys.exit(main())"
+    code = f"{_PINGS_TAKEN}\nimport sys; from milvus_lite.cmdline import main; sys.exit(main())"
     # One call at a time, because milvus-lite doesn't support concurrent writes.
     options = ("--data-dir", str(folder / "data"), "--host", "127.0.0.1", "--port", str(port), "--max-workers", "1")
     engine = Engine(folder, [sys.executable, "-c", code, "server", *options])
