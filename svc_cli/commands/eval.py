@@ -1,7 +1,8 @@
 """`svc eval`: measures how well searches find the expected passages."""
 
 import itertools
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,17 +13,20 @@ from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import cut, table
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
-    from svc_cli.evals.runs import Evaluation
-    from svc_cli.evals.scopes import EvalScope
-    from svc_cli.evals.thresholds import Thresholds
+    from svc_cli.evals.evaluations import EvalScope
 
 app = new_app()
 
 #: Maximum width of a query in the table.
 NAME_COLUMNS = 60
 DEFAULT_K = 10
+#: How reports name each metric.
+METRICS = {"recall": "recall", "mrr": "MRR", "ndcg": "nDCG"}
+#: Characters that XML can't contain, even escaped.
+_UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _least(metric: str, name: str) -> Any:
@@ -59,7 +63,7 @@ class EvalFlags:
 
     def scope(self, call: Invocation) -> "EvalScope":
         """Return what the searches have in common: buckets, agent, mode and number of results."""
-        from svc_cli.evals.scopes import EvalScope
+        from svc_cli.evals.evaluations import EvalScope
 
         # An agent has its own buckets, so ignore the setting.
         default = None if self.agent else call.settings.get("bucket")
@@ -79,32 +83,27 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
     is the share of the expected passages that were found. MRR is the mean of 1 / rank of the first expected passage.
     nDCG is higher the nearer the expected passages are to the top. All are between 0 and 1.
     """
+    from svc_cli.evals.evaluations import evaluate, summarize
     from svc_cli.evals.golden import read_golden
-    from svc_cli.evals.runs import QueryResult, evaluate
-    from svc_cli.evals.summaries import item_of, summarize
-    from svc_cli.evals.thresholds import Thresholds
 
     queries = read_golden(Path(flags.golden))
     least = {"recall": flags.min_recall, "mrr": flags.min_mrr, "ndcg": flags.min_ndcg}
-    thresholds = Thresholds({metric: value for metric, value in least.items() if value is not None})
-    junit = _writable(flags.junit)
+    junit, scope = _writable(flags.junit), flags.scope(call)
     with call.client() as client, call.progress() as progress:
         progress.begin("asking", len(queries))
         done = itertools.count(1)
 
-        def report(result: QueryResult) -> None:
+        def report(item: Json) -> None:
             progress.update(next(done))
-            call.console.event({"type": "eval.query", **item_of(result)})
+            call.console.event({"type": "eval.query", **item})
 
-        evaluation = evaluate(client, flags.scope(call), queries, report)
+        items, warnings = evaluate(client, scope, queries, report)
+    summary = summarize(scope, items, warnings, {name: value for name, value in least.items() if value is not None})
     if junit:
-        from svc_cli.evals.junit import render_junit
-
-        junit.write_bytes(render_junit(evaluation, thresholds))
-    for warning in evaluation.warnings:
+        junit.write_bytes(_render_junit(summary))
+    for warning in warnings:
         call.console.warn(warning)
-    summary = summarize(evaluation, thresholds)
-    call.console.show(summary, lambda: _render(call.console, evaluation, thresholds))
+    call.console.show(summary, lambda: _render(call.console, summary))
     return Exit(summary["exit_code"])
 
 
@@ -128,25 +127,63 @@ def _writable(path: str | None) -> Path | None:
     return report
 
 
-def _render(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
-    """Render the report: queries, reasons for misses, means, and thresholds not reached."""
-    from svc_cli.evals.summaries import describe
+def _render(console: Console, summary: Json) -> str:
+    """Render the report: queries, reasons for misses, means, and minimums that were not reached."""
+    from svc_cli.evals.evaluations import describe_failed
 
     rows, misses = [], []
-    for result in evaluation.results:
-        name, scores = clean(result.golden.name), [f"{value:.2f}" for value in asdict(result.scores).values()]
-        rows.append(("found" if result.is_found else "missed", cut(name, NAME_COLUMNS), result.first_rank, *scores))
-        for verdict in result.verdicts:
-            if verdict.miss:
-                expected = console.paint(clean(describe(verdict.expectation)), "bold")
-                misses += [f"missed: {name}", f"  {expected}: {clean(verdict.miss.message)}"]
-    means, k = evaluation.scores, evaluation.scope.k
-    found = sum(result.is_found for result in evaluation.results)
-    head = (
-        f"recall@{k} {means.recall:.3f}  MRR@{k} {means.mrr:.3f}  nDCG@{k} {means.ndcg:.3f}"
-        f"  {found} of {len(evaluation.results)} queries find all that they should"
-    )
-    failed = [each for each in thresholds.judge(evaluation) if not each.is_passed]
-    totals = [f"{each.metric} is {each.reached:.3f} and should be {each.least:g}" for each in failed]
-    parts = [table(console, ("", "query", "rank", "recall", "mrr", "ndcg"), rows), "\n".join(misses)]
-    return "\n\n".join(part for part in [*parts, "\n".join([console.paint(head, "bold"), *totals])] if part)
+    for item in summary["items"]:
+        name, scores = clean(item["name"]), [f"{value:.2f}" for value in item["metrics"].values()]
+        rows.append(("found" if item["found"] else "missed", cut(name, NAME_COLUMNS), item["rank"], *scores))
+        for expected, reason in _misses(item):
+            misses += [f"missed: {name}", f"  {console.paint(clean(expected), 'bold')}: {clean(reason['message'])}"]
+    k, counts = summary["k"], summary["counts"]
+    means = "  ".join(f"{title}@{k} {summary['metrics'][metric]:.3f}" for metric, title in METRICS.items())
+    head = f"{means}  {counts['found']} of {counts['queries']} queries find all that they should"
+    parts = [table(console, ("", "query", "rank", *METRICS), rows), "\n".join(misses)]
+    totals = [console.paint(head, "bold"), *describe_failed(summary["thresholds"])]
+    return "\n\n".join(part for part in [*parts, "\n".join(totals)] if part)
+
+
+def _render_junit(summary: Json) -> bytes:
+    """Render one test case of JUnit XML, which CI services display, for each query and each minimum.
+
+    A query that did not find all its passages is a failure. If there are minimums, such a query is `skipped`
+    instead, and only minimums that were not reached are failures.
+    """
+    from xml.etree.ElementTree import Element, SubElement, tostring
+
+    root = Element("testsuites")
+    suite = SubElement(root, "testsuite", name="svc eval")
+
+    def add(name: str, duration_ms: int = 0) -> Element:
+        time = f"{duration_ms / 1000:.3f}"
+        return SubElement(suite, "testcase", classname="svc eval", name=_UNFIT.sub(" ", name), time=time)
+
+    for item in summary["items"]:
+        case, missed = add(item["name"], item["duration_ms"]), _misses(item)
+        if missed:
+            lines = [f"{expected}: {reason['message']}" for expected, reason in missed]
+            report = SubElement(
+                case, "skipped" if summary["thresholds"] else "failure", message=_UNFIT.sub(" ", lines[0])
+            )
+            report.text = _UNFIT.sub(" ", "\n".join([f"query: {item['query']}", *lines]))
+            if not summary["thresholds"]:
+                report.set("type", missed[0][1]["code"])
+    for each in summary["thresholds"]:
+        case = add(f"{each['metric']}@{summary['k']} is at least {each['least']:g}")
+        if not each["passed"]:
+            SubElement(case, "failure", message=f"it is {each['reached']:.4f}", type="threshold")
+    for kind, attribute in (("testcase", "tests"), ("testcase/failure", "failures"), ("testcase/skipped", "skipped")):
+        suite.set(attribute, str(len(suite.findall(kind))))
+    suite.set("errors", "0")
+    suite.set("time", f"{summary['duration_ms'] / 1000:.3f}")
+    return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _misses(item: Json) -> list[tuple[str, Json]]:
+    """Return what a query missed, in words, and the reason of each."""
+    from svc_cli.evals.golden import EXPECTATION_FIELDS, Expectation
+
+    missed = [each for each in item["expected"] if each["reason"]]
+    return [(str(Expectation(**{name: each[name] for name in EXPECTATION_FIELDS})), each["reason"]) for each in missed]

@@ -1,4 +1,4 @@
-"""Reads and checks the file for `svc eval`: queries, and the passages that each must find.
+"""What `svc eval` expects: reads and checks its file of queries, and compares passages with what each must find.
 
     queries:
       - query: How many days of vacation are there?
@@ -17,7 +17,7 @@ A plain list of queries is accepted too, and so is JSON.
 """
 
 import json
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,6 +30,9 @@ TOP_FIELDS = ("queries",)
 QUERY_FIELDS = ("query", "name", "expect", "source", "heading", "text", "tags", "filters")
 EXPECTATION_FIELDS = ("source", "heading", "text")
 
+#: A hit as the API returns it.
+Hit = Mapping[str, Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
@@ -38,6 +41,35 @@ class Expectation:
     source: str | None = None
     heading: str | None = None
     text: str | None = None
+
+    def find_rank(self, hits: Sequence[Hit]) -> int | None:
+        """Return the rank, from 1, of the first hit that meets every part of the expectation; None if no hit does."""
+        return next((rank for rank, hit in enumerate(hits, start=1) if self._is_met(hit)), None)
+
+    def _is_met(self, hit: Hit) -> bool:
+        is_named = self.source is None or is_source(self.source, hit)
+        return is_named and self.has_heading(hit["location"]) and self.has_text(hit["text"])
+
+    def has_heading(self, location: Mapping[str, Any]) -> bool:
+        return self.heading is None or _plain(self.heading) in map(_plain, location.get("headings") or ())
+
+    def has_text(self, passage: str) -> bool:
+        """Whether the passage contains the text, ignoring case and differences in white space."""
+        return self.text is None or _plain(self.text) in _plain(passage)
+
+    def __str__(self) -> str:
+        """Such as `handbook.md > Vacation: "30 days"`."""
+        place = " > ".join(each for each in (self.source, self.heading) if each)
+        return ": ".join(each for each in (place, f'"{self.text}"' if self.text else "") if each)
+
+
+def is_source(name: str, source: Mapping[str, Any]) -> bool:
+    """Whether a hit or a source has this id, title or file name."""
+    return name in (source.get("source_id"), source.get("id"), source["title"], source["filename"])
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

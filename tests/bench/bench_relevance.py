@@ -14,8 +14,9 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from statistics import fmean
 
-from svc_cli.evals.metrics import mean, ndcg
+from svc_cli.evals.evaluations import ndcg
 from tests.bench.corpora import Collection, fill, is_by_meaning, read_collections, sides_with_model
 from tests.bench.harness import Row, Side, make_parser, report, spread_ms, timed
 from tests.bench.loads import BUCKET
@@ -76,7 +77,7 @@ def _judge(collection: Collection, find: Callable[[str], Sequence[str]]) -> Row:
         judged = collection.judgments[query.id]
         scores.append(ndcg([judged.get(name, 0) for name in dict.fromkeys(found)], list(judged.values()), DEPTH))
     halves = {"ndcg_at_10": scores, "even": scores[::2], "odd": scores[1::2]}
-    return {name: round(mean(half), 4) for name, half in halves.items()} | spread_ms(taken_s, "p50")
+    return {name: round(fmean(half or [0.0]), 4) for name, half in halves.items()} | spread_ms(taken_s, "p50")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from svc_cli.client import Client
+from svc_cli.evals.evaluations import DEPTH, EvalScope, Inquiry, ordinal
 from svc_cli.evals.golden import Expectation, GoldenQuery
-from svc_cli.evals.misses import Inquiry, ordinal
-from svc_cli.evals.scopes import DEPTH, EvalScope
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.consoles import Json, RunSvc
@@ -139,7 +138,7 @@ def test_miss_of_a_source_that_is_not_ready_is_explained(odd: OddServer) -> None
     with Client(odd.url, "sk-test") as client:
         asked = GoldenQuery(query="fox", name="fox", expected=(wanted,))
         miss = Inquiry(client, EvalScope(buckets=("staff",))).explain(asked, wanted, [])
-    assert (miss.code, miss.message) == ("not_ready", "it is not ready: queued")
+    assert miss == {"code": "not_ready", "message": "it is not ready: queued"}
     assert [ordinal(number) for number in (1, 2, 3, 11, 14, 22)] == ["1st", "2nd", "3rd", "11th", "14th", "22nd"]
 
 

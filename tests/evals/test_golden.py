@@ -1,6 +1,7 @@
-"""The file of queries and expectations, read or refused."""
+"""The file of queries and expectations, read or refused, and which passage is what was expected."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,3 +93,38 @@ def test_bytes_that_are_not_text_and_a_missing_file_are_refused(tmp_path: Path) 
     path.write_bytes(b"- query: \xff")
     with pytest.raises(UsageError, match="it is not UTF-8 text"):
         read_golden(path)
+
+
+HIT: dict[str, Any] = {
+    "source_id": "src_1",
+    "title": "staff/handbook.md",
+    "filename": "handbook.md",
+    "text": "Full-time employees get\n30 days  of vacation.",
+    "location": {"headings": ["Handbook", "Vacation and leave"]},
+}
+OTHER = {**HIT, "filename": "other.md", "title": "other.md", "source_id": "src_2", "location": {"headings": None}}
+#: What is expected, and its rank among the hit, another one, and the hit again.
+RANKS: list[tuple[dict[str, str], int | None]] = [
+    ({"source": "src_1"}, 1),
+    ({"source": "staff/handbook.md"}, 1),
+    ({"source": "handbook.md"}, 1),
+    ({"source": "src_2"}, 2),
+    ({"source": "src_3"}, None),
+    ({"source": "handbook"}, None),
+    ({"source": "Handbook.md"}, None),
+    ({"heading": "vacation  and LEAVE"}, 1),
+    ({"heading": "Vacation"}, None),
+    ({"source": "src_2", "heading": "Handbook"}, None),
+    ({"text": "get 30 days of VACATION"}, 1),
+    ({"text": "30 days of sick leave"}, None),
+    ({"source": "handbook.md", "heading": "Handbook", "text": "30 days"}, 1),
+    ({"source": "handbook.md", "heading": "Prices", "text": "30 days"}, None),
+    ({"source": "pricing.md", "text": "30 days"}, None),
+]
+
+
+@pytest.mark.parametrize(("fields", "rank"), RANKS)
+def test_the_rank_is_that_of_the_first_hit_that_meets_the_whole_expectation(
+    fields: dict[str, str], rank: int | None
+) -> None:
+    assert Expectation(**fields).find_rank([HIT, OTHER, HIT]) == rank
