@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from svc_cli.commands.completion_grammar import grammar_of
-from svc_cli.commands.completion_scripts import SCRIPTS
+from svc_cli.commands.completion_scripts import SCRIPTS, grammar_of
 from svc_cli.commands.invocations import Invocation, command, new_app
 
 app = new_app()

@@ -1,4 +1,9 @@
-"""Formats the help of a command: its own options, the common options, then examples."""
+"""Formats the help of a command: its own options, the common options, then examples.
+
+Typer's own mixes the ten common options with those of the command, and folds examples into one paragraph, from which
+they can't be copied. Only with rich does it group options, and loading that takes 85 ms of a processor, where the help
+of `svc` takes 74 in all.
+"""
 
 import re
 from collections.abc import Iterable
