@@ -2,6 +2,11 @@
 
 A lost index is rebuilt from the bucket's sources. The index also records each batch of files before the batch is sent.
 If a run is killed, the next run finishes the recorded batches.
+
+It is plain `sqlite3`. With sqlite-utils, as the daemon's state has it, each `svc sync` would take 60 to 150 ms of a
+processor to import it instead of 4, and with 100,000 rows 1.8 s to write them instead of 0.5 and 0.9 to read them
+instead of 0.45, to save 17 lines. What it is good at is never needed: an index of another shape is not changed, but
+rebuilt.
 """
 
 import contextlib

@@ -11,7 +11,7 @@ and `questions.json`, whose answers are in the documents word for word:
 
 `right` is the share of grounded answers that quote these words. The documents are uploaded to a fresh daemon, and the
 questions sent to `/v1/responses`. With `--model` (what `svc-daemon model install` takes), or with SVC_EMBED_BASE_URL
-and SVC_EMBED_MODEL, the answers go by meaning, too. docs/development.md lists which questions may be looked at.
+and SVC_EMBED_MODEL, the answers go by meaning, too. `corpora` says which questions may be looked at.
 """
 
 import argparse

@@ -92,7 +92,7 @@ def test_every_error_code_and_exit_code_is_in_the_docs_and_explained_once() -> N
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     assert {str(page): dead for page in pages if (dead := dead_links(page))} == {}
 
 

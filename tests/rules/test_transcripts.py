@@ -59,6 +59,17 @@ def test_the_checks_run_what_the_docs_show() -> None:
     assert [path for path in sample if not (ROOT / path).exists()] == []
 
 
+def test_the_tasks_that_the_docs_show_are_in_the_makefile_and_a_commit_runs_the_check() -> None:
+    makefile, hooks, *pages = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("Makefile", ".pre-commit-config.yaml", "CONTRIBUTING.md", "docs/development.md")
+    )
+    shown = set(re.findall(r"`make ([a-z]+)`", "".join(pages)))
+    assert {"setup", "check", "test"} <= shown <= set(re.findall(r"^([a-z]+): # ", makefile, re.MULTILINE))
+    assert re.findall("entry: (.*)", hooks) == ["make check"]
+    assert re.search(r"^check:.*\n\tsh \.ci/check$", makefile, re.MULTILINE)
+
+
 def test_commands_come_in_order_with_their_output_and_that_of_the_tests_is_marked_once() -> None:
     assert shown_commands(PAGE) == [
         Command("pip install . && svc upload docs -b handbook"),
