@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket export" | "svc bucket import" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc webhook listen" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket export" | "svc bucket import" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc webhook listen" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config trust" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -572,6 +572,10 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc config set --base-url")
             return ;;
+        "svc config trust --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc config trust --base-url")
+            return ;;
         "svc config list --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc config list --base-url")
@@ -666,10 +670,11 @@ _svc() {
         "svc auth logout") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc auth status") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc auth token") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc config") commands="path get set list" flags="--help" ;;
+        "svc config") commands="path get set trust list" flags="--help" ;;
         "svc config path") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc config get") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc config set") commands="" flags="--unset --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config trust") commands="" flags="--unset --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc config list") commands="" flags="--explain --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc doctor") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc completion") commands="bash zsh fish powershell" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

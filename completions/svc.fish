@@ -3,7 +3,7 @@ function __svc_at --description 'Whether the command typed so far is this one'
     set -l where svc
     for word in (commandline -opc)[2..-1]
         switch "$where $word"
-            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc eval' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket export' 'svc bucket import' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source get' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc events' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc webhook listen' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion' 'svc help'
+            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc eval' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket export' 'svc bucket import' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source get' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc events' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc webhook listen' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config trust' 'svc config list' 'svc doctor' 'svc completion' 'svc help'
                 set where "$where $word"
         end
     end
@@ -972,6 +972,7 @@ complete -c svc -n '__svc_at svc auth token' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc config' -f -a path -d 'Show the paths of the configuration files, and of the folders for data and state'
 complete -c svc -n '__svc_at svc config' -f -a get -d 'Print the value of one setting'
 complete -c svc -n '__svc_at svc config' -f -a set -d 'Change a setting in the user’s configuration file'
+complete -c svc -n '__svc_at svc config' -f -a trust -d 'Trust a project’s svc.toml, so that the address, the pruning and the folders in it count'
 complete -c svc -n '__svc_at svc config' -f -a list -d 'List every setting with its value'
 complete -c svc -n '__svc_at svc config' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc config path' -l json -d 'Print the result as one JSON value'
@@ -1006,6 +1007,19 @@ complete -c svc -n '__svc_at svc config set' -l no-autostart -d 'Fail if the loc
 complete -c svc -n '__svc_at svc config set' -l no-input -d 'Never ask a question, even on a terminal'
 complete -c svc -n '__svc_at svc config set' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc config set' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc config trust' -l unset -d 'Trust the file no longer'
+complete -c svc -n '__svc_at svc config trust' -l force -d 'Trust the file without asking'
+complete -c svc -n '__svc_at svc config trust' -l dry-run -d 'Show what would be done, without doing it'
+complete -c svc -n '__svc_at svc config trust' -l json -d 'Print the result as one JSON value'
+complete -c svc -n '__svc_at svc config trust' -l ndjson -d 'Print each result as it arrives, as a line of JSON'
+complete -c svc -n '__svc_at svc config trust' -l quiet -s q -d 'Print only results and errors'
+complete -c svc -n '__svc_at svc config trust' -l verbose -s v -d 'List every file and source in the output, instead of grouping similar ones'
+complete -c svc -n '__svc_at svc config trust' -l progress -x -a 'auto bar plain none' -d 'Show progress as a bar, as plain lines, or not at all (none)'
+complete -c svc -n '__svc_at svc config trust' -l base-url -r -d 'Connect to the service at this URL'
+complete -c svc -n '__svc_at svc config trust' -l no-autostart -d 'Fail if the local daemon is not running, instead of starting it'
+complete -c svc -n '__svc_at svc config trust' -l no-input -d 'Never ask a question, even on a terminal'
+complete -c svc -n '__svc_at svc config trust' -l debug -d 'Show a traceback when a command fails'
+complete -c svc -n '__svc_at svc config trust' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc config list' -l explain -d 'Show where each value comes from'
 complete -c svc -n '__svc_at svc config list' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc config list' -l ndjson -d 'Print each result as it arrives, as a line of JSON'

@@ -11,6 +11,7 @@
     render          tables and lines of text
     console         the two output streams: data on stdout, messages on stderr
     settings        reads settings from flags, environment, svc.toml, the user's file and defaults
+    trust           remembers which project files (svc.toml) the user trusts
     interrupts      Ctrl-C: the first raises an exception, the second ends the process
     exits, errors   the exit codes, and the errors with their exit codes
 

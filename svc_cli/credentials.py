@@ -6,13 +6,13 @@ project's `svc.toml` names.
 
 import ipaddress
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.errors import NotAuthenticated, UsageError
+from svc_cli.private_files import replace
 from svc_daemon import paths
 
 #: The hint if the local admin key can't be read.
@@ -115,14 +115,15 @@ class CredentialFile:
         return sorted(self._read())
 
     def store(self, origin: str, key: str, installation_id: str) -> None:
-        self._write({**self._read(), origin: {"key": key, "installation_id": installation_id}})
+        rows = {**self._read(), origin: {"key": key, "installation_id": installation_id}}
+        replace(self.path, json.dumps(rows, indent=2))
 
     def forget(self, origin: str) -> bool:
         """Remove the key of an origin; returns False if there was none."""
         keys = self._read()
         if keys.pop(origin, None) is None:
             return False
-        self._write(keys)
+        replace(self.path, json.dumps(keys, indent=2))
         return True
 
     def _read(self) -> dict[str, dict[str, str]]:
@@ -134,15 +135,6 @@ class CredentialFile:
             raise UsageError(f"{self.path} can't be read: {error}", hint="repair or delete it.") from error
         rows = found.items() if isinstance(found, dict) else ()
         return {origin: row for origin, row in rows if isinstance(row, dict) and "key" in row}
-
-    def _write(self, keys: dict[str, dict[str, str]]) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self.path.with_suffix(f".{os.getpid()}.new")
-        # Set the mode at once: before a later chmod, other users could read the file.
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(keys, file, indent=2)
-        draft.replace(self.path)
 
 
 def check_key(text: str, source: str) -> str:

@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from svc_cli.errors import UsageError
+from svc_cli.trust import NOT_TRUSTED, Trust, TrustedFiles
 from svc_daemon import paths
 
 PROJECT_FILE = "svc.toml"
@@ -52,6 +54,11 @@ RULES: dict[str, Rule] = {
 }
 
 
+#: Settings that decide where a key goes, what is deleted, and what is read. A project's file that is not trusted names
+#: no service, and can only narrow the others.
+WIDENING = ("base_url", "sync.prune", "sync.max_delete", "sync.follow_links")
+
+
 class SettingValue(NamedTuple):
     """A setting's value and where it came from."""
 
@@ -59,8 +66,10 @@ class SettingValue(NamedTuple):
     value: Any
     #: `flag`, `environment SVC_…`, a file's path, or `default`.
     source: str
-    #: Whether the value came from the project's file, which may be untrusted.
+    #: Whether the value came from the project's file.
     from_project: bool = False
+    #: What the project's file asks for and does not get, because the file is not trusted.
+    withheld: Any = None
 
 
 class SettingsLayer(NamedTuple):
@@ -71,13 +80,48 @@ class SettingsLayer(NamedTuple):
     is_project: bool = False
 
 
-class CliSettings:
-    """The settings of one run. If several layers contain a setting, the first of these layers decides its value."""
+class SettingsFile(NamedTuple):
+    """A TOML file of settings, read once."""
 
-    def __init__(self, environ: Mapping[str, str], layers: list[SettingsLayer], project: Path | None = None) -> None:
+    path: Path
+    #: The bytes that were parsed. Their SHA-256 decides whether a project's file is trusted.
+    content: bytes
+    #: The settings by dotted name.
+    values: Mapping[str, Any]
+    #: The `[[map]]` tables, whose content is not checked yet.
+    tables: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, path: Path) -> "SettingsFile":
+        """Raises UsageError if the file can't be read or a setting is invalid."""
+        import tomllib
+
+        try:
+            content = path.read_bytes()
+            document = tomllib.loads(content.decode("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"{path} can't be read: {error}") from error
+        tables = document.pop(MAPPINGS, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise UsageError(f"{path}: mappings are tables.", hint="begin each with a line `[[map]]`.")
+        values = dict(_flatten(document))
+        for name, value in values.items():
+            check(name, value, str(path))
+        return cls(path, content, values, tables)
+
+
+class CliSettings:
+    """The settings of one run. If several layers contain a setting, the first of these layers decides its value.
+
+    A project's file that is not trusted can only narrow what is removed and read, and names no service.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], layers: list[SettingsLayer], project: SettingsFile | None = None
+    ) -> None:
         self.environ = environ
         #: The project's file, if there is one.
-        self.project_file = project
+        self.project = project
         self._layers = layers
 
     @classmethod
@@ -90,31 +134,77 @@ class CliSettings:
         for name, value in values.items():
             check(name, value, f"environment {VARIABLES[name]}")
         layers = [SettingsLayer("environment", values)]
-        project = find_project_file(cwd)
+        path = find_project_file(cwd)
+        project = SettingsFile.read(path) if path else None
         if project:
-            layers.append(SettingsLayer(str(project), read_file(project), is_project=True))
+            layers.append(SettingsLayer(str(path), project.values, is_project=True))
         user = user_file(environ)
         if user.is_file():
-            layers.append(SettingsLayer(str(user), read_file(user)))
+            layers.append(SettingsLayer(str(user), SettingsFile.read(user).values))
         return cls(environ, layers, project)
 
+    @property
+    def project_file(self) -> Path | None:
+        """Return the path of the project's file, if there is one."""
+        return self.project.path if self.project else None
+
+    @cached_property
+    def trust(self) -> Trust | None:
+        """Return what the user trusts of the project's file; None if it is not trusted with its present content."""
+        return TrustedFiles(self.environ).find(self.project.path, self.project.content) if self.project else None
+
+    @property
+    def is_project_trusted(self) -> bool:
+        """Whether the user trusts the project's file."""
+        return self.trust is not None
+
+    @property
+    def may_project_widen(self) -> bool:
+        """Whether the project's file decides what is removed and read: it is trusted, or SVC_TRUST_PROJECT is on.
+
+        That variable is for builds. It never covers `base_url`.
+        """
+        return self.is_project_trusted or self.is_on("SVC_TRUST_PROJECT")
+
     def find(self, name: str, flag: Any = None) -> SettingValue:
-        """Return the value and origin of a setting. `flag` takes precedence if given."""
+        """Return the value and origin of a setting. `flag` takes precedence if given.
+
+        Raises UsageError if only a project's file that is not trusted names the service.
+        """
         if flag is not None and flag != []:
             return SettingValue(name, flag, "flag")
+        found: list[SettingValue] = []
         for layer in self._layers:
             if name in layer.values:
                 source = layer.source if layer.source != "environment" else f"environment {VARIABLES[name]}"
-                return SettingValue(name, layer.values[name], source, layer.is_project)
-        return SettingValue(name, RULES[name].default, "default")
+                found.append(SettingValue(name, layer.values[name], source, layer.is_project))
+        first, *others = [*found, SettingValue(name, RULES[name].default, "default")]
+        if first.from_project and name == "base_url" and not self.is_project_trusted:
+            raise UsageError(
+                f"{first.source} names the service {first.value}, but the file is not trusted; nothing was sent.",
+                code=NOT_TRUSTED,
+                hint="`svc config trust` shows what the file asks for, and trusts it; or give the address yourself, "
+                "with SVC_BASE_URL or --base-url.",
+            )
+        if not first.from_project or name not in WIDENING or self.may_project_widen:
+            return first
+        own = others[0]
+        if name == "sync.max_delete":
+            return own._replace(withheld=first.value)
+        order = RULES[name].choices or (False, True)
+        return first if order.index(first.value) <= order.index(own.value) else own._replace(withheld=first.value)
 
     def get(self, name: str, flag: Any = None) -> Any:
-        """Return the value of a setting. `flag` takes precedence if given."""
+        """Return the value of a setting, like `find`."""
         return self.find(name, flag).value
 
     def all(self) -> Iterator[SettingValue]:
-        """Yield all settings, in the order of `RULES`."""
-        return (self.find(name) for name in RULES)
+        """Yield all settings, in the order of `RULES`. If there is an error instead of a value, it is the origin."""
+        for name in RULES:
+            try:
+                yield self.find(name)
+            except UsageError as error:
+                yield SettingValue(name, None, error.message)
 
     def is_on(self, variable: str) -> bool:
         """Whether a boolean environment variable such as SVC_NO_INPUT is on."""
@@ -133,33 +223,6 @@ def find_project_file(cwd: Path) -> Path | None:
         if os.access(candidate, os.R_OK) and candidate.is_file():
             return candidate
     return None
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """Read the settings of a TOML file, by dotted name. Raises UsageError if a setting is invalid."""
-    document = _read_document(path)
-    document.pop(MAPPINGS, None)
-    values = dict(_flatten(document))
-    for name, value in values.items():
-        check(name, value, str(path))
-    return values
-
-
-def read_mapping_tables(path: Path) -> list[dict[str, Any]]:
-    """Read the `[[map]]` tables of a file, without checking their content. Raises UsageError if they aren't tables."""
-    tables = _read_document(path).get(MAPPINGS, [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise UsageError(f"{path}: mappings are tables.", hint="begin each with a line `[[map]]`.")
-    return tables
-
-
-def _read_document(path: Path) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
 
 
 def check(name: str, value: Any, source: str) -> None:

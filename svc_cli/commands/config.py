@@ -10,9 +10,20 @@ import typer
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import ServiceAddress, find_key
 from svc_cli.daemon_process import Installation
-from svc_cli.errors import SvcError, UsageError
-from svc_cli.render import table
-from svc_cli.settings import RULES, SettingValue, check, find_project_file, read_file, user_file
+from svc_cli.errors import PathMissing, SvcError, UsageError
+from svc_cli.render import fields, table
+from svc_cli.settings import (
+    PROJECT_FILE,
+    RULES,
+    WIDENING,
+    SettingsFile,
+    SettingValue,
+    check,
+    find_project_file,
+    user_file,
+)
+from svc_cli.sync.mappings import read_mappings
+from svc_cli.trust import Trust, TrustedFiles, place_of, sha256_of
 from svc_daemon import paths
 
 app = new_app("Show and change settings.")
@@ -56,7 +67,7 @@ def set_(
     if unset == (value is not None):
         raise UsageError("Give a value, or --unset.")
     file = user_file(call.settings.environ)
-    values = read_file(file) if file.is_file() else {}
+    values = dict(SettingsFile.read(file).values) if file.is_file() else {}
     if value is None:
         values.pop(_known(name), None)
     else:
@@ -76,6 +87,66 @@ def set_(
     call.console.show({"name": name, "value": values.get(name), "file": str(file), "dry_run": dry_run}, lambda: said)
 
 
+@command(app, "trust", "svc config trust", "svc config trust handbook/svc.toml", "svc config trust --unset")
+def trust(
+    call: Invocation,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="The file.  [default: svc.toml in this folder or the nearest one above]"),
+    ] = None,
+    unset: Annotated[bool, typer.Option("--unset", help="Trust the file no longer.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Trust the file without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")] = False,
+) -> None:
+    """Trust a project's svc.toml, so that the address, the pruning and the folders in it count.
+
+    Shows what the file asks for, and asks on a terminal. A changed file has to be trusted again.
+    """
+    path = Path(file) if file is not None else find_project_file(Path.cwd()) or Path(PROJECT_FILE)
+    if path.name != PROJECT_FILE:
+        raise UsageError(f"{path} is not a project's file.", hint=f"a project's settings are in a file {PROJECT_FILE}.")
+    path, trusted = Path(place_of(path)), TrustedFiles(call.settings.environ)
+    if unset:
+        if not dry_run:
+            trusted.remove(path)
+        value: dict[str, Any] = {"file": str(path), "trusted": False, "dry_run": dry_run}
+        call.console.show(value, lambda: f"{'would be ' if dry_run else ''}no longer trusted: {path}")
+        return
+    if not path.exists():
+        raise PathMissing(f"{path}: there is no such file.", details={"path": str(path)})
+    value, seen = _wishes(call, SettingsFile.read(path))
+    if not (dry_run or force) and call.may_ask():
+        call.console.err.write(f"{_render_wishes(call, value)}\n")
+        call.confirm("trust this file?")
+    if not dry_run:
+        trusted.add(path, seen)
+    said = "would be trusted" if dry_run else "trusted"
+    value |= {"trusted": not dry_run, "dry_run": dry_run}
+    call.console.show(value, lambda: f"{_render_wishes(call, value)}\n{said}: {path}")
+
+
+def _wishes(call: Invocation, file: SettingsFile) -> tuple[dict[str, Any], Trust]:
+    """Return what a project's file asks for, as JSON, and the entry that trusts it."""
+    bucket = file.values.get("bucket") or call.settings.get("bucket") or "(no bucket)"
+    mappings = read_mappings(file.tables, file.path, bucket)
+    tables = [
+        {"name": each.name, "dir": str(each.folder.resolve()), "bucket": each.bucket, "prune": each.prune}
+        for each in mappings
+    ]
+    seen = Trust(sha256_of(file.content), [table["dir"] or "" for table in tables])
+    values = {name: file.values[name] for name in WIDENING if name in file.values}
+    return {"file": str(file.path), "sha256": seen.sha256, "values": values, "mappings": tables}, seen
+
+
+def _render_wishes(call: Invocation, value: dict[str, Any]) -> str:
+    # Not a table, which would shorten long values.
+    pairs = [("file", value["file"]), *((name, _shown(each)) for name, each in value["values"].items())]
+    for table_ in value["mappings"]:
+        prune = f", prune {table_['prune']}" if table_["prune"] else ""
+        pairs.append(("mapping", f"{table_['name']}: {table_['dir']} into {table_['bucket']}{prune}"))
+    return fields(call.console, pairs)
+
+
 @command(app, "list", "svc config list --explain")
 def list_(
     call: Invocation,
@@ -92,17 +163,21 @@ def list_(
         variable = f"SVC_{name.upper()}"
         found.append(SettingValue(name, str(folder), f"environment {variable}" if environ.get(variable) else "default"))
     # Look up the key without a request to the service.
-    address = call.settings.find("base_url", call.flags.base_url)
     installation = Installation(environ)
     local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"
-    admin_key = installation.files.admin_key if address.value is None else None
     try:
+        address = call.settings.find("base_url", call.flags.base_url)
+        admin_key = installation.files.admin_key if address.value is None else None
         key = find_key(environ, ServiceAddress(address.value or local, address.from_project, admin_key))
         found.append(SettingValue("api_key", key.masked, key.source))
     except SvcError as error:
         found.append(SettingValue("api_key", None, error.message))
     heads = ("setting", "value", "from") if explain else ("setting", "value")
-    rows = [(each.name, _shown(each.value), each.source)[: len(heads)] for each in found]
+    rows = []
+    for each in found:
+        project = call.settings.project_file
+        withheld = "" if each.withheld is None else f"; {_shown(each.withheld)} in {project} is not trusted"
+        rows.append((each.name, _shown(each.value), f"{each.source}{withheld}")[: len(heads)])
     call.console.show({"settings": [_as_json(each) for each in found]}, lambda: table(call.console, heads, rows))
 
 
@@ -136,7 +211,8 @@ def _toml(value: Any) -> str:
 
 def _as_json(found: SettingValue) -> dict[str, Any]:
     value = list(found.value) if isinstance(found.value, tuple) else found.value
-    return {"name": found.name, "value": value, "source": found.source}
+    withheld = {} if found.withheld is None else {"withheld": found.withheld}
+    return {"name": found.name, "value": value, "source": found.source, **withheld}
 
 
 def _shown(value: Any) -> str:

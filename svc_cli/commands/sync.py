@@ -26,7 +26,6 @@ from svc_cli.commands.sync_report import render_report, suggest_next
 from svc_cli.commands.upload import check_jobs, stream_item
 from svc_cli.errors import Interrupted, SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.settings import read_mapping_tables
 from svc_cli.sync.mappings import Mapping, Prune, find_mapping, name_of, read_mappings, refuse_overlaps
 from svc_cli.sync.reports import Report
 from svc_cli.sync.run_state import SyncOptions
@@ -200,9 +199,10 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
 
 def project_mappings(call: Invocation) -> list[Mapping]:
     """Return the mappings in svc.toml; none if there is no such file."""
-    path = call.settings.project_file
-    tables = read_mapping_tables(path) if path is not None else []
-    return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
+    project = call.settings.project
+    if project is None or not project.tables:
+        return []
+    return read_mappings(project.tables, project.path, call.settings.get("bucket"))
 
 
 def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> SyncOptions:

@@ -7,7 +7,7 @@ import pytest
 from svc_cli.commands.config import write_file
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, is_loopback, origin_of
 from svc_cli.errors import NotAuthenticated, UsageError
-from svc_cli.settings import CliSettings, SettingValue, find_project_file, read_file, user_file
+from svc_cli.settings import CliSettings, SettingsFile, SettingValue, find_project_file, user_file
 from tests.cli.consoles import write
 
 
@@ -67,7 +67,7 @@ def test_settings_file_is_read_back_as_it_was_written(environ: dict[str, str]) -
     values = {"bucket": 'odd "name" \\ ü', "upload.jobs": 8, "upload.strict": True, "upload.tags": ["a", "b"]}
     file = user_file(environ)
     write_file(file, values)
-    assert read_file(file) == values
+    assert SettingsFile.read(file).values == values
 
 
 HERE = "http://127.0.0.1:7820"

@@ -14,7 +14,7 @@ LEVELS = {
     "databases data_directory child_processes > core > errors > settings tools command_groups > wire paths logs exits",
     "svc_cli": "__main__ > main > app > bucket_completion commands > sync evals exports tools > "
     "uploads downloads service_connections > client daemon_process service_units > daemon_probes progress render > "
-    "console > settings credentials > certificates > errors interrupts > exits",
+    "console > settings credentials > trust > certificates > errors interrupts private_files > exits",
 }
 
 #: What the command line may know of the daemon.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_cli.errors import UsageError
-from svc_cli.settings import read_mapping_tables
+from svc_cli.settings import SettingsFile
 from svc_cli.sync.mappings import Mapping, read_mappings
 
 FILE = "watch.toml"
@@ -28,7 +28,7 @@ class Added:
         """Return the mappings; none if there is no file. Raises UsageError if the file is invalid."""
         if not self.path.exists():
             return []
-        return read_mappings(read_mapping_tables(self.path), self.path, None)
+        return read_mappings(SettingsFile.read(self.path).tables, self.path, None)
 
     def stamp(self) -> tuple[int, int] | None:
         """Return a value that changes when the file is written; None if it can't be accessed."""
