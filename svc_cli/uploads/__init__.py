@@ -1,5 +1,6 @@
 """Uploads files and imports URLs into a bucket.
 
+globs        matches text with glob patterns, in linear time (pure functions)
 ignores      matches paths against a folder's ignore files (pure functions)
 skips        decides which files of a folder are left out, and what title each file gets
 selections   expands the given paths to a list of files with their titles

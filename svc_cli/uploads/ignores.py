@@ -4,44 +4,25 @@ Git's rules apply: files in an ignored folder are left out, because the folder i
 """
 
 import os
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from svc_cli.uploads.globs import Glob
+
 #: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
-#: POSIX character classes, and the characters they contain, in the syntax of a Python regex.
-_KINDS = {
-    "alnum": "A-Za-z0-9",
-    "alpha": "A-Za-z",
-    "blank": " \\t",
-    "cntrl": "\\x00-\\x1f\\x7f",
-    "digit": "0-9",
-    "graph": "\\x21-\\x7e",
-    "lower": "a-z",
-    "print": "\\x20-\\x7e",
-    "punct": "\\x21-\\x2f\\x3a-\\x40\\x5b-\\x60\\x7b-\\x7e",
-    "space": "\\s",
-    "upper": "A-Z",
-    "xdigit": "A-Fa-f0-9",
-}
-_NOTHING = "(?!)"
-#: One token of a pattern: `**/`, `*`, an escape, a bracket expression, or any other character.
-_PIECE = re.compile(
-    r"(?P<deep>(?<![^/])\*{2,}(?:/|\Z))|\*+|\\.?|\[[!^]?\]?(?:\\.|\[:[^\]/]*:\]|[^\]\\])*\]|.", re.DOTALL
-)
-#: One token of a bracket expression: a character class, a range, or a character.
-_INSIDE = re.compile(r"\[:(?P<kind>[^\]]*):\]|(?P<low>\\.|[^\\])(?:-(?P<high>\\.|[^\\]))?", re.DOTALL)
+#: How many folders a set of patterns remembers its verdicts for.
+KNOWN_FOLDERS = 10_000
 
 
 class Pattern(NamedTuple):
     """One line of an ignore file."""
 
     text: str
-    regex: re.Pattern[str]
+    glob: Glob
     #: Whether the line begins with `!`, so that the pattern is an exception.
     keeps: bool
     #: Whether the pattern ends in `/`, and so matches folders only.
@@ -49,18 +30,47 @@ class Pattern(NamedTuple):
     #: Whether the pattern is matched against the whole path, and not only the name.
     is_path: bool
 
-    def matches(self, path: str, *, is_folder: bool) -> bool:
-        """Whether the pattern matches this `/`-separated path."""
-        if self.only_folders and not is_folder:
-            return False
-        return self.regex.fullmatch(path if self.is_path else path.rpartition("/")[2]) is not None
+    @classmethod
+    def parse(cls, line: str) -> Self | None:
+        """Parse a line; None for a comment, a blank line, or a pattern that matches nothing."""
+        # Ignore trailing spaces, except after a backslash.
+        end = len(line.rstrip(" "))
+        slashes = end - len(line[:end].rstrip("\\"))
+        text = line[: end + slashes % 2]
+        if not text or text.startswith("#"):
+            return None
+        body = text.removeprefix("!")
+        only_folders = body.endswith("/")
+        body = body.removesuffix("/")
+        is_path = "/" in body
+        body = body.removeprefix("/")
+        if body.startswith("**/") and "/" not in body[3:]:  # `**/name` is `name`, which is matched faster
+            is_path, body = False, body[3:]
+        try:
+            return cls(text, Glob(body), text.startswith("!"), only_folders, is_path) if body else None
+        except ValueError:
+            return None
 
 
 class Patterns:
     """The patterns of one ignore file, or of the command line."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self.all = tuple(pattern for line in lines if (pattern := _parse(line)))
+        self.all = tuple(pattern for line in lines if (pattern := Pattern.parse(line)))
+        # Most patterns are a name, a path or `*.log`. Tables find the last of them at once; the keys of patterns that
+        # match folders only end in `/`.
+        self._names, self._paths, self._endings = dict[str, int](), dict[str, int](), dict[str, int]()
+        others: list[int] = []
+        for number, (_, glob, _, only_folders, is_path) in enumerate(self.all):
+            if glob.literal is not None:
+                (self._paths if is_path else self._names)[glob.literal + "/" * only_folders] = number
+            elif glob.is_one_star and not is_path and not glob.head and glob.tail.rfind(".") == 0:
+                self._endings[glob.tail + "/" * only_folders] = number
+            else:
+                others.append(number)
+        self._others = tuple(reversed(others))
+        #: For each folder, the number of the last pattern that matches it or one of its parents.
+        self._above: dict[str, int] = {}
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -68,69 +78,40 @@ class Patterns:
         return cls(line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
 
     def find(self, path: str, *, is_folder: bool) -> Pattern | None:
-        """Return the last pattern that matches the path, or None."""
-        return next((each for each in reversed(self.all) if each.matches(path, is_folder=is_folder)), None)
+        """Return the last pattern that matches this `/`-separated path, or None."""
+        number = self._find(path, is_folder=is_folder)
+        return self.all[number] if number >= 0 else None
 
     def covers(self, path: str) -> bool:
         """Whether a pattern matches the file or one of its parent folders, and the last such pattern has no `!`."""
-        parts = path.split("/")
-        above = ["/".join(parts[:end]) for end in range(1, len(parts))]
-        for pattern in reversed(self.all):
-            if pattern.matches(path, is_folder=False) or any(pattern.matches(each, is_folder=True) for each in above):
-                return not pattern.keeps
-        return False
+        if len(self._above) > KNOWN_FOLDERS:
+            self._above.clear()
+        folder = path.rpartition("/")[0]
+        unknown: list[str] = []
+        while folder and folder not in self._above:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        number = self._above.get(folder, -1)
+        for folder in reversed(unknown):
+            number = self._above[folder] = max(number, self._find(folder, is_folder=True))
+        number = max(number, self._find(path, is_folder=False))
+        return number >= 0 and not self.all[number].keeps
 
-
-def _parse(line: str) -> Pattern | None:
-    """Parse a line; None for a comment or a blank line."""
-    # Ignore trailing spaces, except after a backslash.
-    end = len(line.rstrip(" "))
-    slashes = end - len(line[:end].rstrip("\\"))
-    text = line[: end + slashes % 2]
-    if not text or text.startswith("#"):
-        return None
-    body = text.removeprefix("!")
-    only_folders = body.endswith("/")
-    body = body.removesuffix("/")
-    is_path = "/" in body
-    body = body.removeprefix("/")
-    regex = "".join(map(_translate, _PIECE.finditer(body))) if body else _NOTHING
-    return Pattern(text, re.compile(regex, re.DOTALL), text.startswith("!"), only_folders, is_path)
-
-
-def _translate(piece: re.Match[str]) -> str:
-    """Convert a token of a pattern to a regular expression."""
-    word = piece[0]
-    if piece["deep"]:
-        return "(?:.*/)?" if word.endswith("/") else ".*"
-    if word[0] == "*":
-        return "[^/]*"
-    if word == "?":
-        return "[^/]"
-    if word[0] == "\\":
-        return re.escape(word[1]) if len(word) > 1 else _NOTHING
-    if word[0] == "[":
-        return _translate_brackets(word[1:-1])
-    return re.escape(word)
-
-
-def _translate_brackets(inside: str) -> str:
-    """Convert a bracket expression to a regular expression, which never matches a slash."""
-    if inside in {"", "!", "^"}:  # empty or not closed
-        return _NOTHING
-    is_other = inside[0] in "!^"
-    listed = ""
-    for found in _INSIDE.finditer(inside[is_other:]):
-        if found["kind"] is not None:
-            if found["kind"] not in _KINDS:
-                return _NOTHING
-            listed += _KINDS[found["kind"]]
-            continue
-        low, high = found["low"][-1], (found["high"] or found["low"])[-1]
-        listed += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
-    if is_other:
-        return f"[^/{listed}]"
-    return f"(?!/)[{listed}]" if listed else _NOTHING
+    def _find(self, path: str, *, is_folder: bool) -> int:
+        """Return the number of the last pattern that matches the path, or -1."""
+        name = path.rpartition("/")[2]
+        ending = name[name.rfind(".") :] if "." in name else ""
+        get_name, get_path, get_ending = self._names.get, self._paths.get, self._endings.get
+        last = max(get_name(name, -1), get_path(path, -1), get_ending(ending, -1))
+        if is_folder:
+            last = max(last, get_name(f"{name}/", -1), get_path(f"{path}/", -1), get_ending(f"{ending}/", -1))
+        for number in self._others:
+            if number < last:
+                break
+            _, glob, _, only_folders, is_path = self.all[number]
+            if (is_folder or not only_folders) and glob.match(path if is_path else name):
+                return number
+        return last
 
 
 class Layer(NamedTuple):

@@ -4,17 +4,18 @@ A file that the user named is always sent. In a folder, hidden entries, ignored 
 service can't read are skipped and reported. A file's title is its path as given.
 """
 
-import glob
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.uploads.contents import STDIN
+from svc_cli.uploads.globs import Glob
 from svc_cli.uploads.ignores import IgnoreRules, rules_above
 from svc_cli.uploads.skips import (
     SPELLED_TWICE,
@@ -177,8 +178,8 @@ def expand(paths: Iterable[str]) -> list[Path]:
         if given == STDIN or _exists(given):
             found.append(Path(given))
             continue
-        # Expand patterns that the shell left alone because they were quoted. Path.glob takes no absolute patterns.
-        matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
+        # The shell leaves patterns alone that are quoted.
+        matches = sorted(_find(given)) if set(given) & set("*?[") else []
         if not matches:
             raise PathMissing(f"{given}: there is no such file or folder.", details={"path": given})
         found += map(Path, matches)
@@ -194,3 +195,54 @@ def _exists(given: str) -> bool:
     except (OSError, ValueError):  # ValueError: a NUL character
         return False
     return True
+
+
+def _find(pattern: str) -> Iterator[str]:
+    """Yield the files and folders that match a path with `*`, `?`, brackets or `**`, as in a shell.
+
+    Only a pattern that begins with a dot finds a name that does. `**` follows no links, so folders are listed once.
+    """
+    parts = pattern.replace(os.sep, "/").split("/")
+    number = next(number for number, part in enumerate(parts) if set(part) & set("*?["))
+    start, only_folders = "".join(f"{part}/" for part in parts[:number]), parts[-1] == ""
+    try:
+        globs = [None if part == "**" else Glob(part) for part in parts[number:] if part]
+    except ValueError:
+        return  # a bracket isn't closed, so nothing matches
+    # Folders to list, each with the parts of the pattern that can match its entries.
+    waiting = [(start, _with_next({0}, globs))]
+    if start and len(globs) in waiting[0][1] and leads_to_folder(Path(start)):
+        yield start
+    while waiting:
+        folder, places = waiting.pop()
+        with suppress(OSError), os.scandir(folder or ".") as entries:  # as in a shell, no access is no match
+            for entry in entries:
+                path, reached = folder + entry.name, _advance(entry, globs, places)
+                is_folder = bool(reached) and leads_to_folder(Path(path))
+                reached = _with_next(reached, globs) if is_folder else reached
+                if len(globs) in reached and (is_folder or not only_folders):
+                    yield path
+                if is_folder and min(reached) < len(globs):
+                    waiting.append((f"{path}/", reached))
+
+
+def _advance(entry: "os.DirEntry[str]", globs: Sequence[Glob | None], places: set[int]) -> set[int]:
+    """Return the parts of the pattern that can follow once the entry has matched a part at one of `places`."""
+    reached = set[int]()
+    for place in places - {len(globs)}:
+        glob = globs[place]
+        if entry.name.startswith(".") and (glob is None or not glob.head.startswith(".")):
+            continue
+        if glob is None and entry.is_dir(follow_symlinks=False):
+            reached.add(place)
+        elif glob.match(entry.name) if glob else place + 1 == len(globs):
+            reached.add(place + 1)
+    return reached
+
+
+def _with_next(places: set[int], globs: Sequence[Glob | None]) -> set[int]:
+    """Add the parts of the pattern behind each `**`, which may match no folder at all."""
+    for place, glob in enumerate(globs):
+        if place in places and glob is None:
+            places = {*places, place + 1}
+    return places

@@ -1,15 +1,20 @@
 """Consoles with recorded streams, and helpers that several tests of the command line share."""
 
 import io
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from svc_cli.console import Console
 from tests.acceptance.installations import Finished
 
 Json = dict[str, Any]
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="the results are compared with those of git")
 
 
 def write(folder: Path, *names: str, data: bytes = b"text") -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
 from svc_cli.uploads.selections import FolderPolicy, select
-from tests.cli.consoles import RunSvc, write
+from tests.cli.consoles import RunSvc, needs_git, write
 
 POLICY = FolderPolicy(frozenset({".md", ".txt", ".log"}), 1000)
 
@@ -30,6 +30,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@needs_git
 def test_svcignore_overrides_gitignore_and_an_ignored_folder_is_one_skip(repository: Path) -> None:
     write(repository, "a.md", "b.log", "üml.md", "build/x.md", "build/sub/y.md")
     (repository / ".gitignore").write_text("*.log\nbuild/\n")
@@ -69,6 +70,7 @@ def _make_tree(random: Random, folder: Path, depth: int = 0) -> None:
     (folder / ".gitignore").write_bytes("\n".join(_random_line(random) for _ in range((depth and 2) or 3)).encode())
 
 
+@needs_git
 def test_random_patterns_select_the_same_files_as_git(repository: Path) -> None:
     for seed in range(96):
         (repository / str(seed)).mkdir()

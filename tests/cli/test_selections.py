@@ -11,7 +11,7 @@ import pytest
 
 from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.uploads.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
-from svc_cli.uploads.selections import FolderPolicy, select
+from svc_cli.uploads.selections import FolderPolicy, expand, select
 from svc_cli.uploads.skips import is_text
 from tests.cli.consoles import write
 
@@ -40,6 +40,29 @@ def test_a_title_is_the_path_as_given(work: Path) -> None:
     assert _titles("[x].md", str(work / "c.md")) == ["[x].md", str(work / "c.md")], (
         "neither brackets nor absolute paths change"
     )
+
+
+def test_pattern_finds_what_a_shell_finds(work: Path) -> None:
+    write(work, "docs/sub/.hidden.md", "docs/.git/x.md", "docs/b.md/c.md")
+    (work / "out").symlink_to("docs")
+    found = {
+        "docs/*": "docs/a.md docs/b.md docs/sub",
+        "docs/*/": "docs/b.md docs/sub",
+        "docs/**/*.md": "docs/a.md docs/b.md docs/b.md/c.md docs/sub/b.md",
+        "./docs/[!a]*/?.md": "docs/b.md/c.md docs/sub/b.md",
+        "docs/*/.h*": "docs/sub/.hidden.md",
+        "docs/s*/**": "docs/sub docs/sub/b.md",
+        "out/?.md": "out/a.md out/b.md",
+        "o*/sub/b.md": "out/sub/b.md",
+        "**/sub/*": "docs/sub/b.md",
+    }
+    assert {given: " ".join(map(str, expand([given]))) for given in found} == found
+
+
+def test_pattern_lists_each_folder_once_even_if_links_lead_back(work: Path) -> None:
+    for name in ("one", "two"):
+        (work / name).symlink_to(".")
+    assert _titles("**/*.md") == ["c.md", "docs/a.md", "docs/sub/b.md"]
 
 
 def test_path_without_a_file_is_named_in_the_error(work: Path) -> None:
@@ -72,7 +95,8 @@ def test_folders_nested_deeper_than_the_recursion_limit_are_walked_completely(wo
     Path("deep.md").write_text("text")
     os.chdir(work)
     try:
-        assert _titles("d") == [f"{'d/' * depth}deep.md"]
+        for given in ("d", "d/**/*.md"):
+            assert _titles(given) == [f"{'d/' * depth}deep.md"], given
     finally:
         # Pytest removes the folders of tests recursively, which fails for deep ones.
         subprocess.run(["rm", "-r", "d"], check=True)
