@@ -15,8 +15,10 @@ from svc_daemon import paths
 
 #: Prefixes of the environment variables that are written to unit files.
 CARRIED = ("SVC_", "SSL_CERT_", "OTEL_")
-#: Variables that are not written to unit files: the API key, and variables meant for a single command.
-LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
+#: Variables that are not written to unit files: the API key, and variables meant for a single command or build.
+LEFT_OUT = frozenset(
+    {"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET", "SVC_TRUST_PROJECT"}
+)
 #: Seconds after which a service that has failed is restarted.
 RESTART_S = 2
 #: Seconds that a service gets to stop; the daemon needs up to 10.

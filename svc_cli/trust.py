@@ -61,7 +61,8 @@ class TrustedFiles:
             return {}
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.path} can't be read: {error}", hint="repair or delete it.") from error
-        return found if isinstance(found, dict) else {}
+        rows = found.items() if isinstance(found, dict) else ()
+        return {place: row for place, row in rows if isinstance(row, dict)}
 
 
 def place_of(file: Path) -> str:

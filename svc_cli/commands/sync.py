@@ -26,7 +26,17 @@ from svc_cli.commands.sync_report import render_report, suggest_next
 from svc_cli.commands.upload import check_jobs, stream_item
 from svc_cli.errors import Interrupted, SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.sync.mappings import Mapping, Prune, find_mapping, name_of, read_mappings, refuse_overlaps
+from svc_cli.sync.mappings import (
+    PRUNES,
+    Mapping,
+    Ownership,
+    Prune,
+    find_mapping,
+    name_of,
+    read_mappings,
+    refuse_overlaps,
+    refuse_unreachable,
+)
 from svc_cli.sync.reports import Report
 from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.safety import MaxDelete
@@ -152,7 +162,7 @@ def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
 def run(call: Invocation, flags: SyncFlags) -> Exit:
     """Sync the mappings that the flags select, and report."""
     mappings = _find_mappings(call, flags)
-    max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
+    max_delete = find_max_delete(call, flags.max_delete)
     reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
     reports = reports or [_sync(call, mappings[0], flags, max_delete)]
     code = worst(report.exit for report in reports)
@@ -171,12 +181,14 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     if not flags.all:
         # `--name` without a folder selects a known mapping, wherever its folder is.
         named = find_mapping(known, None, flags.name, flags.bucket) if flags.name and not flags.folder else None
+        refuse_unreachable([named] if named else [], call.settings.project_file)
         folder = named.folder if named else Path(flags.folder or ".")
         return [choose_mapping(call, known, folder, flags)]
     if flags.folder or flags.bucket or flags.name:
         raise UsageError("--all takes no folder, -b or --name.", hint="name one folder, or use --all without these.")
     if not known:
         raise UsageError("No `svc.toml` with a [[map]] was found.", hint="name the folder, or add a [[map]].")
+    refuse_unreachable(known, call.settings.project_file)
     return known
 
 
@@ -184,7 +196,7 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
     """Return the known mapping that the flags select, or a new mapping. Raises UsageError."""
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
-        return replace(found, is_named=found.is_named or flags.name is not None)
+        return replace(found, ownership=Ownership.NAMED if flags.name else found.ownership)
     other = find_mapping(known, None, flags.name, flags.bucket) if flags.name else None
     if other is not None:
         raise UsageError(
@@ -192,7 +204,9 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
             hint="leave the folder out, or give another --name.",
         )
     name, bucket = flags.name or name_of(folder.resolve()), call.bucket(flags.bucket)
-    mapping = Mapping(name=name, folder=folder.resolve(), bucket=bucket, is_named=flags.name is not None)
+    mapping = Mapping(
+        name=name, folder=folder.resolve(), bucket=bucket, ownership=ownership_of(call, flags.name, flags.bucket)
+    )
     refuse_overlaps([*known, mapping], str(call.settings.project_file or "svc"))
     return mapping
 
@@ -202,7 +216,25 @@ def project_mappings(call: Invocation) -> list[Mapping]:
     project = call.settings.project
     if project is None or not project.tables:
         return []
-    return read_mappings(project.tables, project.path, call.settings.get("bucket"))
+    known = read_mappings(project.tables, project.path, call.settings.get("bucket"))
+    known = [replace(each, is_reachable=call.settings.may_reach(each.folder)) for each in known]
+    if call.settings.may_project_widen:
+        return known
+    return [replace(each, ownership=Ownership.SENT, is_trusted=False) for each in known]
+
+
+def ownership_of(call: Invocation, name: str | None, bucket: str | None) -> Ownership:
+    """Return the ownership of a mapping that is not in svc.toml. `name` and `bucket` are those of the command line."""
+    if name is not None:
+        return Ownership.NAMED
+    is_strangers = call.settings.find("bucket", bucket).from_project and not call.settings.may_project_widen
+    return Ownership.SENT if is_strangers else Ownership.SEEN
+
+
+def find_max_delete(call: Invocation, flag: str | None = None) -> MaxDelete:
+    """Return the limit of the flag or the settings. Raises UsageError if it is not valid."""
+    found = call.settings.find("sync.max_delete", flag)
+    return MaxDelete.parse(found.value, found.withheld)
 
 
 def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> SyncOptions:
@@ -210,9 +242,10 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
     limits = client.limits()
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     get, known = call.settings.get, limits["limits"]
+    links = call.settings.find("sync.follow_links", flags.follow_links or None)
     return SyncOptions(
         filters=Filters(
-            follow_links=flags.follow_links or get("sync.follow_links"),
+            follow_links=links.value,
             extensions=readable_extensions(limits),
             max_bytes=known["file_bytes"]["value"],
             max_path_characters=known["title_characters"]["value"],
@@ -220,6 +253,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
         max_tags=known["tags"]["value"],
         max_tag_characters=known["tag_characters"]["value"],
         max_delete=max_delete,
+        withheld={"follow_links": "true"} if links.withheld else {},
         wait=get("wait", flags.wait),
         timeout_s=parse_duration(get("sync.timeout", flags.timeout)),
         jobs=check_jobs(get("sync.jobs", flags.jobs)),
@@ -260,11 +294,20 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
 
 
 def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
-    """Add the filters and the `prune` setting of one mapping to `options`."""
+    """Add the filters and the `prune` setting of one mapping to `options`.
+
+    If the mapping is of a project's file that is not trusted, it can only ask for less than the settings.
+    """
     get = call.settings.get
     filters = replace(
         options.filters,
         include=(*mapping.include, *get("sync.include", flags.include)),
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
     )
-    return replace(options, filters=filters, prune=flags.prune or mapping.prune or get("sync.prune"))
+    found = call.settings.find("sync.prune", flags.prune)
+    prune, asked = found.value, found.withheld
+    if flags.prune is None and mapping.prune is not None:
+        is_more = not mapping.is_trusted and PRUNES.index(mapping.prune) > PRUNES.index(prune)
+        prune, asked = (prune, mapping.prune) if is_more else (mapping.prune, None)
+    withheld = {**options.withheld, "prune": asked} if asked else options.withheld
+    return replace(options, filters=filters, prune=prune, withheld=withheld)

@@ -29,15 +29,16 @@ from svc_cli.commands.sync import (
     PruneOption,
     SyncFlags,
     choose_mapping,
+    find_max_delete,
     options_for,
     options_of,
+    ownership_of,
     project_mappings,
 )
 from svc_cli.commands.watch_screens import Display, render_line, render_mappings, render_states
 from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
-from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps
-from svc_cli.sync.safety import MaxDelete
+from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps, refuse_unreachable
 from svc_cli.sync.watch.records import Record
 from svc_cli.sync.watch.stored_mappings import Added
 from svc_daemon import paths
@@ -136,7 +137,7 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
 def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
     from svc_cli.sync.watch.engines import WatchSession
 
-    max_delete = MaxDelete.parse(call.settings.get("sync.max_delete"))
+    max_delete = find_max_delete(call)
     with call.client() as client:
         options = options_of(call, client, flags, max_delete)
         yield WatchSession(client, lambda mapping: options_for(call, mapping, options, flags))
@@ -154,7 +155,7 @@ def add(call: Invocation, flags: AddFlags) -> None:
         exclude=tuple(flags.exclude or ()),
         tags=tuple(flags.tag or ()),
         prune=flags.prune,
-        is_named=flags.name is not None,
+        ownership=ownership_of(call, flags.name, flags.bucket),
     )
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()
@@ -271,6 +272,7 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
     if not known and not flags.stay:
         raise UsageError("There is nothing to watch.", hint="`svc watch add DIR -b B`, or a [[map]] in svc.toml.")
     refuse_overlaps(known, "svc watch run")
+    refuse_unreachable(known, call.settings.project_file)
     return known
 
 

@@ -7,7 +7,7 @@ from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import ApiError
 from svc_cli.sync.comparing import Change, Comparison
 from svc_cli.sync.index import State
-from svc_cli.sync.plan import Verb, row_of
+from svc_cli.sync.plan import Verb, conflict_of, row_of
 from svc_cli.sync.run_state import SyncRun
 from svc_cli.sync.sending import SyncQueue
 from svc_cli.uploads.items import ReportItem
@@ -23,13 +23,19 @@ _ACTIONS = {
     Verb.KEEP: "unchanged",
     Verb.FAIL: "failed",
     Verb.SKIP: "skipped",
+    Verb.CONFLICT: "conflict",
 }
 
 
 def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], None]) -> SyncQueue:
     """Return the queue that sends files to the bucket."""
     jobs = run.options.jobs
-    return SyncQueue(run.client, run.index, bucket_id, jobs, on_item, on_sent=run.flow.count, on_wait=run.show)
+    return SyncQueue(
+        *(run.client, run.index, bucket_id, jobs, on_item),
+        may_replace=run.owns_source,
+        on_sent=run.flow.count,
+        on_wait=run.show,
+    )
 
 
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
@@ -58,7 +64,7 @@ def record(run: SyncRun, change: Change) -> None:
     if change.verb is Verb.KEEP:
         run.report.keep(change.path)
     else:
-        run.add(_item_of(change))
+        run.add(_item_of(run, change))
 
 
 def wait(run: SyncRun, bucket_id: str) -> None:
@@ -93,7 +99,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
 
 def _update_source(run: SyncRun, change: Change) -> None:
     """Rename the source of a moved file, or retry a failed source."""
-    item, row, now = _item_of(change), change.row, change.now
+    item, row, now = _item_of(run, change), change.row, change.now
     if row is None or row.source_id is None or now is None:
         raise AssertionError("a move and a retry have a source")
     try:
@@ -110,7 +116,7 @@ def _update_source(run: SyncRun, change: Change) -> None:
     run.add(item)
 
 
-def _item_of(change: Change) -> ReportItem:
+def _item_of(run: SyncRun, change: Change) -> ReportItem:
     """Convert the change to an item of the report."""
     now, row = change.now, change.row
     item = ReportItem(path=change.path, action=_ACTIONS[change.verb], source_id=row.source_id if row else None)
@@ -123,6 +129,8 @@ def _item_of(change: Change) -> ReportItem:
     elif change.verb is Verb.FAIL and row is not None:
         item.status = "failed"
         item.fail(row.error or {"code": "svc_source_failed", "message": "indexing failed.", "retryable": False})
+    elif change.verb is Verb.CONFLICT and row is not None:
+        item.conflict(str(row.place_id), conflict_of(run.mapping.name))
     elif change.verb is Verb.SKIP and row is not None:
         item.reason = row.reason
     return item

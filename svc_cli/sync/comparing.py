@@ -4,6 +4,7 @@ A new file with a known hash may be a moved file. Such files come last, because 
 are gone.
 """
 
+import itertools
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -45,6 +46,8 @@ class Comparison:
     rows: Mapping[str, FileRow]
     #: Called with the path of each file that is ready and unchanged. Such files are not yielded.
     on_kept: Callable[[str], None]
+    #: Whether the mapping may update, move and retry the sources of a row.
+    owns: Callable[[FileRow], bool]
     #: Whether to read and hash files even if their metadata is unchanged.
     is_thorough: bool = False
     #: Rows of files that no longer exist.
@@ -80,10 +83,12 @@ class Comparison:
             (self.left_out if _is_there(self.snapshot.root / row.raw) else self.gone).append(row)
         # Missing files may still exist in a folder that could not be listed.
         gone = self.gone if self.snapshot.is_complete else []
-        moves, rest = match_moves([now for _, now in newcomers.values()], gone)
+        moves, rest = match_moves([now for _, now in newcomers.values()], filter(self.owns, gone))
         moved = {was.path for _, was in moves}
         self.gone = [row for row in self.gone if row.path not in moved]
         yield from (newcomers[to.path][0]._replace(verb=Verb.MOVE, row=was) for to, was in moves)
+        taken, rest = match_moves(rest, itertools.filterfalse(self.owns, gone))
+        yield from (newcomers[to.path][0]._replace(verb=Verb.CONFLICT, row=was) for to, was in taken)
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
@@ -97,7 +102,7 @@ class Comparison:
         """Return the change of one file; None if it was deleted during the walk."""
         filters = self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
-            return Change(judge(row, row.sha256), entry.path, row, row)
+            return Change(judge(row, row.sha256, self.owns), entry.path, row, row)
         path, hashed_ns = self.snapshot.root / entry.raw, time.time_ns()
         try:
             content = read(path, filters.max_bytes)
@@ -105,11 +110,11 @@ class Comparison:
             is_gone = isinstance(error.__cause__, FileNotFoundError)
             size_bytes = entry.fingerprint.size_bytes
             return None if is_gone else Change(Verb.FAIL, entry.path, row, error=error, size_bytes=size_bytes)
-        verb = judge(row, content.sha256)
         if row is not None and row.sha256 == content.sha256:
             same = row._replace(**entry.fingerprint._asdict(), hashed_ns=hashed_ns, raw=entry.raw)
             self._refreshed.append(same)
-            return Change(verb, entry.path, same, same)
+            return Change(judge(same, same.sha256, self.owns), entry.path, same, same)
+        verb = judge(row, content.sha256, self.owns)
         now = FileRow(
             *entry.fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None
         )

@@ -4,13 +4,15 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
-from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Literal
 
 from svc_cli.errors import UsageError
+from svc_cli.trust import NOT_TRUSTED
 from svc_cli.uploads.ignores import find_repository
 from svc_cli.uploads.skips import is_utf8
 
@@ -29,6 +31,17 @@ FIELDS: dict[str, type] = {
 }
 
 
+class Ownership(Enum):
+    """Which of the bucket's sources with a mapping's name a sync may update, move and remove."""
+
+    #: All: the user gave the name.
+    NAMED = auto()
+    #: Those whose files a sync has seen in this folder. Several folders can have the same default name.
+    SEEN = auto()
+    #: Those whose files were sent from this folder. A project's file that is not trusted chose the name or the bucket.
+    SENT = auto()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
     """A folder that is synced into a bucket."""
@@ -44,8 +57,11 @@ class Mapping:
     tags: tuple[str, ...] = ()
     #: What to do with the sources of deleted files; None if settings decide.
     prune: Prune | None = None
-    #: Whether the user chose the name. Several folders can have the same default name.
-    is_named: bool = True
+    ownership: Ownership = Ownership.NAMED
+    #: Whether the folder is one that the project's file may choose. Otherwise the user has to name it.
+    is_reachable: bool = True
+    #: False for a mapping of a project's file that is not trusted.
+    is_trusted: bool = True
 
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
         """Raise UsageError if the service would refuse the name or the tags."""
@@ -105,6 +121,8 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
     destination = table.get("bucket", bucket)
     if not destination:
         raise UsageError(f"{source}: `bucket` is missing.")
+    if "\0" in table["dir"]:
+        raise UsageError(f"{source}: `dir` is a path, not {table['dir']!r}.")
     folder = Path(os.path.normpath(base / table["dir"]))
     return Mapping(
         name=table.get("name") or name_of(folder),
@@ -114,7 +132,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
         exclude=tuple(table.get("exclude", ())),
         tags=tuple(table.get("tags", ())),
         prune=table.get("prune"),
-        is_named=bool(table.get("name")),
+        ownership=Ownership.NAMED if table.get("name") else Ownership.SEEN,
     )
 
 
@@ -126,7 +144,7 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
     found = [
         each
         for each in known
-        if (folder is None or each.folder.resolve() == folder.resolve())
+        if (folder is None or os.path.realpath(each.folder) == os.path.realpath(folder))
         and name in (None, each.name)
         and bucket in (None, each.bucket)
     ]
@@ -134,6 +152,18 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
         names = ", ".join(f"{each.name} into {each.bucket}" for each in found)
         raise UsageError(f"Several mappings match: {names}.", hint="name one of them with --name or -b, or both.")
     return found[0] if found else None
+
+
+def refuse_unreachable(mappings: Iterable[Mapping], file: Path | None) -> None:
+    """Raise UsageError if a project's file that is not trusted chooses a folder outside of its own."""
+    for each in mappings:
+        if not each.is_reachable:
+            raise UsageError(
+                f"{file} is not trusted, and its mapping {each.name!r} is of a folder outside of the file's own: "
+                f"{os.path.realpath(each.folder)}.",
+                code=NOT_TRUSTED,
+                hint="`svc config trust` shows what the file asks for, and trusts it; or name the folder yourself.",
+            )
 
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:

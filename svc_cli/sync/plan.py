@@ -3,6 +3,7 @@
     index and bucket have        hash of the file     action
     nothing                      any                  CREATE, or MOVE if a deleted file had the same bytes
     a source                     different            UPDATE: the new source replaces the old one when ready
+    another folder's source      different            CONFLICT: the source stays, and nothing is sent
     a ready source               the same             KEEP
     a pending source             the same             WAIT
     a failed source              the same             RETRY if that can help, otherwise FAIL again
@@ -12,14 +13,15 @@ Files that are only in the index were deleted; see `safety`.
 """
 
 import json
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.snapshots import Fingerprint
-from svc_daemon.wire import JsonMapping
+from svc_daemon.wire import Json, JsonMapping
 
 
 class Holdings(NamedTuple):
@@ -47,15 +49,33 @@ class Verb(StrEnum):
     KEEP = "keep"
     FAIL = "fail"
     SKIP = "skip"
+    CONFLICT = "conflict"
 
 
-def judge(row: FileRow | None, sha256: str) -> Verb:
-    """Decide what to do about a file with this hash. `row` is its row in the index."""
-    if row is None or row.sha256 != sha256:
-        return Verb.UPDATE if row is not None and row.place_id else Verb.CREATE
+def judge(row: FileRow | None, sha256: str, owns: Callable[[FileRow], bool]) -> Verb:
+    """Decide what to do about a file with this hash.
+
+    `row` is its row in the index. `owns` says whether the mapping may change the sources of a row.
+    """
+    if row is None or (row.sha256 != sha256 and row.place_id is None):
+        return Verb.CREATE
+    if row.sha256 != sha256:
+        return Verb.UPDATE if owns(row) else Verb.CONFLICT
     if row.state == State.FAILED:
-        return Verb.RETRY if (row.error or {}).get("retryable") else Verb.FAIL
+        return Verb.RETRY if (row.error or {}).get("retryable") and owns(row) else Verb.FAIL
     return _SAME[row.state]
+
+
+def conflict_of(mapping: str) -> Json:
+    """Return the error for a file whose title is taken by a source that this folder may not change."""
+    return {
+        "code": "svc_mapping_conflict",
+        "message": f"the bucket has this as a document of another folder, also named {mapping!r}; it stays as it is.",
+        "retryable": False,
+        "details": {"mapping": mapping},
+        "hint": f"if it is this folder's, `svc sync DIR --name {shlex.quote(mapping)}` claims it, and so does "
+        "`svc config trust` for a name in svc.toml; another --name keeps the folders apart.",
+    }
 
 
 #: What to do about an unchanged file, by its state when the last sync ended.

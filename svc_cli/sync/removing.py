@@ -6,7 +6,8 @@ from collections.abc import Collection
 from svc_cli.errors import ApiError
 from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import State
-from svc_cli.sync.plan import Holdings
+from svc_cli.sync.mappings import Ownership
+from svc_cli.sync.plan import Holdings, conflict_of
 from svc_cli.sync.run_state import SyncRun
 from svc_cli.sync.safety import Cause, Findings, Leaving, Replacements, Withheld, causes_of_all, too_many
 from svc_cli.uploads.items import ReportItem
@@ -17,34 +18,35 @@ def remove(
 ) -> None:
     """Remove the sources of deleted files, or report why they stay. Raises SafetyStop if too many files are missing.
 
-    Without `bucket_id`, nothing is removed. `is_moved`: the folder was replaced since the last run. `is_late`: some
-    sources are still being indexed.
+    Without `bucket_id`, nothing is removed. `is_moved`: the folder was replaced. `is_late`: not all is indexed yet.
     """
+    options = run.options
     run.report.withheld.clear()
     ours, others = _by_owner(run, comparison, known)
-    _withhold(run, Cause.OTHER_FOLDER, others)
-    if run.options.prune == "none":
-        _withhold(run, Cause.PRUNE_NOT_ASKED, ours)
-        return
+    owned = sum(row.source_id is not None and run.owns(row) for row in known.rows.values()) + len(known.surplus)
     found = Findings(
         items=list(run.report.items.values()),
         paths=known.rows.keys(),
         hashes={row.sha256 for row in known.rows.values() if row.source_id},
         is_complete=comparison.snapshot.is_complete,
         is_moved=is_moved,
-        is_restless=run.options.is_restless,
+        is_restless=options.is_restless,
         is_late=is_late,
     )
+    _withhold_untrusted(run, ours, owned)
+    _withhold(run, Cause.OTHER_FOLDER, others)
+    if options.prune == "none":
+        return
     causes = causes_of_all(found)
     for cause, because in causes.items():
         _withhold(run, cause, ours, because)
     if causes:
         return
     certain = _hold_back(run, ours, found)
-    owned = known.owned + len(known.surplus)
-    if not run.options.max_delete.allows(len(certain), owned):
+    limit = options.max_delete.for_mapping(owned)
+    if not limit.allows(len(certain), owned):
         _withhold(run, Cause.TOO_MANY, certain)
-        raise too_many(len(certain), owned, run.options.max_delete)
+        raise too_many(len(certain), owned, limit)
     for number, each in enumerate(certain):
         try:
             _take_out(run, each, bucket_id)
@@ -53,25 +55,29 @@ def remove(
             raise
 
 
-def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
-    """Split the sources of deleted files: first those of this folder, then those that may belong to another folder.
+def _withhold_untrusted(run: SyncRun, ours: Collection[Leaving], owned: int) -> None:
+    """Report what a project's file that is not trusted asks for in vain, and which files stay unless prune is asked."""
+    options = run.options
+    asked = {**options.withheld, **options.max_delete.withheld(owned)}
+    staying = ours if options.prune == "none" else ()
+    if asked:
+        files = len({each.path for each in staying}) if "prune" in asked else 0
+        run.report.withheld.append(Withheld.untrusted(asked, files))
+    _withhold(run, Cause.NOT_TRUSTED if "prune" in asked else Cause.PRUNE_NOT_ASKED, staying)
 
-    Two folders can have the same default mapping name. So unless the user chose the name, a source counts as this
-    folder's only if a sync of this folder has hashed the file.
-    """
+
+def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
+    """Split the sources of deleted files: first those of this folder, then those that may belong to another folder."""
     ours: list[Leaving] = []
     others: list[Leaving] = []
     for row in comparison.gone:
-        # The newest source and, if there is one, the older source that the newest has not replaced yet.
-        ids = list(dict.fromkeys(each for each in (row.source_id, row.place_id) if each))
-        is_silent = row.state == State.FAILED and len(ids) == 1
-        leaving = [Leaving(row.path, each, row.sha256, row.size_bytes, is_silent) for each in ids]
-        (ours if run.mapping.is_named or row.hashed_ns > 0 else others).extend(leaving)
-    doubled = [
-        Leaving(source["title"], source["id"], source["sha256"], source.get("size_bytes") or 0)
-        for source in known.surplus
-    ]
-    (ours if run.mapping.is_named else others).extend(doubled)
+        is_silent = row.state == State.FAILED and len(row.source_ids) == 1
+        for each in row.source_ids:
+            leaving = Leaving(row.path, each, row.sha256, row.size_bytes, is_silent)
+            (ours if run.owns_source(each, row) else others).append(leaving)
+    for source in known.surplus:
+        leaving = Leaving(source["title"], source["id"], source["sha256"], source.get("size_bytes") or 0)
+        (ours if run.owns_source(source["id"]) else others).append(leaving)
     return ours, others
 
 
@@ -95,9 +101,17 @@ def _withhold(run: SyncRun, cause: Cause, leaving: Collection[Leaving], because:
     """Report each file whose source stays in the bucket, and why."""
     if not leaving:
         return
-    run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
+    if cause is not Cause.NOT_TRUSTED:  # which is in the report already, even if no file is gone
+        run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
+    # A stranger's file that names the mapping of another folder is no reason to remove the sources of that folder.
+    is_conflict = (
+        cause is Cause.OTHER_FOLDER and run.mapping.ownership is Ownership.SENT and run.options.prune != "none"
+    )
     for each in leaving:
-        _report(run, ReportItem(path=each.path, action="gone", source_id=each.source_id, ready=True))
+        item = ReportItem(path=each.path, action="gone", source_id=each.source_id, ready=True)
+        if is_conflict and each.path not in run.report.items:
+            item.conflict(each.source_id, conflict_of(run.mapping.name))
+        _report(run, item)
 
 
 def _take_out(run: SyncRun, leaving: Leaving, bucket_id: str | None) -> None:

@@ -7,11 +7,15 @@ from typing import Any
 
 from svc_cli.errors import SvcError, whole_error
 from svc_cli.exits import Exit
-from svc_cli.sync.safety import Withheld
+from svc_cli.sync.safety import Cause, Withheld
+from svc_cli.trust import NOT_TRUSTED
 from svc_cli.uploads.items import ReportItem, worst
 
 #: All outcomes, in the order of a report.
-ACTIONS = ("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed")
+ACTIONS = (
+    *("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed"),
+    "conflict",
+)
 #: Outcomes that change the bucket.
 CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})
 
@@ -91,9 +95,15 @@ class Report:
             return self.stopped_by.exit
         if self.exits_pending and self.has_changes:
             return Exit.PENDING
+        is_partial = self.counts["skipped"] or self.untrusted is not None
         return worst(item.exit for item in self.items.values()) or (
-            Exit.FAILED if self.is_strict and self.counts["skipped"] else Exit.DONE
+            Exit.FAILED if self.is_strict and is_partial else Exit.DONE
         )
+
+    @property
+    def untrusted(self) -> Withheld | None:
+        """Return what is withheld because the project's file is not trusted; None if nothing is."""
+        return next((each for each in self.withheld if each.cause is Cause.NOT_TRUSTED), None)
 
     @property
     def error(self) -> dict[str, Any] | None:
@@ -105,8 +115,11 @@ class Report:
         troubled = [item for item in self.items.values() if item.error]
         if len(troubled) == 1:
             return troubled[0].error
-        message = f"{len(troubled)} files failed." if troubled else "files were skipped (--strict)."
-        code = "svc_some_failed" if troubled else "svc_some_skipped"
+        message, code = f"{len(troubled)} files failed.", "svc_some_failed"
+        if not troubled and self.untrusted is not None:
+            message, code = str(self.untrusted), NOT_TRUSTED
+        elif not troubled:
+            message, code = "files were skipped (--strict).", "svc_some_skipped"
         return {"code": code, "message": message, "retryable": False, "details": {}, "hint": None}
 
     def as_json(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from collections.abc import Mapping as Table
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from svc_cli.client.api import Client
 from svc_cli.errors import SvcError, refused_by_system
 from svc_cli.progress import Flow, Progress
 from svc_cli.sync.index import BUCKET_ID, REVISION, FileRow, Index, State, unwritable
-from svc_cli.sync.mappings import Mapping, Prune
+from svc_cli.sync.mappings import Mapping, Ownership, Prune
 from svc_cli.sync.plan import MERGED, Holdings, merge
 from svc_cli.sync.reports import Report
 from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete
@@ -33,6 +34,8 @@ class SyncOptions:
     max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
+    #: What a project's file that is not trusted asks for in vain: the values by name, such as `delete` by `prune`.
+    withheld: Table[str, str] = field(default_factory=dict)
     #: Remove nothing, because files were deleted a moment ago and may reappear.
     is_restless: bool = False
     wait: Literal["ready", "accepted"] = "ready"
@@ -74,6 +77,19 @@ class SyncRun:
         report, note = self.report, self.flow.note(self.client.waiting_creates)
         self.progress.update(len(report.items) + report.unchanged, note)
 
+    def owns(self, row: FileRow) -> bool:
+        """Whether this sync may update, move and retry the sources of the row."""
+        return all(self.owns_source(each, row) for each in row.source_ids)
+
+    def owns_source(self, source_id: str, row: FileRow | None = None) -> bool:
+        """Whether this sync may replace and remove the source. `row` is its row in the index, if it has one."""
+        known = self.mapping.ownership
+        if known is Ownership.NAMED or (known is Ownership.SEEN and row is not None and row.hashed_ns > 0):
+            return True
+        if row is None or row.source_id != source_id:
+            return self.index.has_sent(source_id)
+        return self.index.has_sent(source_id, row.path, row.sha256)
+
     def look(self, bucket: JsonMapping) -> Holdings:
         """Return the mapping's sources in the bucket. The bucket is listed only if something may have changed."""
         rows = self.index.load()
@@ -95,7 +111,7 @@ class SyncRun:
         if not self.options.is_dry:
             # If the bucket changed between two pages of the list, the next run must list it again.
             is_settled = len(revisions) == 1 and not holdings.surplus
-            self.index.replace_all(holdings.rows.values())
+            self.index.replace_all(holdings.rows.values(), {source["id"] for source in sources})
             self.index.set_fact(REVISION, str(revisions.pop()) if is_settled else "")
         return holdings
 

@@ -6,7 +6,7 @@ case of doubt the sources stay:
 - a single source, if the file that may replace this source can't be read or is not searchable yet
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -29,6 +29,8 @@ class Cause(StrEnum):
 
     #: Removal was not requested.
     PRUNE_NOT_ASKED = "prune_not_asked"
+    #: The project's file that asks for it is not trusted.
+    NOT_TRUSTED = "not_trusted"
     #: The sources may belong to another folder with the same mapping name.
     OTHER_FOLDER = "other_folder"
     #: A part of the folder could not be listed.
@@ -57,6 +59,7 @@ class Cause(StrEnum):
 
 _SENTENCES = {
     Cause.PRUNE_NOT_ASKED: "--prune detach",
+    Cause.NOT_TRUSTED: "svc.toml asks for more than it may until `svc config trust` trusts it",
     Cause.OTHER_FOLDER: "they came from another folder with the same name; name this mapping with --name to prune them",
     Cause.FOLDER_UNREADABLE: "some folders could not be read, so it is unknown which files are gone",
     Cause.FOLDER_REPLACED: "this is not the folder of the last sync (device or inode changed); sync again to prune",
@@ -79,12 +82,19 @@ class Withheld:
     cause: Cause
     #: Number of the deleted files; None if the run ended before they were counted.
     files: int | None = None
-    #: Paths of the files that are the reason, if any.
+    #: Paths of the files that are the reason, if any; for NOT_TRUSTED, the settings.
     because: tuple[str, ...] = ()
+
+    @classmethod
+    def untrusted(cls, asked: Mapping[str, str], files: int = 0) -> "Withheld":
+        """Return what is withheld from a project's file: the values that it asks for, by name."""
+        return cls(Cause.NOT_TRUSTED, files, tuple(f"{name} = {value}" for name, value in asked.items()))
 
     def __str__(self) -> str:
         if self.files is None:
             return "nothing was pruned: the sync ended early."
+        if self.cause is Cause.NOT_TRUSTED and not self.files:
+            return f"{_SENTENCES[self.cause]} ({', '.join(self.because)})."
         named = ", ".join(self.because[:MOST_NAMED])
         more = f" and {len(self.because) - MOST_NAMED} more" if len(self.because) > MOST_NAMED else ""
         why = f"{_SENTENCES[self.cause]} ({named}{more})" if named else _SENTENCES[self.cause]
@@ -195,20 +205,41 @@ class MaxDelete:
 
     files: int | None = None
     percent: int | None = None
+    #: What a project's file that is not trusted says. It counts only if it allows less.
+    asked: "MaxDelete | None" = None
 
     @classmethod
-    def parse(cls, text: str) -> "MaxDelete":
+    def parse(cls, text: str, asked: str | None = None) -> "MaxDelete":
         """Parse `N` or `P%`. Raises UsageError if the text is neither."""
-        number = text.strip().removesuffix("%")
+        number, other = text.strip().removesuffix("%"), None if asked is None else cls.parse(asked)
         if not (number.isascii() and number.isdigit()) or (text.strip().endswith("%") and int(number) > 100):
             raise UsageError(f"--max-delete takes a number of files or a share such as 25%, not {text!r}.")
-        return cls(percent=int(number)) if text.strip().endswith("%") else cls(files=int(number))
+        if text.strip().endswith("%"):
+            return cls(percent=int(number), asked=other)
+        return cls(files=int(number), asked=other)
+
+    def most(self, owned: int) -> int:
+        """Return how many files may be removed from a mapping that has `owned` files in the bucket."""
+        return self.files if self.files is not None else max(FEW, owned * (self.percent or 0) // 100)
 
     def allows(self, gone: int, owned: int) -> bool:
         """Whether `gone` files may be removed from a mapping that has `owned` files in the bucket."""
-        if self.files is not None:
-            return gone <= self.files
-        return gone <= FEW or gone * 100 <= owned * (self.percent or 0)
+        return gone <= self.most(owned)
+
+    def for_mapping(self, owned: int) -> "MaxDelete":
+        """Return the limit that counts for a mapping that has `owned` files in the bucket."""
+        is_less = self.asked is not None and self.asked.most(owned) < self.most(owned)
+        return self.asked if is_less and self.asked is not None else self
+
+    def withheld(self, owned: int) -> dict[str, str]:
+        """Return the limit in a project's file that is not trusted, by name, if it allows more than this limit."""
+        asked = self.asked
+        if asked is None:
+            return {}
+        if asked.percent is not None and self.percent is not None:
+            return {"max_delete": f"{asked.percent}%"} if asked.percent > self.percent else {}
+        text = f"{asked.percent}%" if asked.files is None else str(asked.files)
+        return {"max_delete": text} if asked.most(owned) > self.most(owned) else {}
 
     def __str__(self) -> str:
         return f"{self.percent} %" if self.files is None else f"{self.files} files"

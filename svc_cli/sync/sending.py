@@ -14,6 +14,7 @@ from svc_cli.client.storage import OnSent
 from svc_cli.errors import ApiError
 from svc_cli.sync.index import FileRow, Index, Journaled, State
 from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.plan import conflict_of
 from svc_cli.uploads.contents import FileContent
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
@@ -34,15 +35,20 @@ class SyncQueue(TransferQueue):
         jobs: int,
         on_item: Callable[[ReportItem], None],
         *,
+        may_replace: Callable[[str], bool] = lambda _: True,
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_item` is called with the outcome of each file."""
+        """`on_item` is called with the outcome of each file.
+
+        `may_replace` says of a source's successor whether the mapping may replace it.
+        """
         super().__init__(
             client, bucket_id, jobs, on_begin=self._begin, on_end=self._end, on_sent=on_sent, on_wait=on_wait
         )
         self._index = index
         self._on_item = on_item
+        self._may_replace = may_replace
         #: The index row to write after a file was sent, by path.
         self._rows: dict[str, FileRow] = {}
         #: Files to send once more, because the sources to replace no longer exist. None during the second attempt.
@@ -76,6 +82,10 @@ class SyncQueue(TransferQueue):
             place_id = find_successor(self._client, before.description.replaces)
             after = _transfer(row, before.content, before.description)
             after.item.sent_bytes = before.item.sent_bytes
+            if place_id is not None and not self._may_replace(place_id):
+                after.item.conflict(place_id, conflict_of(str(before.description.mapping)))
+                self._on_item(after.item)
+                continue
             self._rows[row.path] = row
             self.add(replace(after, description=replace(before.description, replaces=place_id)))
         super().finish()
@@ -94,11 +104,13 @@ class SyncQueue(TransferQueue):
         self.finish()
 
     def _begin(self, group: TransferGroup) -> None:
+        batch: Journaled | None = None
         if group.kind == "batch":
             transfers = {each.member.client_file_id: each for each in group.transfers}
             bodies = {name: each.description.body() for name, each in transfers.items()}
             rows = {name: self._rows[each.item.path] for name, each in transfers.items()}
-            self._index.begin_batch(Journaled(_key(group), bodies, rows))
+            batch = Journaled(_key(group), bodies, rows)
+        self._index.begin([self._rows[each.item.path] for each in group.transfers], batch)
 
     def _end(self, group: TransferGroup) -> None:
         """Write the rows of the sync index for a group that was sent, and report its files.
@@ -116,7 +128,7 @@ class SyncQueue(TransferQueue):
             is_gone = item.error is not None and item.error["code"] == "source_not_found"
             if self._displaced is not None and is_gone and replaces is not None:
                 again.append((row, transfer))
-        self._index.finish_batch(_key(group), ended)
+        self._index.finish(_key(group), ended)
         if self._displaced is not None:
             self._displaced += again
         displaced = [transfer for _, transfer in again]

@@ -69,6 +69,8 @@ def sync(
         # are reported.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
+    if options.withheld:
+        report.withheld.append(Withheld.untrusted(options.withheld))
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
         _sync(SyncRun(client, mapping, options, index, progress, report, on_item))
     if isinstance(report.stopped_by, ApiError | PathMissing) and not report.items:
@@ -109,7 +111,7 @@ def _sync(run: SyncRun) -> None:
             "this is not the folder of the last sync (device or inode changed): all files are read, nothing is pruned."
         )
     is_thorough = is_moved or options.is_thorough
-    comparison = Comparison(Snapshot(folder, options.filters), known.rows, run.report.keep, is_thorough)
+    comparison = Comparison(Snapshot(folder, options.filters), known.rows, run.report.keep, run.owns, is_thorough)
     if bucket is None or options.is_dry:
         for change in comparison:
             record(run, change)
@@ -208,7 +210,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
     if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
         return False
     snapshot = Snapshot(folder, run.options.filters, part)
-    comparison = Comparison(snapshot, index.load_within(part.paths), run.report.keep)
+    comparison = Comparison(snapshot, index.load_within(part.paths), run.report.keep, run.owns)
     apply(run, bucket_id, comparison)
     for skip in comparison.snapshot.skips:
         if skip.reason not in EXPECTED:
@@ -217,7 +219,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         wait(run, bucket_id)
     index.remove(row.path for row in comparison.gone if row.source_id is None)
     owned = [row for row in comparison.gone if row.source_id is not None]
-    if owned and run.options.prune != "none":
+    if owned and (run.options.prune != "none" or run.options.withheld):
         return False
     for row in owned:
         run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))

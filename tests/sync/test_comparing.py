@@ -17,7 +17,7 @@ PATH_MAX = 4096
 
 def _compare(folder: Path, *paths: str) -> Comparison:
     rows = {path: FileRow(5, 1, 2, 3, 4, 6, path, path, "one", "src_1", "src_1", "ready", None) for path in paths}
-    comparison = Comparison(Snapshot(folder, FILTERS), rows, on_kept=lambda path: None)
+    comparison = Comparison(Snapshot(folder, FILTERS), rows, on_kept=lambda path: None, owns=lambda row: True)
     assert list(comparison) == []
     return comparison
 
@@ -35,6 +35,7 @@ def test_only_a_ready_file_with_the_same_fingerprint_yields_no_change_unless_tho
     os.utime(path, ns=(now_ns - hour_ns,) * 2)
     sha256 = hashlib.sha256(b"moss").hexdigest()
     same = FileRow(*Fingerprint.of(path.stat()), now_ns, "a.md", "a.md", sha256, "src_1", "src_1", "ready", None)
+    taken = same._replace(source_id="src_2", place_id="src_2")
     table = [
         (same, False, [], ["a.md"]),
         (same, True, [Verb.KEEP], []),
@@ -45,12 +46,18 @@ def test_only_a_ready_file_with_the_same_fingerprint_yields_no_change_unless_tho
         (same._replace(state="skipped", source_id=None, place_id=None), False, [Verb.SKIP], []),
         (same._replace(path="b.md", raw="b.md"), False, [Verb.MOVE], []),
         (None, False, [Verb.CREATE], []),
+        (taken, False, [], ["a.md"]),
+        (taken._replace(sha256="0" * 64, mtime_ns=1), False, [Verb.CONFLICT], []),
+        (taken._replace(path="b.md", raw="b.md"), False, [Verb.CONFLICT], []),
     ]
     for row, is_thorough, verbs, names in table:
         kept: list[str] = []
         rows = {row.path: row} if row else {}
-        comparison = Comparison(Snapshot(tmp_path, FILTERS), rows, kept.append, is_thorough)
-        assert ([change.verb for change in comparison], kept, comparison.gone) == (verbs, names, []), row
+        comparison = Comparison(
+            Snapshot(tmp_path, FILTERS), rows, kept.append, lambda each: each.source_ids == same.source_ids, is_thorough
+        )
+        assert ([change.verb for change in comparison], kept) == (verbs, names), row
+        assert comparison.gone == [each for each in rows.values() if each.path == "b.md" and each.source_id == "src_2"]
 
 
 def test_walk_is_incomplete_if_the_metadata_of_a_file_cannot_be_read(tmp_path: Path) -> None:

@@ -31,24 +31,24 @@ def test_rows_are_stored_and_can_be_saved_removed_moved_and_replaced(path: Path)
         assert [row.sha256 for row in index.load().values()] == ["three"]
         index.move("a.md", ROWS[0]._replace(path="b.md"))
         assert list(index.load()) == ["b.md"], "a moved file has one row"
-        index.replace_all(ROWS[1:])
+        index.replace_all(ROWS[1:], ())
         assert list(index.load()) == ["\u00e9.md"], "all rows are replaced at once"
 
 
 def test_batch_is_stored_until_the_rows_of_its_files_are_saved(path: Path) -> None:
     with Index(path) as index:
-        index.begin_batch(BATCH)
+        index.begin([ROWS[0]], BATCH)
     with Index(path) as index:
         assert index.list_batches() == [BATCH]
-        index.finish_batch("key", [ROWS[0]])
+        index.finish("key", [ROWS[0]])
         assert (index.list_batches(), list(index.load())) == ([], ["a.md"])
 
 
 def test_batch_is_kept_if_its_rows_cannot_be_saved(path: Path) -> None:
     with Index(path) as index:
-        index.begin_batch(BATCH)
+        index.begin([ROWS[0]], BATCH)
         with pytest.raises(sqlite3.Error):
-            index.finish_batch("key", [("not", "a", "row")])  # type: ignore[list-item]
+            index.finish("key", [("not", "a", "row")])  # type: ignore[list-item]
         assert index.list_batches() == [BATCH]
 
 
@@ -58,7 +58,7 @@ def test_fact_is_stored_and_clear_removes_facts_rows_and_batches(path: Path) -> 
         index.set_fact("revision", "7")
         index.set_fact("revision", "8")
         index.save(ROWS)
-        index.begin_batch(BATCH)
+        index.begin([ROWS[0]], BATCH)
         assert index.find_fact("revision") == "8"
         index.clear()
         assert (index.find_fact("revision"), index.load(), index.list_batches()) == (None, {}, [])

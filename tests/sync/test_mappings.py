@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from svc_cli.errors import UsageError
-from svc_cli.sync.mappings import Mapping, find_mapping, name_of, read_mappings
+from svc_cli.sync.mappings import Mapping, Ownership, find_mapping, name_of, read_mappings
 
 FILE = Path("/srv/project/svc.toml")
 
@@ -25,8 +25,8 @@ def test_folder_in_a_repository_is_named_by_its_path_in_the_repository(tmp_path:
 def test_table_is_read_relative_to_its_file_and_with_the_default_bucket() -> None:
     (mapping,) = read({"dir": "docs", "exclude": ["drafts"], "tags": ["a"], "prune": "detach"})
     fields: dict[str, Any] = {"name": "docs", "folder": Path("/srv/project/docs"), "bucket": "handbook"}
-    assert mapping == Mapping(**fields, exclude=("drafts",), tags=("a",), prune="detach", is_named=False)
-    assert read({"dir": "docs", "name": "n"})[0].is_named
+    assert mapping == Mapping(**fields, exclude=("drafts",), tags=("a",), prune="detach", ownership=Ownership.SEEN)
+    assert read({"dir": "docs", "name": "n"})[0].ownership is Ownership.NAMED
     assert read({"dir": "../notes/", "name": "n", "bucket": "b"})[0].folder == Path("/srv/notes")
 
 
@@ -36,6 +36,7 @@ def test_invalid_or_overlapping_tables_are_refused() -> None:
         ([{"bucket": "b"}], "`dir` is missing"),
         ([{"dir": "docs"}], "`bucket` is missing"),
         ([{"dir": 1}], "`dir` takes a string"),
+        ([{"dir": "a\0b"}], "`dir` is a path"),
         ([{"dir": "a", "tags": "x"}], "`tags` takes a list of strings"),
         ([{"dir": "a", "tags": [1]}], "`tags` takes a list of strings"),
         ([{"dir": "a", "prune": "all"}], "`prune` is one of none, detach, delete"),

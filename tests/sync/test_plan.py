@@ -21,6 +21,11 @@ def source(source_id: str, title: str = "a.md", sha256: str = "one", **fields: A
     return {"id": source_id, "title": title, "sha256": sha256, **known, **fields}
 
 
+def is_ours(row: FileRow) -> bool:
+    """Whether all sources of the row are those of this folder."""
+    return set(row.source_ids) <= {"src_1"}
+
+
 def test_action_for_a_file_follows_from_its_row_and_its_hash() -> None:
     skipped = row(state="skipped", reason="type", source_id=None, place_id=None)
     failed = row(state="failed", reason=FINAL)
@@ -29,11 +34,15 @@ def test_action_for_a_file_follows_from_its_row_and_its_hash() -> None:
         *((row(), "one", Verb.KEEP), (row(), "two", Verb.UPDATE)),
         *((row(state="sent"), "one", Verb.WAIT), (row(state="sent"), "two", Verb.UPDATE)),
         (row(state="failed", reason=TRANSIENT), "one", Verb.RETRY),
+        (row(source_id="src_2", place_id="src_2"), "one", Verb.KEEP),
+        (row(source_id="src_2", place_id="src_2"), "two", Verb.CONFLICT),
+        (row(source_id="src_2", place_id="src_1"), "two", Verb.CONFLICT),
+        (row(source_id="src_2", state="failed", reason=TRANSIENT), "one", Verb.FAIL),
         *((failed, "one", Verb.FAIL), (failed, "two", Verb.UPDATE)),
         *((skipped, "one", Verb.SKIP), (skipped, "two", Verb.CREATE)),
     ]
     for known, sha256, verb in cases:
-        assert judge(known, sha256) is verb
+        assert judge(known, sha256, is_ours) is verb, known
     assert {known.state for known, _, _ in cases if known} == set(State), "every state is tested"
 
 
@@ -74,7 +83,8 @@ def test_failed_replacement_keeps_the_old_place_id_and_is_updated_only_with_new_
     failed = source("src_2", sha256="two", ready=False, status="failed", replaces="src_1", error={"retryable": False})
     rows, _ = merge({}, [source("src_1"), failed])
     assert (rows["a.md"].source_id, rows["a.md"].place_id) == ("src_2", "src_1")
-    assert [judge(rows["a.md"], sha256) for sha256 in ("three", "two")] == [Verb.UPDATE, Verb.FAIL]
+    found = [judge(rows["a.md"], sha256, lambda _: True) for sha256 in ("three", "two")]
+    assert found == [Verb.UPDATE, Verb.FAIL]
 
 
 def test_newest_source_with_a_title_is_kept_and_the_others_are_surplus() -> None:

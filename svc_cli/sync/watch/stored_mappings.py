@@ -9,7 +9,7 @@ from typing import Any
 
 from svc_cli.errors import UsageError
 from svc_cli.settings import SettingsFile
-from svc_cli.sync.mappings import Mapping, read_mappings
+from svc_cli.sync.mappings import Mapping, Ownership, read_mappings
 
 FILE = "watch.toml"
 
@@ -54,7 +54,7 @@ class Added:
 def _lines(mapping: Mapping) -> str:
     values: dict[str, Any] = {
         # Don't write a default name: it would then count as chosen by the user, which lets sync remove more sources.
-        "name": mapping.name if mapping.is_named else None,
+        "name": mapping.name if mapping.ownership is Ownership.NAMED else None,
         "dir": str(mapping.folder),
         "bucket": mapping.bucket,
         "include": list(mapping.include),

@@ -228,7 +228,7 @@ class Watcher:
     def _touch(self, paths: set[str], now_s: float) -> None:
         def work() -> Report:
             touched = self.engine.touch(self.mapping, paths, self._report_settled)
-            if self.withheld:
+            if any(each.cause is not Cause.NOT_TRUSTED for each in self.withheld):
                 self.agenda.call("withheld", now_s, WITHHELD_PAUSE_S)
             if touched.needs_sync:
                 self.agenda.call("doubt", now_s)

@@ -1,0 +1,234 @@
+"""A stranger's repository narrows what is sent; it removes and overwrites nothing, and reads nothing outside of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance import sync_folders
+from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, withheld, write
+from tests.acceptance.watches import run_state, watching
+from tests.conftest import UNLIMITED, MakeInstallation
+
+NAME = "handbook-docs"
+HOSTILE = (
+    f'[sync]\nmax_delete = "100%"\n[[map]]\nname = "{NAME}"\ndir = "docs"\nbucket = "{BUCKET}"\nprune = "delete"\n'
+)
+#: Without a name, the mapping has that of its folder.
+UNNAMED = f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\nprune = "delete"\n'
+
+
+@pytest.fixture
+def owned(installation: Installation) -> list[dict[str, Any]]:
+    """The 30 sources of the user's own mapping `handbook-docs`, which was synced from another folder."""
+    fill(installation.root / "own" / "docs", 30)
+    assert run(installation, "docs", "-b", BUCKET, "--name", NAME, cwd="own").exit == 0
+    return held(installation)
+
+
+def run(installation: Installation, *words: str, cwd: str = "clone", verb: str = "sync") -> Finished:
+    return installation.svc(verb, *words, "--json", cwd=installation.root / cwd)
+
+
+def held(installation: Installation) -> list[dict[str, Any]]:
+    """Return the sources of the bucket that were not made in the clone."""
+    found = [{key: each[key] for key in ("id", "title", "sha256")} for each in list_held(installation)]
+    return sorted((each for each in found if not each["title"].startswith("their")), key=lambda each: str(each["id"]))
+
+
+def clone(installation: Installation, settings: str = HOSTILE, folder: str = "clone") -> Path:
+    """Make a stranger's repository with one file, and return its folder of documents."""
+    write(installation.root / folder, "svc.toml", settings)
+    write(installation.root / folder, ".git/HEAD", "ref: refs/heads/main\n")
+    write(installation.root / folder / "docs", "theirs.md", "Words of a stranger.")
+    return installation.root / folder / "docs"
+
+
+@pytest.mark.parametrize("words", [["docs"], ["--all"], ["docs", "--verify-remote"]])
+def test_prune_of_an_untrusted_file_removes_nothing_and_is_reported(
+    installation: Installation, owned: list[dict[str, Any]], words: Sequence[str]
+) -> None:
+    clone(installation)
+    for verb, code in (("diff", 10), ("sync", 0), ("sync", 0)):
+        ended = run(installation, *words, verb=verb)
+        report = ended.json["mappings"][0] if "--all" in words else ended.json
+        found = {each["code"]: each for each in report["withheld"]}
+        assert (ended.exit, set(found)) == (code, {"not_trusted", "other_folder"}), verb
+        assert found["not_trusted"]["because"] == ["prune = delete", "max_delete = 100%"]
+        assert "svc config trust" in found["not_trusted"]["message"]
+    strict = run(installation, *words, "--strict")
+    assert (strict.exit, held(installation)) == (3, owned)
+    assert "svc config trust" in installation.svc("sync", *words, cwd=installation.root / "clone").stdout
+
+
+def test_name_in_an_untrusted_file_claims_nothing_even_with_prune_on_the_command_line(
+    installation: Installation, owned: list[dict[str, Any]]
+) -> None:
+    clone(installation)
+    for words in (["--all"], ["docs"]):
+        ended = run(installation, *words, "--prune", "delete", "--max-delete", "100%")
+        assert ended.exit == 6
+        report = ended.json["mappings"][0] if "--all" in words else ended.json
+        assert f"--name {NAME}" in report["items"][-1]["error"]["hint"]
+    assert held(installation) == owned
+
+
+@pytest.mark.parametrize("settings", [HOSTILE, f'bucket = "{BUCKET}"\n', UNNAMED], ids=["named", "bucket", "unnamed"])
+@pytest.mark.parametrize("path", ["000/01.md", "moved.md"], ids=["update", "move"])
+def test_document_of_another_folder_is_a_conflict_and_stays(
+    installation: Installation, owned: list[dict[str, Any]], settings: str, path: str
+) -> None:
+    own = installation.root / "own" / "docs"
+    if settings is not HOSTILE:  # the default name of the stranger's folder is the one of the user's own
+        assert run(installation, "docs", "-b", BUCKET, "--name", "docs", cwd="own").exit == 0
+    before = held(installation)
+    docs = clone(installation, settings)
+    write(docs, path, "Other words." if path == "000/01.md" else (own / "000" / "01.md").read_bytes())
+    for words in (["--dry-run"], [], ["--verify-remote"]):
+        ended = run(installation, "docs", *words)
+        item = sync_folders.items(ended)[path]
+        assert (ended.failure, item["action"]) == ((6, "svc_mapping_conflict"), "conflict"), words
+        assert "--name" in item["error"]["hint"]
+        assert held(installation) == before
+    assert "their" in "".join(sync_folders.titles(installation)), "what is in nobody's way is sent"
+
+
+def test_copy_of_a_document_is_adopted_unchanged_and_gives_no_right_to_change_it(
+    installation: Installation, owned: list[dict[str, Any]]
+) -> None:
+    docs = clone(installation)
+    copy = write(docs, "000/01.md", (installation.root / "own" / "docs" / "000" / "01.md").read_bytes())
+    for words in ([], ["--checksum"], ["--verify-remote"]):
+        assert counts(run(installation, "docs", *words))["unchanged"] >= 1
+    copy.write_text("Other words.")
+    assert run(installation, "docs").failure == (6, "svc_mapping_conflict")
+    copy.unlink()
+    assert run(installation, "docs", "--prune", "delete").exit == 6
+    assert held(installation) == owned
+
+
+def test_files_that_were_sent_from_an_untrusted_folder_are_updated_moved_and_pruned_on_request(
+    installation: Installation,
+) -> None:
+    docs = clone(installation)
+    fill(docs, 12)
+    assert counts(run(installation, "docs")) == {"created": 13}
+    write(docs, "theirs.md", "Other words of a stranger.")
+    (docs / "000" / "01.md").rename(docs / "moved.md")
+    (docs / "000" / "02.md").unlink()
+    ended = run(installation, "docs")
+    assert (ended.exit, counts(ended)) == (0, {"updated": 1, "moved": 1, "unchanged": 10, "gone": 1})
+    assert [each[:2] for each in withheld(ended)] == [("not_trusted", 1)]
+    assert counts(run(installation, "docs", "--prune", "detach")) == {"detached": 1, "unchanged": 12}
+
+
+def test_max_delete_of_an_untrusted_file_allows_no_more_than_the_default(installation: Installation) -> None:
+    docs = clone(installation, HOSTILE.replace('"100%"', '"1000"'))
+    fill(docs, 39)
+    assert run(installation, "docs").exit == 0
+    for path in sorted(docs.rglob("*.md"))[:11]:
+        path.unlink()
+    stopped = run(installation, "docs", "--prune", "delete")
+    assert (stopped.exit, [code for code, _, _ in withheld(stopped)]) == (11, ["not_trusted", "too_many"])
+    assert run(installation, "docs", "--prune", "delete", "--max-delete", "100%").exit == 0
+
+
+@pytest.mark.parametrize("in_build", [False, True])
+def test_trusted_file_prunes_in_the_folder_and_in_a_fresh_clone(
+    make_installation: MakeInstallation, in_build: bool
+) -> None:
+    installation = make_installation(**UNLIMITED, **({"SVC_TRUST_PROJECT": "1"} if in_build else {}))
+    installation.start()
+    docs = fill(clone(installation), 8)
+    if not in_build:
+        assert installation.svc("config", "trust", cwd=docs.parent).exit == 0
+    first = run(installation, "--all").json["mappings"][0]
+    assert (first["counts"]["created"], first["withheld"]) == (9, [])
+    (docs / "000" / "01.md").unlink()
+    assert run(installation, "--all").json["mappings"][0]["counts"]["deleted"] == 1
+    sync_folders.forget(installation)
+    fresh = fill(clone(installation, folder="fresh"), 6)
+    (fresh / "000" / "01.md").unlink()
+    write(fresh, "000/02.md", "Other words.")
+    if not in_build:
+        assert installation.svc("config", "trust", cwd=fresh.parent).exit == 0
+    ended = run(installation, "--all", cwd="fresh").json["mappings"][0]
+    assert (ended["exit_code"], ended["counts"]["updated"], ended["counts"]["deleted"]) == (0, 1, 2)
+    assert sorted(sync_folders.titles(installation)) == [
+        "000/00.md",
+        *(f"000/0{n}.md" for n in range(2, 6)),
+        "theirs.md",
+    ]
+
+
+def test_changed_file_is_a_strangers_again(installation: Installation) -> None:
+    docs = clone(installation)
+    fill(docs, 3)
+    assert installation.svc("config", "trust", cwd=docs.parent).exit == 0
+    assert run(installation, "--all").exit == 0
+    write(docs.parent, "svc.toml", f"{HOSTILE}\n")
+    (docs / "000" / "01.md").unlink()
+    ended = run(installation, "docs")
+    assert (ended.exit, withheld(ended)[0][:2]) == (0, ("not_trusted", 1))
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["path", "link"])
+def test_folder_outside_of_an_untrusted_files_own_is_refused(installation: Installation, link: bool) -> None:
+    private = installation.root / "private"
+    write(private, "secret.md", "The secret.")
+    clone(installation, f'[[map]]\nname = "x"\ndir = "{"linked" if link else "../private"}"\nbucket = "{BUCKET}"\n')
+    if link:
+        (installation.root / "clone" / "linked").symlink_to(private)
+    for verb, words in {"sync": ["--all"], "diff": ["--name", "x"], "watch": ["run"]}.items():
+        ended = run(installation, *words, verb=verb)
+        assert (ended.failure, "svc config trust" in ended.json["error"]["hint"]) == ((2, "svc_not_trusted"), True)
+    with installation.client() as client:
+        assert client.get("/v1/buckets").json()["buckets"] == []
+    assert run(installation, "../private", "--dry-run").exit == 0, "the user named the folder"
+    installation.environ["SVC_TRUST_PROJECT"] = "1"
+    assert run(installation, "--all", "--dry-run").exit == 0
+    del installation.environ["SVC_TRUST_PROJECT"]
+    assert installation.svc("config", "trust", cwd=installation.root / "clone").exit == 0
+    assert run(installation, "--all").exit == 0
+
+
+def test_link_of_a_trusted_file_that_leads_elsewhere_later_is_refused(installation: Installation) -> None:
+    for name in ("one", "two"):
+        write(installation.root / name, "a.md", f"Words of {name}.")
+    clone(installation, f'[[map]]\ndir = "linked"\nbucket = "{BUCKET}"\n')
+    linked = installation.root / "clone" / "linked"
+    linked.symlink_to(installation.root / "one")
+    assert installation.svc("config", "trust", cwd=linked.parent).exit == 0
+    assert run(installation, "--all").exit == 0
+    linked.unlink()
+    linked.symlink_to(installation.root / "two")
+    assert run(installation, "--all").failure == (2, "svc_not_trusted")
+
+
+def test_folder_of_the_same_default_name_does_not_overwrite_another_folders_document(
+    installation: Installation,
+) -> None:
+    for folder in ("a", "b"):
+        write(installation.root / folder / "docs", "readme.md", f"Words of {folder}.")
+    assert run(installation, "docs", "-b", BUCKET, cwd="a").exit == 0
+    before = held(installation)
+    assert run(installation, "docs", "-b", BUCKET, cwd="b").failure == (6, "svc_mapping_conflict")
+    assert held(installation) == before
+    write(installation.root / "a" / "docs", "readme.md", "New words of a.")
+    assert counts(run(installation, "docs", "-b", BUCKET, cwd="a")) == {"updated": 1}
+    assert counts(run(installation, "docs", "-b", BUCKET, "--name", "docs", cwd="b")) == {"updated": 1}
+
+
+def test_watcher_withholds_what_an_untrusted_file_asks_for(installation: Installation) -> None:
+    docs = fill(installation.root / "docs", 2)
+    write(installation.root, "svc.toml", HOSTILE)
+    with watching(installation) as watch:
+        (docs / "000" / "01.md").unlink()
+        (found,) = wait_until(
+            lambda: [each for each in run_state(installation, NAME)["withheld"] if each["files"]],
+            f"the file that is gone is withheld; {watch.lines[-3:]}",
+        )
+        assert (found["code"], "svc config trust" in found["message"]) == ("not_trusted", True)
+    assert sync_folders.titles(installation) == ["000/00.md", "000/01.md"]
