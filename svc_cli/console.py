@@ -4,7 +4,6 @@ With `--json`, stdout gets exactly one JSON value, even on failure. With `--ndjs
 of JSON for each event.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -12,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
 from svc_cli.errors import SvcError
+from svc_daemon.wire.printed_text import dump_json, escape_text
 
 Format = Literal["text", "json", "ndjson"]
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-#: Characters that are escaped, so that untrusted text can't control the terminal.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+#: A colour or style, as `paint` and rich write it.
+_STYLED = re.compile(r"(\x1b\[[0-9;]*m)")
+#: Escapes characters of untrusted text that control the terminal.
+clean = escape_text
 
 
 class OutputLost(OSError):
@@ -56,7 +58,7 @@ class Console:
         """Write the final JSON value of this run."""
         self.answered = True
         indent = 2 if self.format == "json" and is_terminal(self.out) else None
-        self._write(self.out, json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
+        self._write(self.out, dump_json(value, indent) + "\n")
 
     def show_page(self, page: Mapping[str, Any], rows: str, text: Callable[[], str]) -> None:
         """Write a page of results. With `--ndjson`, each row in `page[rows]` is a line of its own."""
@@ -69,18 +71,19 @@ class Console:
     def event(self, value: Mapping[str, Any]) -> None:
         """Write an event as a line of JSON; only with `--ndjson`."""
         if self.format == "ndjson":
-            self._write(self.out, json.dumps(value, ensure_ascii=False) + "\n")
+            self._write(self.out, dump_json(value) + "\n")
             self.out.flush()
 
     def print(self, text: str) -> None:
         """Write lines of text to stdout."""
         if text:
-            self._write(self.out, text + "\n")
+            self.write(text + "\n", flush=False)
 
-    def write(self, text: str) -> None:
-        """Write text to stdout without a newline, and flush it."""
-        self._write(self.out, text)
-        self.out.flush()
+    def write(self, text: str, *, flush: bool = True) -> None:
+        """Write text to stdout without a newline, and escape what could control the terminal, except colours."""
+        self._write(self.out, clean_styled(text) if has_colour(self.out, self.environ) else clean(text))
+        if flush:
+            self.out.flush()
 
     def write_bytes(self, block: bytes) -> None:
         """Write bytes to stdout unchanged, after any text written before."""
@@ -148,9 +151,10 @@ class Console:
                 raise OutputLost(error.errno, error.strerror) from error
 
 
-def clean(text: str) -> str:
-    """Escape control characters in untrusted text."""
-    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+def clean_styled(text: str) -> str:
+    """Escape control characters in untrusted text, except colours and styles."""
+    # Every second part is a colour or style.
+    return "".join(part if number % 2 else clean(part) for number, part in enumerate(_STYLED.split(text)))
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
-from svc_cli.console import Console, is_terminal
+from svc_cli.console import Console, clean, is_terminal
 from svc_cli.interrupts import shielded
 
 if TYPE_CHECKING:
@@ -162,9 +162,9 @@ class Bar(Silent):
             return
         for task in self._rich.task_ids:
             self._rich.remove_task(task)
-        self._rich.add_task(label, total=total, note="")
+        self._rich.add_task(clean(label), total=total, note="")
 
     @shielded()
     def update(self, done: int, note: str = "") -> None:
         if self._rich is not None and self._rich.task_ids:
-            self._rich.update(self._rich.task_ids[-1], completed=done, note=note)
+            self._rich.update(self._rich.task_ids[-1], completed=done, note=clean(note))

@@ -1,6 +1,5 @@
 """`svc-daemon team`, `svc-daemon key` and `svc-daemon search`, with and without a running daemon."""
 
-import json
 import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,6 +17,7 @@ from svc_daemon.exits import (
     EXIT_REFUSED,
     EXIT_USAGE,
     print_note,
+    print_result,
     refuse,
     refuse_as,
     refuse_directory,
@@ -79,13 +79,12 @@ def list_teams(as_json: JsonFlag = False) -> None:
     for team in listed["teams"]:
         # A cluster has no index files.
         team["index_bytes"] = sum(path.stat().st_size for path in index.glob(f"{team['id']}.db*"))
-    if as_json:
-        print(json.dumps(listed, ensure_ascii=False))
-        return
+    lines = []
     for team in listed["teams"]:
         sizes = f"{team['sources']} sources, {team['size_bytes']} bytes, index {team['index_bytes']} bytes"
         removing = ", being removed" if team["status"] == "removing" else ""
-        print(f"{team['id']}  {team['name']}  ({sizes}{removing})")
+        lines.append(f"{team['id']}  {team['name']}  ({sizes}{removing})")
+    print_result(listed, "\n".join(lines), as_json)
 
 
 @teams.command("rm")
@@ -109,11 +108,10 @@ def remove_team(
         refuse("svc_usage", message, EXIT_USAGE, as_json, hint="Add --yes.")
     path = f"/admin/teams/{quote(team, safe='')}"
     removed = _perform(Errand(method="DELETE", path=path, body=None, verb=partial(queue_removal, team=team)), as_json)
-    if as_json:
-        print(json.dumps(removed, ensure_ascii=False))
-        return
-    print(f"{removed['name']} ({removed['id']}) is being removed, with {removed['sources']} sources")
-    print_note("its keys don't work any more; `svc-daemon team ls` shows it until nothing of it is left")
+    said = f"{removed['name']} ({removed['id']}) is being removed, with {removed['sources']} sources"
+    print_result(removed, said, as_json)
+    if not as_json:
+        print_note("its keys don't work any more; `svc-daemon team ls` shows it until nothing of it is left")
 
 
 @teams.command("rebuild")
@@ -134,11 +132,9 @@ def rebuild_team(team: TeamArgument, as_json: JsonFlag = False) -> None:
         verb=lambda connection, ids: view_task(queue_rebuild(connection, ids, team)),
     )
     task = _perform(errand, as_json)
-    if as_json:
-        print(json.dumps(task, ensure_ascii=False))
-        return
-    print(task["id"])
-    print_note(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
+    print_result(task, task["id"], as_json)
+    if not as_json:
+        print_note(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
 
 
 @keys.command("create")
@@ -223,11 +219,8 @@ def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
 
 
 def _show_search(switch: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(switch))
-        return
-    retry_after_s = switch["retry_after_seconds"]
-    print("search is on" if switch["enabled"] else f"search is off; clients are asked to wait {retry_after_s} s")
+    off = f"search is off; clients are asked to wait {switch['retry_after_seconds']} s"
+    print_result(switch, "search is on" if switch["enabled"] else off, as_json)
 
 
 def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
@@ -293,12 +286,8 @@ def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
 
 def _show_key(made: dict[str, Any], as_json: bool) -> None:
     team, key = made["team"], made["key"]
-    if as_json:
-        print(json.dumps(made, ensure_ascii=False))
-        return
     named = f"key {key['id']} of team {team['name']} ({team['id']})"
-    if "saved_in" in made:
-        print(f"{named} is in {made['saved_in']}")
-        return
-    print(key["key"])
-    print_note(f"{named}; it is not shown again")
+    is_saved = "saved_in" in made
+    print_result(made, f"{named} is in {made['saved_in']}" if is_saved else key["key"], as_json)
+    if not is_saved and not as_json:
+        print_note(f"{named}; it is not shown again")

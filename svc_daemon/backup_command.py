@@ -1,6 +1,5 @@
 """`svc-daemon backup` and `svc-daemon restore`."""
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from svc_daemon.exits import (
     EXIT_INTERRUPTED,
     EXIT_TEMPORARY,
     EXIT_USAGE,
+    print_result,
     progress_notes,
     refuse,
     refuse_directory,
@@ -121,7 +121,7 @@ def _mark_restored(as_json: bool) -> None:
     except (Refused, ServiceError) as error:
         refuse("svc_error", str(error), EXIT_FAILED, as_json)
     facts = {"v": 1, "type": "restore.summary", **made, "exit_code": EXIT_DONE}
-    print(json.dumps(facts) if as_json else f"all buckets have new revisions, from {made['revision']}")
+    print_result(facts, f"all buckets have new revisions, from {made['revision']}", as_json)
 
 
 def _now() -> datetime:
@@ -139,12 +139,9 @@ def _show(
     kind: str, summary: "BackupSummary | RestoreSummary", started_s: float, *, is_whole: bool, as_json: bool
 ) -> None:
     code = EXIT_DONE if is_whole else EXIT_FAILED
-    if as_json:
-        duration_ms = round((time.monotonic() - started_s) * 1000)
-        facts: dict[str, Any] = {"v": 1, "type": f"{kind}.summary", **summary.as_json()}
-        print(json.dumps({**facts, "duration_ms": duration_ms, "exit_code": code}, ensure_ascii=False))
-    else:
-        print("\n".join(summary.lines()))
+    duration_ms = round((time.monotonic() - started_s) * 1000)
+    facts: dict[str, Any] = {"v": 1, "type": f"{kind}.summary", **summary.as_json()}
+    print_result({**facts, "duration_ms": duration_ms, "exit_code": code}, "\n".join(summary.lines()), as_json)
     raise SystemExit(code)
 
 

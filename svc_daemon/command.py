@@ -1,6 +1,5 @@
 """`svc-daemon`: runs and administers the service on its own machine. It uses the same exit codes as `svc`."""
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from svc_daemon.admin_commands import keys, search, teams
 from svc_daemon.backup_command import backup, restore
 from svc_daemon.command_groups import new_group
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.exits import EXIT_DONE, EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, refuse, refuse_directory
+from svc_daemon.exits import EXIT_DONE, EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, print_result, refuse, refuse_directory
 from svc_daemon.migrate_command import migrate
 from svc_daemon.model_command import JsonFlag, models
 from svc_daemon.move_command import move
@@ -108,7 +107,7 @@ def verify(
         refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
     except (ServiceError, ProviderError, OSError) as error:
         refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
-    print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))
+    print_result(verdict.as_json(), "\n".join(verdict.lines()), as_json)
     raise SystemExit(EXIT_DONE if verdict.is_whole else EXIT_FAILED)
 
 
@@ -120,7 +119,7 @@ app.command()(migrate)
 @app.command()
 def version(as_json: JsonFlag = False) -> None:
     """Print the version number."""
-    print(json.dumps({"version": VERSION, "api": API_RANGE}) if as_json else VERSION)
+    print_result({"version": VERSION, "api": API_RANGE}, VERSION, as_json)
 
 
 def main() -> None:

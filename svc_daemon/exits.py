@@ -1,11 +1,12 @@
 """Exit codes and error output of `svc-daemon`, in the format of `svc`."""
 
-import json
 import os
 import sys
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
+
+from svc_daemon.wire.printed_text import dump_json, escape_text
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED, EXIT_INTERRUPTED = 7, 12, 14, 130
@@ -49,7 +50,7 @@ def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
     """Report an error in the API's format, and exit. In text, the hint follows the message."""
     fields = {"hint": None} | error
     if as_json:
-        print(json.dumps({"error": fields, "exit_code": exit_code}, ensure_ascii=False))
+        print(dump_json({"error": fields, "exit_code": exit_code}))
     fail(" ".join(filter(None, (fields["message"], fields["hint"]))), exit_code)
 
 
@@ -72,10 +73,16 @@ def progress_notes() -> Callable[[str], None]:
     return note
 
 
+def print_result(value: Any, text: str, as_json: bool) -> None:
+    """Print the result of a command on stdout: `value` as JSON, or `text`."""
+    if as_json or text:
+        print(dump_json(value) if as_json else escape_text(text))
+
+
 def print_note(line: str) -> None:
     """Print a line on stderr, ignoring write errors."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(escape_text(line), file=sys.stderr, flush=True)
     except OSError:
         # Discard what could not be written. Otherwise Python would try to write it again at exit, and exit with 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

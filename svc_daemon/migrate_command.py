@@ -1,6 +1,5 @@
 """`svc-daemon migrate`: upgrades the state, or reports what an upgrade would do."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import Annotated
 import typer
 
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.exits import EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, refuse, refuse_directory
+from svc_daemon.exits import EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, print_result, refuse, refuse_directory
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings.errors import SettingError
@@ -38,7 +37,7 @@ def migrate(
             report = upgrade_cluster(cluster, os.environ, files, dry_run=dry_run)
         else:
             report = plan_upgrade(files) if dry_run else upgrade(files)
-    print(json.dumps(report.as_json()) if as_json else "\n".join(report.lines()))
+    print_result(report.as_json(), "\n".join(report.lines()), as_json)
 
 
 @contextmanager

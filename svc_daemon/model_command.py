@@ -1,6 +1,5 @@
 """`svc-daemon model`: installs, shows and removes the embedding model for semantic search."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from svc_daemon.exits import (
     EXIT_TEMPORARY,
     EXIT_USAGE,
     print_note,
+    print_result,
     refuse,
 )
 from svc_daemon.paths import DataFiles, data_dir
@@ -60,7 +60,7 @@ def install_model(
 
         done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), print_note)
     facts = {**_facts(files, done.model), "installed": done.is_new}
-    _print(facts, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
+    print_result(facts, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
     _notify_service(files)
 
 
@@ -77,7 +77,7 @@ def show_model(as_json: JsonFlag = False) -> None:
         folder.check(model)
         require(RUN_LIBRARIES)
     facts = _facts(files, model)
-    _print(facts, "\n".join(f"{name}  {value}" for name, value in facts.items() if name != "object"), as_json)
+    print_result(facts, "\n".join(f"{name}  {value}" for name, value in facts.items() if name != "object"), as_json)
 
 
 @models.command("remove")
@@ -91,7 +91,7 @@ def remove_model(as_json: JsonFlag = False) -> None:
         model = folder.get()
         facts = _facts(files, model)
         folder.remove()
-    _print({**facts, "removed": True}, f"removed {model.name}", as_json)
+    print_result({**facts, "removed": True}, f"removed {model.name}", as_json)
     _notify_service(files)
 
 
@@ -139,7 +139,3 @@ def _notify_service(files: DataFiles) -> None:
         print_note("the running service uses it from now on; `svc daemon status` shows it")
     if os.environ.get("SVC_EMBED_BASE_URL"):
         print_note("warning: SVC_EMBED_BASE_URL names a server, which is used instead of this model")
-
-
-def _print(value: dict[str, Any], text: str, as_json: bool) -> None:
-    print(json.dumps(value, ensure_ascii=False) if as_json else text)

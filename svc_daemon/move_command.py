@@ -1,6 +1,5 @@
 """`svc-daemon move`: moves an installation from a data directory into a cluster, or back."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from svc_daemon.exits import (
     EXIT_REFUSED,
     EXIT_USAGE,
     print_note,
+    print_result,
     progress_notes,
     refuse,
     refuse_directory,
@@ -96,7 +96,7 @@ def _cancel(route: "Route", as_json: bool) -> None:
 
     departure, name = run_cancel(route)
     fields = {"from": name, "to": departure.to, "was_done": departure.is_done}
-    print(json.dumps(fields) if as_json else f"{name} can be used again")
+    print_result(fields, f"{name} can be used again", as_json)
     if departure.is_done:
         print_note(f"warning: {departure.to} has the same installation; what one of them gets, the other lacks")
 
@@ -117,10 +117,6 @@ def _move(route: "Route", as_json: bool) -> None:
         "upload_sessions": report.sessions,
         "rows": report.rows,
     }
-    if as_json:
-        print(json.dumps(fields))
-    elif report.was_done:
-        print(f"{source} was moved to {target} already")
-    else:
-        print(f"moved {report.sources} sources from {source} to {target}")
+    done = f"moved {report.sources} sources from {source} to {target}"
+    print_result(fields, f"{source} was moved to {target} already" if report.was_done else done, as_json)
     print_note("start the service there; it rebuilds the search indexes first, and searches are refused until then")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from svc_daemon.wire.versions import API_RANGE, VERSION
 from tests.acceptance.installations import Finished, Installation
+from tests.cli.consoles import HIDDEN
 
 #: The name of a stored blob that has no source.
 STRAY = f"src_{'0' * 26}"
@@ -86,6 +87,14 @@ def test_data_directory_that_is_a_file_fails_without_a_traceback_or_as_one_json_
     # As in the table of error codes.
     assert (error["retryable"], str(folder) in error["message"]) == (True, True)
     assert ended.stderr.count("\n") == 1
+
+
+def test_output_escapes_control_and_bidirectional_characters(tmp_path: Path) -> None:
+    odd = "".join(HIDDEN)
+    for words in (("verify",), ("verify", "--json")):
+        ended = run(tmp_path, *words, SVC_DATA_DIR=str(tmp_path / odd))
+        assert (ended.exit, set(HIDDEN) & set(ended.stdout + ended.stderr)) == (NOT_FOUND, set()), words
+    assert odd in ended.json["error"]["message"]
 
 
 def test_unknown_commands_and_wrong_arguments_are_usage_errors(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from svc_cli.console import Console, is_terminal
+from svc_cli.console import Console, clean_styled, is_terminal
 from svc_cli.progress import PLAIN_INTERVAL_S
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Screen:
         if self._live is not None:
             from rich.text import Text
 
-            self._live.update(Text.from_ansi(text), refresh=True)
+            self._live.update(Text.from_ansi(clean_styled(text)), refresh=True)
         elif time.monotonic() - self._said_s >= PLAIN_INTERVAL_S:
             self._said_s = time.monotonic()
             self._console.message(text.replace("\n", "; "))

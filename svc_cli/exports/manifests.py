@@ -1,7 +1,6 @@
 """The manifest of an export: a description of the bucket, its sources and its questions with answers."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -13,6 +12,7 @@ from svc_cli.exits import Exit
 from svc_daemon.wire.buckets import Chunking, Description, Name, Slug
 from svc_daemon.wire.field_errors import plain
 from svc_daemon.wire.file_names import clean_name, find_flaw
+from svc_daemon.wire.names import find_fault_of_name
 
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
@@ -203,12 +203,12 @@ def _flaws_in_description(name: str, entry: _Described, most: Mapping[str, int],
     if len(entry.tags) > most["tags"] or len(set(entry.tags)) < len(entry.tags):
         yield f"{name!r} has {len(entry.tags)} tags; a source may have {most['tags']} different ones."
     for tag in entry.tags:
-        if not 1 <= len(tag) <= most["tag_characters"] or not tag.isprintable():
+        if len(tag) > most["tag_characters"] or find_fault_of_name(tag):
             yield f"the tag {tag!r} of {name!r} is not valid."
 
 
 def _flaws_in_line(kind: str, text: str, most: Mapping[str, int]) -> Iterator[str]:
-    if not text.strip() or len(text) > most["title_characters"] or re.search(r"[\x00-\x1f\x7f]", text):
+    if find_fault_of_name(text) or len(text) > most["title_characters"]:
         yield f"{text[:80]!r} is not valid as {kind}; it may have 1 to {most['title_characters']} characters."
 
 

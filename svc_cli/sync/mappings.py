@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ from typing import Any, Literal
 from svc_cli.errors import UsageError
 from svc_cli.trust import NOT_TRUSTED
 from svc_cli.uploads.ignores import find_repository
-from svc_cli.uploads.skips import is_utf8
+from svc_daemon.wire.names import find_fault_of_name
 
 Prune = Literal["none", "detach", "delete"]
 PRUNES: tuple[Prune, ...] = ("none", "detach", "delete")
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 #: The fields of a `[[map]]` table in `svc.toml`.
 FIELDS: dict[str, type] = {
     "name": str,
@@ -65,13 +63,12 @@ class Mapping:
 
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
         """Raise UsageError if the service would refuse the name or the tags."""
-        is_title = self.name.strip() and is_utf8(self.name) and not _CONTROLS.search(self.name)
-        if not is_title or len(self.name) > max_characters:
+        if find_fault_of_name(self.name) or len(self.name) > max_characters:
             raise UsageError(
                 f"{self.name[:80]!r} can't be the name of a mapping.",
                 hint=f"give it one with --name: up to {max_characters} printable characters.",
             )
-        odd = next((tag for tag in self.tags if not (tag.isprintable() and 1 <= len(tag) <= max_tag_characters)), None)
+        odd = next((tag for tag in self.tags if find_fault_of_name(tag) or len(tag) > max_tag_characters), None)
         if odd is not None or len(set(self.tags)) > max_tags:
             raise UsageError(
                 f"{odd[:80]!r} can't be a tag." if odd is not None else f"{len(set(self.tags))} tags are too many.",

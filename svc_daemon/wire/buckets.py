@@ -1,18 +1,32 @@
 """Models of buckets. Some fields are in camel case, as in the specification."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from svc_daemon.wire.base_models import WireModel
+from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 #: 1 to 63 lowercase letters, digits and inner hyphens. A bucket id contains `_`, so no slug looks like an id.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
+
+def _refusing(find_fault: Callable[[str], str | None]) -> Callable[[str], str]:
+    """Return a validator that raises ValueError with the fault that `find_fault` returns."""
+
+    def check(text: str) -> str:
+        if fault := find_fault(text):
+            raise ValueError(fault)
+        return text
+
+    return check
+
+
 Slug = Annotated[str, Field(pattern=SLUG_PATTERN)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Description = Annotated[str, Field(max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_refusing(find_fault_of_name))]
+Description = Annotated[str, Field(max_length=2000), AfterValidator(_refusing(find_fault_of_text))]
 PieceSize = Annotated[int, Field(ge=100, le=8000)]
 Overlap = Annotated[int, Field(ge=0, le=4000)]
 

@@ -14,6 +14,11 @@ from tests.acceptance.installations import Finished
 
 Json = dict[str, Any]
 
+#: DEL, the control characters above it, and the characters that change the direction of text.
+HIDDEN = [
+    chr(code) for code in (*range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+]
+
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="the results are compared with those of git")
 
 

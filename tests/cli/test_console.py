@@ -1,13 +1,17 @@
 """The console: colours, errors, events and notes on its two streams, and progress displays."""
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from svc_cli.console import Console, clean, has_colour
+import pytest
+
+from svc_cli.console import Console, Format, clean, has_colour
 from svc_cli.errors import UsageError
 from svc_cli.progress import LONGEST_SILENCE_S, Bar, Flow, Plain, Silent, Style, progress_for
-from tests.cli.consoles import MakeConsole, Terminal
+from svc_cli.render import fields, table
+from tests.cli.consoles import HIDDEN, MakeConsole, Terminal
 
 
 def test_colour_is_decided_by_stream_and_environment(make_console: MakeConsole) -> None:
@@ -59,7 +63,58 @@ def test_notes_need_text_format_and_next_steps_also_a_terminal(make_console: Mak
 
 def test_clean_escapes_control_and_bidirectional_characters() -> None:
     assert clean("plain ü 漢 tab\tline\n") == "plain ü 漢 tab\tline\n"
-    assert clean("\x1b[2J a\rb \x9b31m \u202egpj") == "\\x1b[2J a\\x0db \\x9b31m \\x202egpj"
+    assert clean("\x1b[2J a\rb \x9b31m \u202egpj") == "\\x1b[2J a\\rb \\x9b31m \\u202egpj"
+
+
+#: The title of a document that tries to control the terminal with each character that could.
+HOSTILE = f"\x1b]0;{''.join(HIDDEN)}\x07"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("form", ["json", "ndjson"])
+def test_json_escapes_control_and_bidirectional_characters(
+    make_console: MakeConsole, form: Format, terminal: bool
+) -> None:
+    made = make_console(form, terminal=terminal)
+    made.console.event({"title": HOSTILE})
+    made.console.answer({HOSTILE: [HOSTILE]})
+    shown = made.out.getvalue()
+    assert not set(HIDDEN) & set(shown)
+    assert json.loads(shown.split("\n", 1)[1] if form == "ndjson" else shown) == {HOSTILE: [HOSTILE]}
+
+
+#: The ways in which text gets to a terminal.
+WAYS: dict[str, Callable[[Console], None]] = {
+    "print": lambda console: console.print(console.paint(HOSTILE, "red")),
+    "write": lambda console: console.write(HOSTILE),
+    "show": lambda console: console.show({}, lambda: f"wrote {HOSTILE}"),
+    "table": lambda console: console.print(table(console, ("a", HOSTILE), [(HOSTILE, [HOSTILE])])),
+    "fields": lambda console: console.print(fields(console, [("title", HOSTILE)])),
+    "message": lambda console: console.message(HOSTILE),
+    "note": lambda console: console.note(HOSTILE),
+    "warn": lambda console: console.warn(HOSTILE),
+    "next step": lambda console: console.next_step(HOSTILE),
+    "error": lambda console: console.fail(UsageError(HOSTILE, hint=HOSTILE)),
+    "bar": lambda console: _progress(console, "bar"),
+    "lines": lambda console: _progress(console, "plain"),
+}
+
+
+def _progress(console: Console, style: Style) -> None:
+    seconds = iter(range(0, 1000, 100))
+    with progress_for(console, style, lambda: float(next(seconds))) as progress:
+        progress.begin(HOSTILE, 2)
+        progress.update(1, HOSTILE)
+
+
+@pytest.mark.parametrize("environ", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}])
+@pytest.mark.parametrize("way", WAYS)
+def test_text_controls_no_terminal(make_console: MakeConsole, way: str, environ: dict[str, str]) -> None:
+    made = make_console(terminal=True, **environ)
+    WAYS[way](made.console)
+    shown = made.out.getvalue() + made.err.getvalue()
+    assert not (set(HIDDEN) | {"\x07"}) & set(shown)
+    assert ("\x1b]" in shown, "\\x1b]0;" in shown.replace("\n", "")) == (False, True)
 
 
 def test_progress_style_is_detected_only_when_it_is_auto(make_console: MakeConsole) -> None:

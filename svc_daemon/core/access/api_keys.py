@@ -26,6 +26,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.names import find_fault_of_name
 
 PREFIX = "sk-"
 #: Lengths in characters of the id part (a ULID), the secret (32 bytes in base 32) and the checksum (CRC-32 in hex).
@@ -127,9 +128,9 @@ class Grant:
 
 
 def check_name(name: str) -> None:
-    """Raise `invalid_request` if the name is blank or contains unprintable characters."""
-    if not name.strip() or not name.isprintable():
-        raise refusal("name", "must not be blank, and has no control characters.")
+    """Raise `invalid_request` if the name of a key or team is blank or has characters that no name has."""
+    if fault := find_fault_of_name(name):
+        raise refusal("name", fault)
 
 
 def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:

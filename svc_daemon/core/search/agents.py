@@ -21,6 +21,7 @@ from svc_daemon.core.ids import BUCKET, DEFAULT_AGENT, SOURCE, is_id
 from svc_daemon.core.search.filters import check_filter
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
 
 BUCKETS, SOURCES, TEAM = "buckets", "sources", "team"
 SCOPES = (BUCKETS, SOURCES, TEAM)
@@ -170,11 +171,11 @@ def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
 
     `most_results` is the maximum number of passages of a search.
     """
-    for field in ("name", "bound_surface"):
-        if not sent.get(field, "").isprintable():
-            yield field, "has no control characters."
-    if "name" in sent and not sent["name"].strip():
-        yield "name", "must not be blank."
+    for field in ("name", "bound_surface", "role", "instructions"):
+        text = sent.get(field, "")
+        fault = find_fault_of_name(text) if field in {"name", "bound_surface"} and text else find_fault_of_text(text)
+        if fault:
+            yield field, fault
     top_k = sent.get("policy", {}).get("top_k")
     if top_k is not None and top_k > most_results:
         yield "policy.top_k", f"must be 1 to {most_results}, not {top_k}."

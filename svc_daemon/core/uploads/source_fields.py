@@ -10,9 +10,9 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.file_names import MAX_NAME_BYTES, NameFlaw, clean_name, find_flaw
+from svc_daemon.wire.names import find_fault_of_name
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 #: One JSON encoder for all calls, since `json.dumps` with these options would create one in each call.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -35,8 +35,8 @@ def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
     for tag in unique:
         if not 1 <= len(tag) <= limits.tag_characters:
             raise refusal("tags", f"a tag has 1 to {limits.tag_characters} characters, not {len(tag)}.")
-        if not tag.isprintable():
-            raise refusal("tags", "a tag has no control characters.")
+        if fault := find_fault_of_name(tag):
+            raise refusal("tags", f"a tag {fault}")
     return unique
 
 
@@ -56,13 +56,11 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
 
 
 def check_title(title: str, limits: Limits, path: str = "title") -> str:
-    """Return the title. Raises `invalid_request` if it is blank, too long or has control characters."""
-    if not title.strip():
-        raise refusal(path, "must not be blank.")
+    """Return the title. Raises `invalid_request` if it is blank, too long or has characters that no name has."""
+    if fault := find_fault_of_name(title):
+        raise refusal(path, fault)
     if len(title) > limits.title_characters:
         raise refusal(path, f"has {len(title)} characters; the limit is {limits.title_characters}.")
-    if _CONTROL.search(title):
-        raise refusal(path, "has control characters.")
     return title
 
 
