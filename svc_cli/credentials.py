@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_cli.private_files import replace
 from svc_daemon import paths
+from svc_daemon.wire.parsing import parse_json
 
 #: The hint if the local admin key can't be read.
 ADMIN_HINT = "`svc-daemon key create --team default --preset admin --save` makes another key for this installation."
@@ -128,7 +129,7 @@ class CredentialFile:
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
-            found = json.loads(self.path.read_text("utf-8"))
+            found = parse_json(self.path.read_text("utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

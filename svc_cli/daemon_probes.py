@@ -4,7 +4,6 @@ Another user's program may listen on the daemon's port. So the local daemon must
 its data directory.
 """
 
-import json
 import re
 import secrets
 from hmac import compare_digest
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from svc_cli.certificates import tls_context
 from svc_cli.errors import Incompatible
 from svc_daemon.wire.daemon_proofs import prove
+from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 #: Seconds to wait for an answer, long enough for a busy daemon.
@@ -112,7 +112,7 @@ def check_api(health: DaemonHealth, where: str) -> None:
 
 def _read_health(status: int, body: bytes) -> DaemonHealth | Foreign:
     try:
-        answer = json.loads(body)
+        answer = parse_json(body)
     except ValueError:
         return Foreign(f"it answered {status} with something that is not JSON")
     if not isinstance(answer, dict) or not isinstance(answer.get("installation_id"), str):

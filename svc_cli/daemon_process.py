@@ -5,7 +5,6 @@ daemon has proved that it knows the secret in the data directory.
 """
 
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from svc_cli.errors import DaemonUnreachable
 from svc_cli.exits import Exit
 from svc_daemon import paths
 from svc_daemon.wire.daemon_proofs import parse_secret
+from svc_daemon.wire.parsing import parse_json
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
 START_TIMEOUT_S = 10.0
@@ -79,7 +79,7 @@ class Installation:
     def record(self) -> dict[str, Any] | None:
         """Return the content of `daemon.json`, which may be stale; None if it is missing."""
         try:
-            found = json.loads(self.files.daemon.read_text("utf-8"))
+            found = parse_json(self.files.daemon.read_text("utf-8"))
         except (OSError, ValueError):
             return None
         return found if isinstance(found, dict) and "base_url" in found else None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from svc_cli.errors import UsageError
 from svc_cli.trust import NOT_TRUSTED, Trust, TrustedFiles
 from svc_daemon import paths
+from svc_daemon.wire.parsing import parse_toml
 
 PROJECT_FILE = "svc.toml"
 USER_FILE = "config.toml"
@@ -94,12 +95,10 @@ class SettingsFile(NamedTuple):
     @classmethod
     def read(cls, path: Path) -> "SettingsFile":
         """Raises UsageError if the file can't be read or a setting is invalid."""
-        import tomllib
-
         try:
             content = path.read_bytes()
-            document = tomllib.loads(content.decode("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            document = parse_toml(content.decode("utf-8"))
+        except (OSError, ValueError) as error:
             raise UsageError(f"{path} can't be read: {error}") from error
         tables = document.pop(MAPPINGS, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from svc_cli.errors import UsageError
 from svc_cli.private_files import replace
 from svc_daemon import paths
+from svc_daemon.wire.parsing import parse_json
 
 #: The code of the error if a file asks for something that only a trusted file may.
 NOT_TRUSTED = "svc_not_trusted"
@@ -56,7 +57,7 @@ class TrustedFiles:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            found = json.loads(self.path.read_text("utf-8"))
+            found = parse_json(self.path.read_text("utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

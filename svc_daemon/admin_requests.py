@@ -6,7 +6,6 @@ may listen on the port of a killed daemon.
 """
 
 import http.client
-import json
 import os
 import secrets
 import time
@@ -35,6 +34,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.wire.certificates import pin
 from svc_daemon.wire.daemon_proofs import parse_secret, prove
+from svc_daemon.wire.parsing import parse_json
 
 #: Seconds to retry on a locked directory: a daemon that starts or stops holds the lock but doesn't answer.
 PATIENCE_S = 10.0
@@ -139,7 +139,7 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
 def _find_daemon(files: DataFiles) -> _DaemonAddress | None:
     """Return where this directory's daemon listens; None if no daemon answers and proves that it has the secret."""
     try:
-        record = json.loads(files.daemon.read_text("utf-8"))
+        record = parse_json(files.daemon.read_text("utf-8"))
         secret = parse_secret(files.secret.read_text("utf-8"))
         installation_id = str(record["installation_id"])
         daemon = _DaemonAddress(str(record["base_url"]), (record.get("certificate") or {}).get("pem"))
@@ -197,7 +197,7 @@ def _exchange(
     try:
         connection.request(method, target, body=body, headers=dict(headers or {}))
         response = connection.getresponse()
-        answer = json.loads(response.read(MAX_ANSWER_BYTES))
+        answer = parse_json(response.read(MAX_ANSWER_BYTES))
     finally:
         connection.close()
     if not isinstance(answer, dict):

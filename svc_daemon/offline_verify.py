@@ -16,7 +16,7 @@ from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.problems import MANY_FILES, Problem
 from svc_daemon.data_directory import NoDirectory, has_state, lock_directory, make_folders
 from svc_daemon.databases.contract import Connection
-from svc_daemon.databases.sqlite import log_bytes, open_unchanging
+from svc_daemon.databases.sqlite import log_bytes, open_copy
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state
@@ -117,7 +117,7 @@ class _Unchanging:
 
 def check_files(files: DataFiles, *, read_data: bool, has_indexes: bool = True) -> InstallationFindings:
     """Check a data directory that no process changes. Without `has_indexes`, the search indexes are not checked."""
-    with open_unchanging(files.state) as state, ThreadPoolExecutor(1) as executor:
+    with open_copy(files.state) as state, ThreadPoolExecutor(1) as executor:
         blobs = Blobs(files, executor, lambda: "")
         inspection = Inspection(
             state=_Unchanging(state),

@@ -37,6 +37,7 @@ from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, l
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.uploads import list_open_ids
+from svc_daemon.wire.parsing import parse_json
 
 #: The file that names the backup, and the empty file that is written when the copy is complete.
 ORIGIN, READY = "restoring.json", "ready"
@@ -136,7 +137,7 @@ def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
     """Raise NotEmpty unless the directory contains only logs, or an interrupted restore of this backup."""
     if files.restoring.exists():
         written = files.restoring / ORIGIN
-        if written.exists() and json.loads(written.read_text("utf-8")) != origin:
+        if written.exists() and parse_json(written.read_text("utf-8")) != origin:
             raise NotEmpty(files.root, f"{files.restoring.name}, from an interrupted restore of another backup")
         return
     for parent, folders, names in os.walk(files.root):

@@ -4,7 +4,6 @@ Anyone who has an upload URL can use it without an API key, so upload URLs never
 """
 
 import http.client
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from svc_cli.client.contents import Content
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.retries import RetryPolicy, foreign_response, may_pass, parse_retry_after, wait_s
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
+from svc_daemon.wire.parsing import parse_json
 
 TIMEOUT_S = 60.0
 #: A body up to this size is sent together with its headers.
@@ -108,7 +108,7 @@ class Storage:
 
 def _refusal(response: http.client.HTTPResponse, body: bytes) -> SvcError:
     try:
-        value = json.loads(body)
+        value = parse_json(body)
         error = dict(value["error"])
     except (ValueError, KeyError, TypeError):
         return foreign_response("The storage address", response.status)

@@ -26,6 +26,7 @@ from svc_cli.client.retries import (
 )
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire import headers
+from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Transport:
             try:
                 for line in response:
                     if line.startswith(b"data: {"):
-                        yield json.loads(line.removeprefix(b"data: "))
+                        yield parse_json(line.removeprefix(b"data: "))
             except ValueError:
                 raise self._no_answer(request, response) from None
             except (OSError, HTTPException) as error:
@@ -225,7 +226,7 @@ class Transport:
         """Read the response, and return ApiError if the service refuses the request."""
         content = response.read()
         try:
-            body = json.loads(content, object_hook=ReplyBody) if content else {}
+            body = parse_json(content, object_hook=ReplyBody) if content else {}
         except ValueError:
             body = None
         if not isinstance(body, dict) or (response.status in PROXY_STATUSES and "error" not in body):
@@ -263,7 +264,7 @@ class StreamedEvents:
                 if name == b"id":
                     event_id = value.decode()
                 elif name == b"data":
-                    event = json.loads(value)
+                    event = parse_json(value)
                 elif not name and not value:
                     yield event_id, event
                     event_id, event = None, None

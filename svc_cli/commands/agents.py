@@ -13,6 +13,7 @@ from svc_cli.commands.source_lookups import find_source
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, table
 from svc_daemon.wire import Json, JsonMapping
+from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -104,7 +105,7 @@ class AgentOptions:
         source.
         """
         try:
-            filters = None if self.filters is None else json.loads(self.filters)
+            filters = None if self.filters is None else parse_json(self.filters)
         except ValueError as error:
             example = '{"type": "eq", "key": "lang", "value": "en"}'
             raise UsageError("--filters takes a JSON object.", hint=f"such as {example}.") from error

@@ -1,6 +1,5 @@
 """`svc cite verify`: checks each quote of an answer against the stored file."""
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from svc_cli.errors import ApiError, PathMissing, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import place_of, table
 from svc_daemon.wire import Json, JsonMapping
+from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -75,10 +75,10 @@ def verify(
     Exits with code 3 if a quote is not there.
     """
     try:
-        document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+        document = parse_json(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
     except FileNotFoundError as error:
         raise PathMissing(f"{file} does not exist.") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{file} is not JSON: {error}") from error
     quotes = read_quotes(document, file)
     with call.client() as client:

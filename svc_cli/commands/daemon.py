@@ -1,6 +1,5 @@
 """`svc daemon …`: starts, stops and inspects the local daemon, and installs it as a service."""
 
-import json
 import os
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from svc_cli.errors import DaemonUnreachable, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields
 from svc_cli.service_units import Launchd, Service, Systemd, Unit, manager_for, services_of
+from svc_daemon.wire.parsing import parse_json
 
 app = new_app("Start, stop and inspect the local daemon.")
 
@@ -257,6 +257,6 @@ def _readable(console: Console, line: str) -> str:
 
 def _parsed(line: str) -> Any:
     try:
-        return json.loads(line)
+        return parse_json(line)
     except ValueError:
         return line

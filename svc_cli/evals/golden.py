@@ -25,10 +25,13 @@ from typing import Any, NoReturn
 import yaml
 
 from svc_cli.errors import PathMissing, UsageError
+from svc_daemon.wire.parsing import MOST_LEVELS, NestedTooDeeply, check_levels, parse_json
 
 TOP_FIELDS = ("queries",)
 QUERY_FIELDS = ("query", "name", "expect", "source", "heading", "text", "tags", "filters")
 EXPECTATION_FIELDS = ("source", "heading", "text")
+#: Maximum number of values in a YAML file. An alias counts as often as it is used.
+MOST_VALUES = 1_000_000
 
 #: A hit as the API returns it.
 Hit = Mapping[str, Any]
@@ -200,8 +203,12 @@ def _load(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix != ".json":
-            return yaml.load(text, _Loader)  # noqa: S506
-        return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, place))
+            loaded = yaml.load(text, _Loader)  # noqa: S506
+            check_levels(loaded)
+            if _count_values(loaded, {}) > MOST_VALUES:
+                place.refuse(f"it has more than {MOST_VALUES} values, counting those of aliases.")
+            return loaded
+        return parse_json(text, object_pairs_hook=lambda pairs: _once(pairs, place))
     except json.JSONDecodeError as error:
         _FilePosition(str(path), line=error.lineno).refuse(f"it is not JSON: {error.msg}.")
     except UnicodeDecodeError:
@@ -209,8 +216,21 @@ def _load(path: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         _FilePosition(str(path), line=line).refuse(f"it is not YAML: {error.problem}.")
-    except (yaml.YAMLError, RecursionError) as error:
+    except (RecursionError, NestedTooDeeply):
+        place.refuse(f"{NestedTooDeeply(MOST_LEVELS)}.")
+    except (yaml.YAMLError, ValueError) as error:
+        # ValueError: a date that is not in the calendar.
         place.refuse(f"it is not YAML: {error}.")
+
+
+def _count_values(value: Any, known: dict[int, int]) -> int:
+    """Count a value and those in it. A few aliases can make so many that no memory has room for them."""
+    if not isinstance(value, dict | list | tuple | set):
+        return 1
+    if id(value) not in known:
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_count_values(each, known) for each in inner)
+    return known[id(value)]
 
 
 def _once(pairs: list[tuple[str, Any]], place: _FilePosition) -> Fields:
@@ -225,10 +245,10 @@ def _construct_fields(loader: "_Loader", node: yaml.MappingNode) -> Fields:
     fields = Fields()
     fields.line = node.start_mark.line + 1
     for key_node, value_node in node.value:
-        key: Hashable = loader.construct_object(key_node, deep=True)
-        if key in fields:
-            mark = key_node.start_mark
-            raise yaml.MarkedYAMLError(problem=f"the field {key!r} is there twice", problem_mark=mark)
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable) or key in fields:
+            problem = f"the field {key!r} is there twice" if isinstance(key, Hashable) else "a field has no plain name"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
         fields[str(key)] = loader.construct_object(value_node, deep=True)
     return fields
 

@@ -13,6 +13,7 @@ from svc_daemon.wire.buckets import Chunking, Description, Name, Slug
 from svc_daemon.wire.field_errors import plain
 from svc_daemon.wire.file_names import clean_name, find_flaw
 from svc_daemon.wire.names import find_fault_of_name
+from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
@@ -139,9 +140,9 @@ def members_of(sources: Sequence[ExportedSource]) -> set[str]:
 def parse_manifest(data: bytes) -> ExportManifest:
     """Parse a manifest. Raises ExportRefused if `svc` would not have written it."""
     try:
-        raw = json.loads(data)
+        raw = parse_json(data)
         is_canonical = canonical(raw) + b"\n" == data
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ExportRefused("The manifest of the export is not valid JSON.") from error
     if not isinstance(raw, dict) or raw.get("format") != "svc-bucket":
         raise ExportRefused("The manifest of the export does not name the format svc-bucket.")

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
+from svc_daemon.wire.parsing import parse_json
 
 #: If a file was modified within this time before it was hashed, the next run hashes it again: a change after the
 #: hashing may have left the modification time the same.
@@ -109,7 +110,7 @@ class FileRow(NamedTuple):
     @property
     def error(self) -> dict[str, Any] | None:
         """Return the error of a file in state FAILED."""
-        return json.loads(self.reason) if self.reason and self.state == State.FAILED else None
+        return parse_json(self.reason) if self.reason and self.state == State.FAILED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +313,6 @@ def _open(path: Path) -> sqlite3.Connection:
 def _read_batches(connection: sqlite3.Connection) -> list[Journaled]:
     found = connection.execute("SELECT key, body, files FROM batches").fetchall()
     return [
-        Journaled(key, json.loads(body), {name: FileRow._make(row) for name, row in json.loads(files).items()})
+        Journaled(key, parse_json(body), {name: FileRow._make(row) for name, row in parse_json(files).items()})
         for key, body, files in found
     ]

@@ -29,6 +29,7 @@ from svc_daemon.settings.limits import Limits
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
 from svc_daemon.wire import headers
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_daemon.tools.arguments import ToolResult
@@ -184,7 +185,7 @@ class Routes:
         body = b"" if call.body is None else json.dumps(call.body).encode()
         answer = await self._ask(call.method, unquote(call.path), urlencode(call.query, errors="replace"), sent, body)
         replayed = Headers(raw=answer.head).get(headers.IDEMPOTENT_REPLAYED) == "true"
-        return CallAnswer(json.loads(answer.body), is_replay=replayed)
+        return CallAnswer(parse_json(answer.body), is_replay=replayed)
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
         """Send all bytes of an upload session; raises CallFailed."""

@@ -15,7 +15,6 @@ A rule applies to the requests of one route, or to all. It lets the first `skip`
     times = 1                                  # "always" for no limit
 """
 
-import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -26,6 +25,7 @@ from svc_daemon.errors import ERRORS
 from svc_daemon.settings.errors import SettingError
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
+from svc_daemon.wire.parsing import parse_toml
 
 #: A rule without a route applies to every route that contains this text.
 EVERY = " /v1/"
@@ -91,13 +91,13 @@ class FaultPlan:
 def parse_faults(text: str, routes: Collection[str]) -> FaultPlan:
     """Parse a TOML file of rules. `routes` are the existing routes. Raises FaultsRefused."""
     try:
-        rules = _FaultFile.model_validate(tomllib.loads(text)).fault
-    except tomllib.TOMLDecodeError as error:
-        raise FaultsRefused(f"It is not valid TOML: {error}.") from error
+        rules = _FaultFile.model_validate(parse_toml(text)).fault
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise FaultsRefused(f"{place}: {plain(first['msg'])}") from error
+    except ValueError as error:
+        raise FaultsRefused(f"It is not valid TOML: {error}.") from error
     unknown = next((rule.route for rule in rules if rule.route is not None and rule.route not in routes), None)
     if unknown is not None:
         raise FaultsRefused(f"There is no route {unknown!r}; /openapi.json lists them, such as 'GET /v1/buckets'.")

@@ -13,6 +13,7 @@ from typing import Any
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.parsing import NestedTooDeeply, check_levels
 
 
 def refusal(path: str, message: str) -> ServiceError:
@@ -64,14 +65,14 @@ def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
         raise too_many_entries()
     try:
         document = _DECODER.decode(text)
+        if text.count("[") + text.count("{") > max_depth:
+            check_levels(document, max_depth)
     except json.JSONDecodeError as error:
         raise _invalid(f"{error.msg}, at line {error.lineno}, column {error.colno}") from error
-    except RecursionError as error:
-        raise _invalid("it is nested too deep") from error
+    except (RecursionError, NestedTooDeeply) as error:
+        raise _invalid(f"it is nested deeper than {max_depth} levels") from error
     if _ESCAPED_REFUSED.search(text):
         _check_strings(document)
-    if text.count("[") + text.count("{") > max_depth:
-        _check_depth(document, max_depth)
     if not isinstance(document, dict):
         raise refusal("", "The body must be a JSON object.")
     return document
@@ -108,17 +109,6 @@ def _check_strings(document: Any) -> None:
                 raise _invalid("a string contains NUL")
             if any("\ud800" <= character <= "\udfff" for character in text):
                 raise _invalid("a string contains half of a surrogate pair")
-
-
-def _check_depth(document: Any, max_depth: int) -> None:
-    """Raise `invalid_json` if the document is nested more than `max_depth` levels deep."""
-    level = [document]
-    for _ in range(max_depth):
-        inner = (value.values() if isinstance(value, dict) else value for value in level)
-        level = [child for children in inner for child in children if isinstance(child, dict | list)]
-        if not level:
-            return
-    raise _invalid(f"it is nested deeper than {max_depth} levels")
 
 
 def _count_entries(text: str) -> int:

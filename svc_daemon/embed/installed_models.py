@@ -22,6 +22,7 @@ from pathlib import Path
 
 from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
+from svc_daemon.wire.parsing import parse_json
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 #: How the tokens' vectors are combined: their mean, or the first vector.
@@ -83,7 +84,7 @@ class ModelFolder:
     def find(self) -> InstalledModel | None:
         """Return the installed model or None. Raises ModelRefused if the record can't be read."""
         try:
-            return InstalledModel(**json.loads((self.root / _RECORD).read_text("utf-8")))
+            return InstalledModel(**parse_json((self.root / _RECORD).read_text("utf-8")))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:

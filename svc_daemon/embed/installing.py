@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from svc_daemon.embed.installed_models import (
     write_file,
 )
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
+from svc_daemon.wire.parsing import parse_json
 
 #: Maximum number of tokens of a text, if the model sets no limit.
 USUAL_TOKENS = 256
@@ -157,8 +157,8 @@ def _pooling(origin: Origin) -> str:
 
 def _json_object(data: bytes, name: str) -> dict[str, Any]:
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(data)
+    except ValueError as error:
         raise ModelRefused(f"{name} of the model is not JSON ({error}).") from error
     if not isinstance(value, dict):
         raise ModelRefused(f"{name} of the model is not a JSON object.")

@@ -4,7 +4,6 @@ Queries and chunks have separate threads. The threads for chunks have a low prio
 searches don't wait.
 """
 
-import json
 import os
 import queue
 import resource
@@ -20,6 +19,7 @@ from svc_daemon.embed.failures import ModelProblem
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
 from svc_daemon.embed.onnx_inference import Runtime
+from svc_daemon.wire.parsing import parse_json
 
 #: The `nice` value of the threads that embed chunks. Text extraction has 10, and so takes precedence.
 _NICE = 15
@@ -75,7 +75,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_bytes(_SACRIFICE)
-    model = InstalledModel(**json.loads(record))
+    model = InstalledModel(**parse_json(record))
     try:
         folder = ModelFolder(Path(root))
         folder.check(model)

@@ -8,7 +8,6 @@
 """
 
 import asyncio
-import json
 import random
 import ssl
 import struct
@@ -26,6 +25,7 @@ import httpx
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.server_models import PROBE, Generation, Vector, recognise
 from svc_daemon.settings.servers import EmbedSettings
+from svc_daemon.wire.parsing import parse_json
 
 #: Maximum number of texts per call. Even small servers accept this many.
 BATCH = 32
@@ -198,10 +198,10 @@ class ServerEmbedder:
         if status == httpx.codes.OK:
             return bytes(answer)
         message = f"The embedding server answered {status}"
-        with suppress(ValueError, KeyError, TypeError, RecursionError):
+        with suppress(ValueError, KeyError, TypeError):
             # All users see this error, and the server's message can quote the texts. So add that message only if
             # nothing but the probe was sent.
-            reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
+            reason = str(parse_json(answer if texts == [PROBE] else b"")["error"]["message"])
             # Some servers quote the API key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
             message += f": {' '.join(reason.split())[:REASON_CHARACTERS]}"
@@ -217,14 +217,14 @@ def _parse(answer: bytes, count: int) -> list[Vector]:
     """Parse the vectors in the order of their texts, scaled to length 1. Raises EmbedFailed."""
     vectors: list[Vector] = []
     try:
-        rows = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
+        rows = {int(row["index"]): row["embedding"] for row in parse_json(answer)["data"]}
         for place in range(count):
             vector = [float(number) for number in rows[place]]
             length = hypot(*vector)
             if not length > 0 or not isfinite(length):
                 raise ValueError("one has no direction")  # noqa: TRY301 - one sentence for all that may be wrong with it
             vectors.append([number / length for number in vector])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         # Clients see this message, so it must not contain the message of `error`, which could quote the response.
         raise EmbedFailed(
             f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False

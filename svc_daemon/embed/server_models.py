@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.embed.installed_models import replace_file
+from svc_daemon.wire.parsing import parse_json
 
 Vector = list[float]
 
@@ -41,7 +42,7 @@ def recognise(memory: Path, model: str, probe: Vector) -> Generation:
     """Return the stored model if its name and probe vector match. Otherwise, store and return a new model."""
     # If the file can't be read, the model counts as new.
     with suppress(OSError, ValueError, KeyError, TypeError, struct.error):
-        record = json.loads(memory.read_text("utf-8"))
+        record = parse_json(memory.read_text("utf-8"))
         packed = bytes.fromhex(record["probe"])
         kept = Generation(str(record["name"]), list(struct.unpack(f"<{len(packed) // 4}f", packed)))
         if kept.name.startswith(f"{model}@") and kept.is_of(probe):

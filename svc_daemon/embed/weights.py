@@ -1,12 +1,12 @@
 """Reads safetensors files: the header's length, the header as JSON, then the tensors' data."""
 
-import json
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from svc_daemon.embed.failures import ModelRefused
+from svc_daemon.wire.parsing import parse_json
 
 Tensor = NDArray[Any]
 
@@ -25,7 +25,7 @@ def read_weights(data: bytes) -> dict[str, Tensor]:
         if not 0 < size_bytes <= min(_MAX_HEADER_BYTES, len(data)):
             raise ValueError("its header is missing")  # noqa: TRY301 - one sentence for all that may be wrong with it
         start = _LENGTH_BYTES + size_bytes
-        header, numbers = json.loads(data[_LENGTH_BYTES:start]), memoryview(data)[start:]
+        header, numbers = parse_json(data[_LENGTH_BYTES:start]), memoryview(data)[start:]
         for name, entry in header.items():
             if name == "__metadata__" or entry["dtype"] not in _TYPES:
                 continue
@@ -38,6 +38,6 @@ def read_weights(data: bytes) -> dict[str, Tensor]:
             tensors[name] = (
                 (stored.astype("<u4") << 16).view("<f4") if is_half else stored.astype(np.float32, copy=False)
             )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ModelRefused(f"The weights are not a complete safetensors file ({error}).") from error
     return tensors

@@ -9,7 +9,6 @@
 import ctypes
 import errno
 import gc
-import json
 import logging
 import math
 import os
@@ -44,6 +43,7 @@ from svc_daemon.extract.messages import (
 )
 from svc_daemon.extract.progress import ChildProgress
 from svc_daemon.extract.waves import NeedsOwnChild, shares
+from svc_daemon.wire.parsing import parse_json
 
 _BLOB, _OUTPUT = 0, 3
 _PR_SET_PDEATHSIG = 1
@@ -151,7 +151,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
     """Read one document after another. The reply to a document is sent before the next document is read."""
     blob, out = os.fdopen(_BLOB, "rb"), os.fdopen(_OUTPUT, "wb", buffering=256 * 1024)
     is_wave = "documents" in request
-    requests = json.loads(blob.readline()) if is_wave else [request["document"]]
+    requests = parse_json(blob.readline()) if is_wave else [request["document"]]
     for number, message in enumerate(requests):
         progress.note(number)
         # If the fork server was killed, this alarm ends the child.

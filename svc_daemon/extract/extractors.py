@@ -29,6 +29,7 @@ from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.messages import ChildOutcome, document_message, pack_wave, send_request
 from svc_daemon.extract.waves import WAVE_DOCUMENT_BYTES, WAVE_DOCUMENTS, NeedsOwnChild, NotRead
+from svc_daemon.wire.parsing import parse_json
 
 _log = logging.getLogger("svc.extract")
 
@@ -179,7 +180,7 @@ class _Server:
             with suppress(OSError):
                 while received := await loop.sock_recv(self._control, 65536):
                     *lines, rest = (rest + received).split(b"\n")
-                    for outcome in map(json.loads, lines):
+                    for outcome in map(parse_json, lines):
                         future = self._outcomes.pop(outcome["job"])
                         if not future.done():
                             future.set_result(outcome)

@@ -34,6 +34,7 @@ from svc_daemon.extract.messages import (
     receive_request,
 )
 from svc_daemon.extract.progress import ChildProgress
+from svc_daemon.wire.parsing import parse_json
 
 #: Descriptors per request: the documents, and the pipe for the replies.
 _DESCRIPTORS = 2
@@ -203,4 +204,4 @@ def _kill_group(pid: int) -> None:
 def main() -> None:
     """Run the fork server. Arguments: the scratch folder, the limits as JSON."""
     control = socket.socket(fileno=0)
-    ForkServer(control, Path(sys.argv[-2]), CageLimits(**json.loads(sys.argv[-1]))).serve()
+    ForkServer(control, Path(sys.argv[-2]), CageLimits(**parse_json(sys.argv[-1]))).serve()

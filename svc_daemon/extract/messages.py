@@ -19,6 +19,7 @@ from svc_daemon.extract.documents import StoredDocument
 from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.extract.waves import NeedsOwnChild
 from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.parsing import parse_json
 
 #: Maximum number of characters of text per line of a reply.
 PIECE_CHARACTERS = 64 * 1024
@@ -78,7 +79,7 @@ def receive_request(control: socket.socket) -> tuple[dict[str, Any], list[int]] 
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
     length = int.from_bytes(head + _receive(control, _LENGTH_BYTES - len(head)), "big")
-    return json.loads(_receive(control, length)), list(descriptors)
+    return parse_json(_receive(control, length)), list(descriptors)
 
 
 def _receive(control: socket.socket, length: int) -> bytes:
@@ -158,7 +159,7 @@ class ChildReply:
     def feed(self, line: bytes) -> None:
         """Process a line. Raises ExtractionFailed if it is invalid."""
         try:
-            message = json.loads(line)
+            message = parse_json(line)
             if "failure" in message:
                 code, sentence = message["failure"]
                 self.result = ExtractionFailed(SourceErrorCode(code), sentence)

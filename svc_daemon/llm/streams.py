@@ -1,10 +1,10 @@
 """Parses the event stream of a chat completion into pieces of text."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
+from svc_daemon.wire.parsing import parse_json
 
 #: Maximum length of a line in bytes.
 LINE_BYTES = 256 * 1024
@@ -36,8 +36,8 @@ class ChatStream:
                 self.is_done = True
                 continue
             try:
-                event = json.loads(value)
-            except (ValueError, RecursionError) as error:
+                event = parse_json(value)
+            except ValueError as error:
                 raise _garbage() from error
             if not isinstance(event, dict) or not isinstance(event.get("choices") or [], list):
                 raise _garbage()

@@ -18,6 +18,7 @@ from svc_daemon.store.batches import BatchMember
 from svc_daemon.store.events import NewEvent
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +97,4 @@ _EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
 
 
 def _parsed(error: str | None) -> dict[str, Any] | None:
-    return json.loads(error) if error else None
+    return parse_json(error) if error else None

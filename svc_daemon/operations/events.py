@@ -22,6 +22,7 @@ from svc_daemon.store.sources import SourceRow
 from svc_daemon.wire import events as wire
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.parsing import parse_json
 
 #: The value of `after` that selects only events from now on.
 LATEST = "latest"
@@ -179,5 +180,5 @@ def _view(row: Row, key: KeyRow) -> wire.LogEvent | None:
         source_id=row["source_id"],
         batch_id=row["batch_id"],
         key_id=row["key_id"] if may_see_key else None,
-        data=json.loads(row["data"]),
+        data=parse_json(row["data"]),
     )

@@ -4,7 +4,6 @@ In a running cluster, changes during the check may look like damage. So the call
 the problems that were found both times.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from svc_daemon.store.migrations import check_current
 from svc_daemon.store.moves import find_arrival
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.parsing import parse_json
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ def _check_bytes(
 ) -> list[Problem]:
     """Check a source's stored file. A file that was moved aside is no problem: the next start moves the file back."""
     if stored is None or not stored.is_plain:
-        is_known = json.loads(row.error or "{}").get("code") == SourceErrorCode.STORED_BYTES_LOST
+        is_known = parse_json(row.error or "{}").get("code") == SourceErrorCode.STORED_BYTES_LOST
         return [] if is_known else [_broken(row, "I3", f"source {row.source_id} has no blob")]
     blob = f"blob {row.blob_name} of source {row.source_id}"
     if stored.size_bytes != row.size_bytes:

@@ -17,6 +17,7 @@ from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.shared_locks import SharedLocks
 from svc_daemon.process.shared_rate_limits import SharedRateLimits
 from svc_daemon.settings.limits import Limits
+from svc_daemon.wire.parsing import parse_json
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class Notices:
     def receive(self, text: str) -> None:
         """Handle a notice from another node."""
         try:
-            notice = json.loads(text)
+            notice = parse_json(text)
             if notice["node"] == self._node:
                 return
             for name in notice.get("wake", ()):

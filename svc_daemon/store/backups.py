@@ -21,6 +21,7 @@ from svc_daemon.data_directory import DirectoryRefused, sync_folder
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.copies import Syncer
 from svc_daemon.store.file_removals import BackupRunning
+from svc_daemon.wire.parsing import parse_json
 
 PARTIAL, REMOVING, RECORD = "backup.partial", "backup.removing", "backup.json"
 #: Version of the layout of backups. Later versions are refused.
@@ -154,7 +155,7 @@ class BackupFolder:
 def read_backup(path: Path) -> Backup:
     """Read a backup's `backup.json`. Raises BackupRefused if it is unreadable or from a later release."""
     try:
-        fields = json.loads((path / RECORD).read_text("utf-8"))
+        fields = parse_json((path / RECORD).read_text("utf-8"))
         if fields["v"] > LAYOUT:
             raise BackupRefused(f"{path} was made by a later release ({fields['version']}).", "Install that release.")
         return Backup(path, BackupRecord(**fields))

@@ -7,6 +7,7 @@ from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.uploads import read_texts
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class BatchRow:
     @classmethod
     def from_row(cls, row: Row) -> "BatchRow":
         values = values_of(row)
-        values["bucket_ids"] = tuple(json.loads(values["bucket_ids"]))
+        values["bucket_ids"] = tuple(parse_json(values["bucket_ids"]))
         return cls(**values)
 
 

@@ -14,6 +14,7 @@ from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ class BucketRow:
         values = dict(row)
         # The bucket's revision is more than this column: `list_revisions` also adds counts of changes.
         del values["revision"]
-        values["metadata"] = json.loads(row["metadata"])
-        values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
+        values["metadata"] = parse_json(row["metadata"])
+        values["chunking"] = parse_json(row["chunking"]) if row["chunking"] else None
         return cls(**values)
 
 

@@ -14,6 +14,7 @@ from svc_daemon.store.migrations import list_tables
 from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.tables import count_unreferred
 from svc_daemon.store.teams import list_team_ids
+from svc_daemon.wire.parsing import MOST_LEVELS, parse_json
 from svc_daemon.wire.tasks import CASCADE, INDEXING
 
 
@@ -156,6 +157,7 @@ JSON_COLUMNS = {
     "uploads": ("bucket_ids", "tags", "metadata", "error"),
     "deliveries": ("body",),
     "delivery_attempts": ("error",),
+    "events": ("data",),
 }
 #: The valid values of status columns, by table and column.
 STATES = {
@@ -189,11 +191,29 @@ def check_words(connection: Connection) -> list[Problem]:
             statement = f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND NOT json_valid({column})"  # noqa: S608
             (count,) = connection.execute(statement).fetchone()
             wrong += [f"{count} rows of {table} have {column} that is not JSON"] if count else []
+    wrong += [f"{table} has {column} that is nested too deeply" for table, column in list_deep_columns(connection)]
     for (table, column), known in STATES.items():
         statement = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT value FROM json_each(:known))"  # noqa: S608
         (count,) = connection.execute(statement, {"known": json.dumps(known)}).fetchone()
         wrong += [f"{count} rows of {table} have an unknown {column}"] if count else []
     return [Problem("I10", f"the state database is damaged: {message}") for message in wrong]
+
+
+def list_deep_columns(connection: Connection) -> list[tuple[str, str]]:
+    """List tables and columns with JSON that is nested more deeply than the service reads."""
+    found = []
+    for table, columns in JSON_COLUMNS.items():
+        for column in columns:
+            # Only documents with many brackets can be deep.
+            brackets = f"length({column}) - length(replace(replace({column}, '[', ''), '{{', ''))"
+            statement = f"SELECT {column} AS document FROM {table} WHERE {brackets} > :levels AND json_valid({column})"  # noqa: S608
+            for row in connection.execute(statement, {"levels": MOST_LEVELS}):
+                try:
+                    parse_json(row["document"])
+                except ValueError:
+                    found.append((table, column))
+                    break
+    return found
 
 
 def check_references(connection: Connection) -> Iterator[Problem]:

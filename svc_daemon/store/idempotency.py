@@ -6,6 +6,7 @@ from typing import Any
 
 from svc_daemon.core.idempotency import Claim
 from svc_daemon.databases.contract import Connection
+from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
     ).fetchone()
     if row is None:
         return None
-    return StoredAnswer(claim=Claim(route=row["route"], fingerprint=row["fingerprint"]), body=json.loads(row["answer"]))
+    return StoredAnswer(claim=Claim(route=row["route"], fingerprint=row["fingerprint"]), body=parse_json(row["answer"]))
 
 
 def create_answer(

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.installation_facts import delete_fact, find_fact, put_fact
+from svc_daemon.wire.parsing import parse_json
 
 #: Names of facts (see `store.installation_facts`). `moved_here` has the id of the last completed move to this
 #: database. It is never deleted.
@@ -35,7 +36,7 @@ class Arrival:
 
 def find_departure(connection: Connection) -> Departure | None:
     text = find_fact(connection, _DEPARTURE)
-    return Departure(**json.loads(text)) if text else None
+    return Departure(**parse_json(text)) if text else None
 
 
 def put_departure(connection: Connection, departure: Departure) -> None:
@@ -50,7 +51,7 @@ def find_arrival(connection: Connection) -> Arrival | None:
     text = find_fact(connection, _ARRIVAL)
     if not text:
         return None
-    fields = json.loads(text)
+    fields = parse_json(text)
     return Arrival(**{**fields, "after": tuple(fields["after"])})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.wire.parsing import parse_json
 
 SCHEMA = """\
 CREATE UNLOGGED TABLE IF NOT EXISTS rates (
@@ -78,5 +79,5 @@ def read_clock(connection: Connection) -> float:
 
 
 def _from_row(row: Row) -> RateRow:
-    charges = tuple((at_s, size_bytes) for at_s, size_bytes in json.loads(row["charges"]))
+    charges = tuple((at_s, size_bytes) for at_s, size_bytes in parse_json(row["charges"]))
     return RateRow(team_id=row["team_id"], tokens=row["tokens"], updated_s=row["updated_s"], charges=charges)

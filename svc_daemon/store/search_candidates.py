@@ -13,6 +13,7 @@ from typing import Any
 from svc_daemon.core.search.filters import passes
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.store.sources import generations_of, places_of
+from svc_daemon.wire.parsing import parse_json
 
 Filter = Mapping[str, Any]
 
@@ -64,7 +65,7 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
     # Return all ids in one row, because fetching a row per id would take longer than the search for the ids.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
-    return list(dict.fromkeys(json.loads(listed)))
+    return list(dict.fromkeys(parse_json(listed)))
 
 
 def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str, Any]) -> list[str]:
@@ -72,7 +73,7 @@ def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str
     statement = f"SELECT s.id, s.metadata, {', '.join(f's.{name}' for name in _COLUMNS)} FROM sources s{rest}"  # noqa: S608
     passing: dict[str, None] = {}
     for row in connection.execute(statement, values.named).fetchall():
-        if passes(filters, {**json.loads(row["metadata"]), **{name: row[name] for name in _COLUMNS}}):
+        if passes(filters, {**parse_json(row["metadata"]), **{name: row[name] for name in _COLUMNS}}):
             passing[row["id"]] = None
     return list(passing)
 
@@ -164,8 +165,8 @@ class FoundSource:
             id=row["id"],
             title=row["title"],
             filename=row["filename"],
-            tags=tuple(json.loads(row["tags"])),
-            metadata=json.loads(row["metadata"]),
+            tags=tuple(parse_json(row["tags"])),
+            metadata=parse_json(row["metadata"]),
             source_url=row["source_url"],
             generations=generations_of(row["valid_from"], row["generation"]),
             places=places_of(row["places"]),

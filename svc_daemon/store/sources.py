@@ -12,6 +12,7 @@ from svc_daemon.errors import NotFound
 from svc_daemon.store.tombstones import find_successor
 from svc_daemon.store.uploads import read_texts, write_texts
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class SourceRow:
     def from_row(cls, row: Row) -> "SourceRow":
         values = values_of(row)
         for name in ("metadata", "error", "extraction", "fetched", "qa", "webhook"):
-            values[name] = json.loads(values[name]) if values[name] else None
+            values[name] = parse_json(values[name]) if values[name] else None
         values["tags"], values["warnings"] = read_texts(values["tags"]), read_texts(values["warnings"])
         values["places"] = places_of(values["places"])
         for name in ("in_maintenance", "rechunk"):

@@ -12,6 +12,7 @@ from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class TaskRow:
     @classmethod
     def from_row(cls, row: Row) -> "TaskRow":
         values = values_of(row)
-        values["error"] = json.loads(values["error"]) if values["error"] else None
+        values["error"] = parse_json(values["error"]) if values["error"] else None
         return cls(**values)
 
 

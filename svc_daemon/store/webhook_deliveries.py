@@ -11,6 +11,7 @@ from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.wire import webhook_retries
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.webhook_retries import Standing
 
 
@@ -52,7 +53,7 @@ class Attempt:
     @classmethod
     def from_row(cls, row: Row) -> "Attempt":
         values = dict(row)
-        values["error"] = json.loads(values["error"]) if values["error"] else None
+        values["error"] = parse_json(values["error"]) if values["error"] else None
         return cls(**values)
 
 

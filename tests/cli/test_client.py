@@ -172,7 +172,7 @@ def test_opening_a_batch_again_with_the_same_key_replays_it(client: Client) -> N
 def test_storage_errors_do_not_reveal_the_upload_url(odd: OddServer) -> None:
     odd.answers["PUT /s/secret"] = None
     odd.answers["PUT /away/secret"] = (502, b"<html>", {})
-    odd.answers["PUT /odd/secret"] = (500, b"<html>", {})
+    odd.answers["PUT /odd/secret"] = (500, b'{"error":' * 5000, {})
     odd.answers["PUT /stuck/secret"] = (308, b"", {})
     storage = Storage(TWICE)
     for url, kind in (

@@ -55,6 +55,8 @@ def test_stale_announcement_of_a_killed_daemon_does_not_prevent_a_start(fresh: I
     fresh.start()
     fresh.kill()
     assert fresh.files.daemon.exists()
+    # What another program has written there is no announcement either.
+    fresh.files.daemon.write_text("[" * 5000)
     assert [fresh.svc(*words).exit for words in (("daemon", "status"), ("bucket", "ls"))] == [12, 0]
     assert fresh.health() is not None
 

@@ -45,7 +45,7 @@ def test_the_daemon_of_this_installation_gets_the_admin_key(svc: RunSvc, odd: Od
 def test_another_server_at_the_address_of_the_daemon_gets_no_key(
     svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers: list[Any] = [(200, b"<html>", {}), None]
+    answers: list[Any] = [(200, b"<html>", {}), (200, b"[" * 5000, {}), None]
     for installation_id in ("ins_2", "ins_1"):
         odd.answer_health(installation_id)
         answers.append(odd.answers["GET /healthz"])
@@ -56,7 +56,7 @@ def test_another_server_at_the_address_of_the_daemon_gets_no_key(
             monkeypatch.setenv("SVC_API_KEY", "sk-mine")
         odd.answers["GET /healthz"] = answer
         assert svc("bucket", "ls", "--json").failure == UNREACHABLE, answer
-    for answer in answers[3:]:
+    for answer in answers[4:]:
         odd.answers["GET /healthz"] = answer
         assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (12, "svc_daemon_unproven"), answer
     odd.prove_health(SECRET, "ins_1")

@@ -42,7 +42,12 @@ def test_nearest_project_file_in_a_parent_folder_is_used(tmp_path: Path) -> None
 
 def test_invalid_setting_in_a_file_is_an_error_that_names_it(environ: dict[str, str], tmp_path: Path) -> None:
     wrong = {'buckett = "x"': "buckett", "bucket = 3": "bucket", 'wait = "never"': "wait", "bucket = ": "svc.toml"}
-    wrong |= {"[upload]\njob = 3": "upload.job", '[uplaod]\njobs = "x"': "uplaod.jobs"}
+    wrong |= {"bucket = " + "[" * 5000: "deeper than", ".".join("a" * 5000) + " = 1": "deeper than"}
+    wrong |= {
+        "bucket = 1" + "0" * 5000: "svc.toml",
+        "[upload]\njob = 3": "upload.job",
+        '[uplaod]\njobs = "x"': "uplaod.jobs",
+    }
     wrong |= {f"[upload]\njobs = {value}": "upload.jobs" for value in ('"four"', "true")}
     wrong |= {"[upload]\ntags = [1]": "upload.tags", 'api_key = "sk-1"': "api_key"}
     for text, name in wrong.items():
@@ -123,6 +128,13 @@ def test_credential_file_is_private_and_forget_removes_a_key(environ: dict[str, 
     assert [path.name for path in stored.path.parent.iterdir()] == ["credentials.json"]
     assert [stored.forget(origin_of(HERE)) for _ in range(2)] == [True, False]
     assert stored.get(origin_of(HERE)) is None
+
+
+def test_deeply_nested_or_invalid_credential_file_is_named_in_the_error(environ: dict[str, str]) -> None:
+    for text in ("[" * 5000, "{", "[" * 250 + "]" * 250):
+        path = _write(CredentialFile(environ).path, text)
+        with pytest.raises(UsageError, match=str(path)):
+            CredentialFile(environ).get(origin_of(HERE))
 
 
 def test_key_that_no_header_can_carry_is_refused() -> None:

@@ -114,7 +114,7 @@ def test_each_call_opens_a_connection_and_a_second_one_if_the_first_is_dead(odd:
 
 
 def test_malformed_answer_is_reported_as_a_bad_answer(odd: OddServer) -> None:
-    nonsense: list[Any] = [(200, {"buckets": [{"id": "bkt_x"}]}, {}), (200, b"<html>", {})]
+    nonsense: list[Any] = [(200, {"buckets": [{"id": "bkt_x"}]}, {}), (200, b"<html>", {}), (200, b'{"a":' * 5000, {})]
     for answer in nonsense:
         odd.answers["GET /v1/buckets"] = answer
         with pytest.raises(CallFailed) as failed:

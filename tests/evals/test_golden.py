@@ -55,7 +55,16 @@ REFUSED = [
     ("a: b: c", "golden.yaml, line 1: it is not YAML: mapping values are not allowed here."),
     ("- !!python/object/apply:os.system [ls]", "golden.yaml, line 1: it is not YAML: could not determine a cons"),
     ("\x00", "golden.yaml: it is not YAML: unacceptable character"),
-    ("[" * 5000, "golden.yaml: it is not YAML:"),
+    ("? [a]\n: b", "golden.yaml, line 1: it is not YAML: a field has no plain name."),
+    ("- query: x\n  text: 2026-99-99", "golden.yaml: it is not YAML: month must be in 1..12."),
+    ("[" * 5000, "golden.yaml: it is nested deeper than 200 levels."),
+    ("[" * 250 + "]" * 250, "golden.yaml: it is nested deeper than 200 levels."),
+    ("[" * 5000, "golden.json: it is nested deeper than 200 levels."),
+    # Each alias doubles the document, whose thirty lines have a billion values.
+    (
+        "- &a0 [x]\n" + "".join(f"- &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30)),
+        "golden.yaml: it has more than",
+    ),
     ('[{"query": "x",\n]', "golden.json, line 2: it is not JSON: Expecting property name"),
     ('[{"query": "x", "query": "y"}]', "golden.json: a field is there twice: 'query'."),
     ('[{"query": 3}]', "golden.json, query 1: query must be text, not 3"),

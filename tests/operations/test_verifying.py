@@ -128,6 +128,8 @@ def test_chunks_that_do_not_match_their_text_are_reported_only_by_read_data(dire
 
 FLIPPED = {
     "sources have tags that is not JSON": "UPDATE sources SET tags = '[1'",
+    "buckets has metadata that is nested too deeply": f"UPDATE buckets SET metadata = '{'[' * 300 + ']' * 300}'",
+    "sources has extraction that is nested too deeply": f"UPDATE sources SET extraction = '{'[' * 999 + ']' * 999}'",
     "idempotency have answer that is not JSON": "UPDATE idempotency SET answer = '{'",
     "sources have an unknown status": "UPDATE sources SET status = 'activd'",
     "uploads have an unknown status": "UPDATE uploads SET status = 'opem'",

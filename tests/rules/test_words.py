@@ -17,6 +17,8 @@ SQL_OWNERS = ("svc_daemon.databases", "svc_daemon.store", "svc_daemon.provider",
 SQL = re.compile(
     r"\s*(SELECT\s|INSERT (OR \w+ )?INTO\s|UPDATE \w+\s+SET\s|DELETE FROM\s|CREATE TABLE\s|PRAGMA\s|BEGIN IMMEDIATE)"
 )
+#: The parsers of JSON and TOML; everybody else calls `parse_json` and `parse_toml`.
+PARSERS = ("svc_daemon.wire.parsing", "svc_daemon.core.json_bodies")
 #: Wrong on Python 3.11.2, which Debian 12 has: a repeated group that is possessive takes too much, and after an error
 #: a TaskGroup leaves a cancellation behind that breaks the next `asyncio.timeout`.
 BROKEN = re.compile(r"""\)[*+?]\+["(|<{}\\]|\bTaskGroup\(""")
@@ -39,12 +41,24 @@ def is_sql(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(SQL.match(node.value))
 
 
+def is_parser(node: ast.AST) -> bool:
+    """Whether this uses a parser of JSON or TOML that fails on deeply nested documents."""
+    names = ("loads", "load", "JSONDecoder")
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.value.id in ("json", "tomllib") and node.attr in names
+    return isinstance(node, ast.ImportFrom) and node.module in ("json", "tomllib")
+
+
 def faults(modules: Iterable[Module]) -> list[str]:
-    """A sentence for each broad except and SQL statement outside of their places."""
+    """A sentence for each broad except, SQL statement and parser outside of their places."""
     return [
         f"{module.name}:{getattr(node, 'lineno', 0)} {fault}"
         for module in modules
-        for fault, owners, is_fault in (("catches all", BROAD_EXCEPTS, is_broad), ("has SQL", SQL_OWNERS, is_sql))
+        for fault, owners, is_fault in (
+            ("catches all", BROAD_EXCEPTS, is_broad),
+            ("has SQL", SQL_OWNERS, is_sql),
+            ("parses by itself", PARSERS, is_parser),
+        )
         if not any(is_within(module.name, owner) for owner in owners)
         for node in ast.walk(module.tree)
         if is_fault(node)
@@ -88,6 +102,8 @@ def test_a_bad_sample_of_each_is_found() -> None:
         source = f"rows = run('{statement} ')"
         assert faults([Module("svc_daemon.operations.ingest", source)]) == ["svc_daemon.operations.ingest:1 has SQL"]
         assert faults([Module("svc_daemon.store.sources", source)]) == []
+    for parser in ("document = json.loads(text)", "map(json.loads, lines)", "from tomllib import loads"):
+        assert faults([Module("svc_daemon.store.sources", parser)]) == ["svc_daemon.store.sources:1 parses by itself"]
     assert faults([Module("sample", "'Update what is there. Select one.'")]) == []
     assert found(UNFINISHED, [Module("sample", "work()  # TO" + "DO: later")]) == ["sample:1"]
     for line in ('re.compile(r"(?:a+|b)*+")', "re.compile(r'(?:a)++(b)')", "async with asyncio.TaskGroup() as group:"):

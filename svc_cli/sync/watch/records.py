@@ -20,6 +20,7 @@ from pathlib import Path
 from svc_cli.errors import SyncRunning
 from svc_cli.sync.mappings import Mapping
 from svc_daemon.wire import Json
+from svc_daemon.wire.parsing import parse_json
 
 #: A longer log is renamed to `.log.1`.
 LOG_BYTES = 1024 * 1024
@@ -66,7 +67,7 @@ class Record:
     def read_state(self) -> Json:
         """Return the state that the last watcher wrote; empty if there is none."""
         try:
-            state: Json = json.loads(self._path("json").read_text("utf-8"))
+            state: Json = parse_json(self._path("json").read_text("utf-8"))
         except (OSError, ValueError):
             return {}
         return state
@@ -93,7 +94,7 @@ class Record:
             with contextlib.suppress(FileNotFoundError):
                 found += self._path(name).read_text("utf-8", errors="replace").splitlines()
         # A killed watcher may have left an incomplete line.
-        return [json.loads(line) for line in found[-lines:] if line.endswith("}")] if lines else []
+        return [parse_json(line) for line in found[-lines:] if line.endswith("}")] if lines else []
 
     def ask(self) -> str:
         """Request a full sync. Returns a token, which the watcher's state contains after the sync."""

@@ -22,6 +22,7 @@ from svc_daemon.core.search.filters import check_filter
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
+from svc_daemon.wire.parsing import parse_json
 
 BUCKETS, SOURCES, TEAM = "buckets", "sources", "team"
 SCOPES = (BUCKETS, SOURCES, TEAM)
@@ -122,8 +123,8 @@ def policy_text(policy: RetrievalPolicy) -> str:
 def read_policy(text: str) -> RetrievalPolicy:
     """Parse a stored policy; raises PolicyFault if it is incomplete or invalid."""
     try:
-        stored = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
+        stored = parse_json(text)
+    except (TypeError, ValueError) as error:
         raise PolicyFault("is not JSON") from error
     names = {field.name for field in fields(RetrievalPolicy)}
     if not isinstance(stored, dict) or stored.keys() != names:

@@ -1,6 +1,5 @@
 """Jupyter notebooks: Markdown cells, and code cells with their text output as code blocks."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -9,6 +8,7 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.markdown import read_markdown
 from svc_daemon.extract.formats.texts import decode
+from svc_daemon.wire.parsing import NestedTooDeeply, parse_json
 
 _BACKTICKS = re.compile(r"`{3,}")
 
@@ -18,7 +18,7 @@ def read(given: Given) -> Document:
     text, warnings = decode(given.data)
     parts: list[str] = []
     try:
-        for cell in json.loads(text)["cells"]:
+        for cell in parse_json(text)["cells"]:
             source = _joined(cell.get("source", ""))
             if cell["cell_type"] != "code":
                 parts.append(source)
@@ -27,6 +27,8 @@ def read(given: Given) -> Document:
                 output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())
             ]
             parts += map(_fenced, filter(str.strip, [source, *map(_joined, outputs)]))
+    except NestedTooDeeply as error:
+        raise failures.unreadable("The document is nested too deeply.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise failures.unreadable("The file is not a Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)

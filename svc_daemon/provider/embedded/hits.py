@@ -16,6 +16,7 @@ from svc_daemon.provider.embedded.packing import unpack_headings
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 from svc_daemon.provider.ranked_chunks import PARTS, Placed, score_hit
+from svc_daemon.wire.parsing import parse_json
 
 #: If a word occurs in at most this many chunks for each hit, the word's whole list of chunks is read. For more chunks,
 #: looking up each hit is faster.
@@ -126,4 +127,4 @@ def _keys_having(
         """,  # noqa: S608 - `rowid` has no user input
         {"expression": f'{{{" ".join(parts)}}} : "{word}"', "keys": json.dumps(keys)},
     ).fetchone()
-    return frozenset(json.loads(found))
+    return frozenset(parse_json(found))

@@ -4,6 +4,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from svc_daemon.wire.parsing import parse_json
+
 
 def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
     """List the document's buckets, sorted."""
@@ -24,7 +26,7 @@ def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[
         {"keys": json.dumps(list(document_keys))},
     ).fetchone()
     buckets: dict[int, tuple[str, ...]] = {}
-    for key, bucket_id in sorted(json.loads(listed)):
+    for key, bucket_id in sorted(parse_json(listed)):
         buckets[key] = (*buckets.get(key, ()), bucket_id)
     return buckets
 

@@ -15,6 +15,7 @@ from svc_daemon.provider.milvus.editions import Edition
 from svc_daemon.provider.milvus.schema import MOST_BUCKETS, TEXT_BYTES, Row, chunk_row_id
 from svc_daemon.provider.milvus.stems import list_stems, pack_stems
 from svc_daemon.provider.texts import distinct, storable
+from svc_daemon.wire.parsing import parse_json
 
 #: Fields with a chunk's location in its document. In rows, -1 stands for None.
 _PLACES = ("ordinal", "char_start", "char_end", "page", "line_start", "line_end")
@@ -77,12 +78,12 @@ def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list
 def unpack_chunk(row: Row) -> Chunk:
     """Convert a row back to its chunk."""
     values: Row = {name: None if row[name] == -1 else row[name] for name in _PLACES}
-    return Chunk(text=row["text"], headings=tuple(json.loads(row["headings"])), **values)
+    return Chunk(text=row["text"], headings=tuple(parse_json(row["headings"])), **values)
 
 
 def unpack_text(pieces: Sequence[str], chunks: Sequence[Chunk]) -> str:
     """Join a document's text from its chunks and the pieces between them, both in order."""
-    gaps = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
+    gaps = parse_json(zlib.decompress(base64.b64decode("".join(pieces))))
     parts, end = [gaps[0]], 0
     for chunk, gap in zip(chunks, gaps[1:], strict=True):
         # Chunks may overlap: append only what is new.

@@ -1,0 +1,47 @@
+"""JSON and TOML are parsed up to a fixed depth, and deeper documents are errors like any other."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from svc_daemon.wire.parsing import MOST_LEVELS, NestedTooDeeply, check_levels, parse_json, parse_toml
+
+#: Documents with this many levels, in each syntax.
+SHAPES: list[tuple[Callable[[str], Any], Callable[[int], str]]] = [
+    (parse_json, lambda levels: "[" * levels + "]" * levels),
+    (parse_json, lambda levels: '{"a":' * levels + "1" + "}" * levels),
+    (lambda text: parse_json(text.encode()), lambda levels: '[{"a":' * (levels // 2) + "1" + "}]" * (levels // 2)),
+    (parse_toml, lambda levels: "a = " + "[" * (levels - 1) + "]" * (levels - 1)),
+    (parse_toml, lambda levels: "a = " + "{a = " * (levels - 1) + "1" + "}" * (levels - 1)),
+    (parse_toml, lambda levels: ".".join("a" * levels) + " = 1"),
+    (parse_toml, lambda levels: "[" + ".".join("a" * (levels - 1)) + "]"),
+]
+
+
+@pytest.mark.parametrize(("parse", "shape"), SHAPES)
+def test_documents_are_parsed_up_to_a_fixed_depth_and_deeper_ones_are_value_errors(
+    parse: Callable[[str], Any], shape: Callable[[int], str]
+) -> None:
+    assert parse(shape(MOST_LEVELS))
+    for levels in (MOST_LEVELS + 2, 1000, 5000):
+        with pytest.raises(NestedTooDeeply, match=f"deeper than {MOST_LEVELS} levels"):
+            parse(shape(levels))
+
+
+def test_wide_documents_and_brackets_in_strings_are_not_deep() -> None:
+    assert len(parse_json("[" + ",".join(["[]"] * 5000) + "]")) == 5000
+    assert parse_json('"' + "[" * 5000 + '"') == "[" * 5000
+    with pytest.raises(ValueError, match="Expecting value"):
+        parse_json("[" * MOST_LEVELS + "x")
+
+
+def test_a_container_that_contains_itself_is_too_deep_and_one_that_is_repeated_is_not() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(NestedTooDeeply):
+        check_levels(loop)
+    repeated: list[Any] = []
+    for _ in range(MOST_LEVELS - 1):
+        repeated = [repeated, repeated]
+    check_levels(repeated)
