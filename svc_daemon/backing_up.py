@@ -19,7 +19,7 @@ from typing import Any
 
 from svc_daemon.core.problems import Problem
 from svc_daemon.core.times import to_text
-from svc_daemon.data_directory import NoDirectory, has_state
+from svc_daemon.data_directory import NoDirectory, OpenFolder, has_state
 from svc_daemon.databases.sqlite import copy_database, log_bytes, open_copy
 from svc_daemon.errors import StorageError
 from svc_daemon.offline_verify import check_files
@@ -89,10 +89,11 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
         previous = next(reversed(folder.list_backups()), None)
         stack.enter_context(held := ExitStack())
         held.enter_context(Removals(files.held).pausing())
-        folder.begin()
+        target = stack.enter_context(folder.begin())
         syncer = stack.enter_context(closing(Syncer(folder.partial.root)))
-        earlier = previous.files if previous else None
-        copy = DirectoryCopy(files, folder.partial, earlier, read_data=options.read_data)
+        source = stack.enter_context(OpenFolder(files.root, follows_links=True))
+        earlier = stack.enter_context(OpenFolder(previous.path)) if previous else None
+        copy = DirectoryCopy(source, target, earlier, read_data=options.read_data)
         copied_indexes = _copy_databases(files, folder.partial, copy, previous)
         installation_id, count = _copy_files(folder, copy, previous, options.report)
         # All files are copied, so the daemon may now delete those that it kept for the backup.
@@ -139,7 +140,7 @@ def _copy_databases(
         name = f"{team_id}.db"
         try:
             stamp = _stamp_of(files.index / name)
-            if known.get(name) != stamp or not copy.link_same(f"index/{name}"):
+            if known.get(name) != stamp or not copy.link_same(files.index.name, name):
                 copy_database(files.index / name, partial.index / name)
             stamps[name] = stamp
         except (StorageError, FileNotFoundError):

@@ -1,17 +1,22 @@
 """The data directory: its folders, and the lock that lets only one process use it."""
 
+import errno
 import fcntl
 import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
+
+#: Maximum size in characters of files such as the record of a backup, which are read into memory.
+SMALL_BYTES = 1024 * 1024
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -113,6 +118,107 @@ def has_state(files: DataFiles) -> bool:
     SQLite would treat an empty file as a new database, and delete the write-ahead log beside it.
     """
     return files.state.is_file() and files.state.stat().st_size > 0
+
+
+class OpenFolder:
+    """An open folder, whose entries are used by their names and not by paths.
+
+    So nothing outside of it is read, written or removed, even if somebody has put links there, or does so meanwhile. A
+    name is one that was listed, or that has passed `ids.file_name`.
+    """
+
+    def __init__(self, path: Path, parent: "OpenFolder | None" = None, *, follows_links: bool = False) -> None:
+        """Open a folder. Without a parent, `path` may lead through links, since the user has named it.
+
+        `follows_links` is for the data directory of this installation, whose folders may be on other disks. Raises
+        OSError.
+        """
+        self.path = path
+        self.follows_links = follows_links
+        name, place = (path, None) if parent is None else (path.name, parent.descriptor)
+        link_flag = 0 if parent is None or parent.follows_links else os.O_NOFOLLOW
+        with _named(path):
+            self.descriptor: int = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | link_flag, dir_fd=place)
+
+    def __enter__(self) -> "OpenFolder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+    def list_names(self) -> list[str]:
+        return os.listdir(self.descriptor)  # noqa: PTH208 - a path could lead elsewhere by now
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return what is known about an entry, such as a link; None if it is missing."""
+        try:
+            return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def enter(self, name: str) -> "OpenFolder":
+        """Open a folder in this one. Raises OSError, for example if it is a link."""
+        return OpenFolder(self.path / name, self)
+
+    def make(self, name: str) -> "OpenFolder":
+        """Open a folder in this one, and create it if it is missing. Raises OSError."""
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=self.descriptor)
+        return self.enter(name)
+
+    def open_file(self, name: str) -> int | None:
+        """Open a file for reading; None if it is missing, or is a link, a device or anything else but a file."""
+        # Look first: opening a named pipe would wait for a writer, and opening a device can have effects.
+        found = self.stat(name)
+        if found is None or not stat.S_ISREG(found.st_mode):
+            return None
+        try:
+            descriptor = os.open(
+                name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.descriptor
+            )
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP):
+                return None
+            raise
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def read_text(self, name: str) -> str:
+        """Read a small file. Raises OSError or UnicodeDecodeError."""
+        descriptor = self.open_file(name)
+        if descriptor is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path / name))
+        with os.fdopen(descriptor, encoding="utf-8") as file:
+            return file.read(SMALL_BYTES)
+
+    def make_file(self, name: str) -> int:
+        """Create a file, in place of any other entry with this name, and open it for writing. Raises OSError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with _named(self.path / name):
+            with suppress(FileExistsError):
+                return os.open(name, flags, 0o600, dir_fd=self.descriptor)
+            os.unlink(name, dir_fd=self.descriptor)
+            return os.open(name, flags, 0o600, dir_fd=self.descriptor)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a link but not its target, if it is there. Raises OSError."""
+        with suppress(FileNotFoundError), _named(self.path / name):
+            os.unlink(name, dir_fd=self.descriptor)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the whole path in errors of calls that know only the last part of it."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def list_own(folder: Path, shape: re.Pattern[str]) -> list[str]:

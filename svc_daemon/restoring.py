@@ -1,10 +1,14 @@
 """`svc-daemon restore`: makes a data directory from a backup, in its folder `restoring`.
 
-1. copy the files, and compare their SHA-256 with those in the state database
-2. copy the databases, migrate the state database, and give its buckets new revisions
-3. check and repair the copy, since the indexes may be newer than the state database
-4. write the file `ready`
-5. move everything to its place, the state database last
+1. copy the state database, and check its schema and all names in it
+2. copy the files, and compare their SHA-256 with those in the state database
+3. copy the indexes, migrate the state database, and give its buckets new revisions
+4. check and repair the copy, since the indexes may be newer than the state database
+5. write the file `ready`
+6. move everything to its place, the state database last
+
+The backup may be a stranger's: no name in it leads out of these folders, no link in it is followed, and only what this
+program could have written is taken from it.
 
 While `restoring` exists, no daemon starts. The next restore of the same backup continues an interrupted restore.
 """
@@ -12,9 +16,10 @@ While `restoring` exists, no daemon starts. The next restore of the same backup 
 import json
 import os
 import shutil
+import stat
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Collection
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,18 +27,30 @@ from typing import Any
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.problems import Problem
-from svc_daemon.data_directory import NotEmpty, lock_directory, make_folders, sync_folder
+from svc_daemon.data_directory import NotEmpty, OpenFolder, lock_directory, make_folders, sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
+from svc_daemon.errors import StorageError
 from svc_daemon.offline_verify import Verdict, verify_directory
 from svc_daemon.operations.installations import check_secret
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.restore_marks import mark_restored
 from svc_daemon.paths import DataFiles
-from svc_daemon.provider.embedded.files import list_teams
+from svc_daemon.provider.embedded.checks import is_own_index
+from svc_daemon.provider.embedded.files import is_index_name, list_teams
 from svc_daemon.store import sources, teams
 from svc_daemon.store.backups import Backup
-from svc_daemon.store.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
+from svc_daemon.store.copies import (
+    CopyCounts,
+    DirectoryCopy,
+    Report,
+    StoredFacts,
+    Syncer,
+    copy_file,
+    find_folder,
+    list_stored,
+)
+from svc_daemon.store.foreign_states import refuse_foreign
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.uploads import list_open_ids
@@ -106,55 +123,97 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
         stack.enter_context(lock_directory(files))
         made = DataFiles(files.restoring)
         origin = {"backup": str(backup.path), "started_at": backup.record.started_at}
-        _refuse_others(files, origin)
-        copy, verdict, secret_problems = DirectoryCopy(backup.files, made), None, check_secret(backup.files)
+        root, source = (stack.enter_context(OpenFolder(path)) for path in (files.root, backup.path))
+        has_begun = _has_begun(files, root, origin)
+        counts, verdict, secret_problems = CopyCounts(), None, check_secret(backup.files)
         if not (made.root / READY).exists():
-            # Read the state first: if this fails, nothing was written, and an older backup can be restored.
-            with open_copy(backup.files.state) as state:
-                stored, open_ids = list_stored(state), list_open_ids(state)
+            target = stack.enter_context(root.make(made.root.name))
+            # Check the state first: if this fails, nothing is left, and another backup can be restored.
+            stored, open_ids = _take_state(source, target, made, has_begun)
             make_folders(made)
-            (made.root / ORIGIN).write_text(json.dumps(origin), "utf-8")
+            with os.fdopen(target.make_file(ORIGIN), "w", encoding="utf-8") as file:
+                file.write(json.dumps(origin))
             syncer = stack.enter_context(closing(Syncer(made.root)))
+            copy = DirectoryCopy(source, target)
+            counts = copy.counts
             copy.copy_blobs(stored, options.report)
             copy.copy_parts(open_ids)
             copy.copy_rest()
             if secret_problems:
                 # With a damaged secret, the daemon would refuse to start. Without a secret, it creates a new one.
-                made.secret.unlink(missing_ok=True)
-            _copy_databases(backup, made)
+                target.remove(made.secret.name)
+            _take_indexes(source, target, made)
             _renew_state(made, options.now)
             verdict = verify_directory(made.root, read_data=False, repair=True)
             syncer.sync()
-            (made.root / READY).touch()
+            os.close(target.make_file(READY))
             sync_folder(made.root)
         _move_in(made, files)
         return RestoreSummary(
-            backup=backup, root=files.root, counts=copy.counts, verdict=verdict, secret_problems=secret_problems
+            backup=backup, root=files.root, counts=counts, verdict=verdict, secret_problems=secret_problems
         )
 
 
-def _refuse_others(files: DataFiles, origin: dict[str, str]) -> None:
-    """Raise NotEmpty unless the directory contains only logs, or an interrupted restore of this backup."""
-    if files.restoring.exists():
-        written = files.restoring / ORIGIN
-        if written.exists() and parse_json(written.read_text("utf-8")) != origin:
-            raise NotEmpty(files.root, f"{files.restoring.name}, from an interrupted restore of another backup")
-        return
-    for parent, folders, names in os.walk(files.root):
-        folders[:] = [name for name in folders if Path(parent, name) != files.log.parent]
-        if names:
-            raise NotEmpty(files.root, str(Path(parent, names[0]).relative_to(files.root)))
+def _has_begun(files: DataFiles, root: OpenFolder, origin: dict[str, str]) -> bool:
+    """Whether an interrupted restore of this backup is to be continued.
+
+    Raises NotEmpty if the directory contains anything else but logs. Links count as files, so that nothing is restored
+    to where a link leads.
+    """
+    top, kept, begun = files.root, files.log.parent, None
+    if root.stat(files.restoring.name) is not None:
+        top = kept = files.restoring
+        # The file is missing or empty if the restore was interrupted before the check of the state.
+        with root.enter(top.name) as folder, suppress(FileNotFoundError, ValueError):
+            begun = parse_json(folder.read_text(ORIGIN))
+        if begun not in (None, origin):
+            raise NotEmpty(files.root, f"{top.name}, from an interrupted restore of another backup")
+    for parent, folders, names in os.walk(top):
+        for path in (Path(parent, name) for name in (*folders, *names)):
+            found = path.lstat()
+            is_kept = path.is_relative_to(kept) and stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+            is_early = top == files.root or begun is not None or path.name.startswith((files.state.name, ORIGIN))
+            if not (is_kept and is_early) and not stat.S_ISDIR(found.st_mode):
+                raise NotEmpty(files.root, str(path.relative_to(files.root)))
+    return begun is not None
 
 
-def _copy_databases(backup: Backup, made: DataFiles) -> None:
+def _take_state(
+    source: OpenFolder, target: OpenFolder, made: DataFiles, has_begun: bool
+) -> tuple[dict[str, StoredFacts], Collection[str]]:
+    """Copy the backup's state database, and return what it names: the stored files, and the open upload sessions.
+
+    Raises BackupRefused or StorageError, and leaves no copy, unless it is a database of this program.
+    """
     # SQLite must not apply the write-ahead log of an interrupted restore to the new copy.
-    for leftover in made.root.glob("state.db*"):
-        leftover.unlink()
+    for name in target.list_names():
+        if name.startswith(made.state.name):
+            target.remove(name)
+    path = source.path / made.state.name
+    with ExitStack() as undo:
+        if not has_begun:
+            undo.callback(shutil.rmtree, made.root)
+        undo.callback(target.remove, made.state.name)
+        copied = copy_file(source, made.state.name, target)
+        if copied is None or copied.size_bytes == 0:
+            raise StorageError(f"{path} can't be read: it is missing, empty or not a file.")
+        with open_copy(made.state, named=path) as state:
+            refuse_foreign(state, copied.size_bytes)
+            found = list_stored(state), list_open_ids(state)
+        undo.pop_all()
+        return found
+
+
+def _take_indexes(source: OpenFolder, target: OpenFolder, made: DataFiles) -> None:
+    """Copy the search indexes of the backup. Those that this program has not made are left out, and then rebuilt."""
     shutil.rmtree(made.index)
-    made.index.mkdir(mode=0o700)
-    for team_id in list_teams(backup.files.index):
-        shutil.copyfile(backup.files.index / f"{team_id}.db", made.index / f"{team_id}.db")
-    shutil.copyfile(backup.files.state, made.state)
+    with target.make(made.index.name) as place, ExitStack() as stack:
+        folder = find_folder(stack, source, made.index.name)
+        for name in folder.list_names() if folder is not None else ():
+            if folder is not None and is_index_name(name):
+                copy_file(folder, name, place)
+                if not is_own_index(made.index / name):
+                    place.remove(name)
 
 
 def _renew_state(made: DataFiles, now: Callable[[], datetime]) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from ulid import ULID
 
-from svc_daemon.errors import NotFound
+from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.wire.error_codes import ErrorCode
 
 TEAM = "team"
@@ -34,11 +34,15 @@ _ULID = "[0-9A-Za-z]{26}"
 _BASE_32 = "0123456789abcdefghjkmnpqrstvwxyz"
 #: All pairs of base-32 digits; each stands for ten bits.
 _DIGIT_PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
-TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
+#: All characters that a name may have which becomes the name of a file.
+FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+#: The ids of each kind of object, by the prefix of the kind.
+SHAPES = {kind: re.compile(f"{kind}_{_ULID}") for kind in (TEAM, BUCKET, SOURCE, TASK, UPLOAD, BATCH, KEY)}
+TEAM_ID = SHAPES[TEAM]
 #: Names of stored files: the source's id and, after a refresh, another ULID. In older releases, `blob_` and a ULID.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
 #: Names of the files of upload sessions.
-PART_NAME = re.compile(f"{UPLOAD}_{_ULID}")
+PART_NAME = SHAPES[UPLOAD]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,17 @@ def source_of(name: str) -> str | None:
     """Return the id of the source of a stored file; None for names of older releases."""
     match = BLOB_NAME.fullmatch(name)
     return match[1] if match else None
+
+
+def file_name(name: object, shape: re.Pattern[str] = FILE_NAME, *, row: str = "A name") -> str:
+    """Return the name if it has this shape, so that no path made of it leads out of its folder.
+
+    Every name that comes from a database, an archive or a backup passes this check before it becomes a path. `row` says
+    where it comes from. Raises StorageError.
+    """
+    if not isinstance(name, str) or not shape.fullmatch(name):
+        raise StorageError(f"{row} is {name!r}, which can't be the name of a file.")
+    return name
 
 
 def is_id(text: str, prefix: str) -> bool:

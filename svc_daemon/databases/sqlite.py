@@ -48,6 +48,8 @@ COPY_PAGES = 1024
 BUSY_TIMEOUT_S = 5
 #: The `turn` of all events in SQLite (see `store.events`).
 LAST_TURN = 2**62
+#: A file may be a stranger's backup: let its schema call only harmless functions, and check its pages.
+DISTRUST = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"
 
 
 @dataclass(slots=True)
@@ -254,11 +256,11 @@ def _set_up(connection: sqlite3.Connection) -> None:
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
-        "trusted_schema = OFF",
         f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
         f"journal_size_limit = {LOG_SIZE_LIMIT_BYTES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
+    connection.executescript(DISTRUST)
     # SQLite's own `lower` converts only ASCII.
     connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
     # In PostgreSQL, each node's writer has a number. An SQLite file has only one writer, number 0.
@@ -290,17 +292,18 @@ def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
         stack.callback(connection.close)
         connection.row_factory = sqlite3.Row
+        connection.executescript(DISTRUST)
         yield connection
 
 
 @contextmanager
-def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
-    """Like `open_unchanging`, but raises StorageError if the file can't be read."""
+def open_copy(path: Path, named: Path | None = None) -> Iterator[sqlite3.Connection]:
+    """Like `open_unchanging`, but raises StorageError, which names the file or `named`, if it can't be read."""
     try:
         with open_unchanging(path) as connection:
             yield connection
     except sqlite3.Error as error:
-        raise StorageError(f"{path} can't be read: {error}.") from error
+        raise StorageError(f"{named or path} can't be read: {error}.") from error
 
 
 @contextmanager
@@ -309,6 +312,7 @@ def open_beside(path: Path) -> Iterator[sqlite3.Connection]:
     opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     with closing(opened) as connection:
         connection.row_factory = sqlite3.Row
+        connection.executescript(DISTRUST)
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
         yield connection
 

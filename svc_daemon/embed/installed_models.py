@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -20,9 +21,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from svc_daemon.core import ids
 from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.errors import StorageError
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 #: How the tokens' vectors are combined: their mean, or the first vector.
@@ -32,6 +36,10 @@ RECIPE = 1
 #: The folder for the model's files within the staging folder.
 FILES = "files"
 _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".new-"
+#: The names of models' folders, of their files, and of staging folders.
+_MODEL = re.compile(r"[a-z0-9._-]{1,64}@[0-9a-f]{1,64}")
+_FILE = re.compile(f"{re.escape(GRAPH)}|{re.escape(TOKENIZER)}")
+_STAGED = re.compile(rf"{re.escape(_STAGING)}[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +92,19 @@ class ModelFolder:
     def find(self) -> InstalledModel | None:
         """Return the installed model or None. Raises ModelRefused if the record can't be read."""
         try:
-            return InstalledModel(**parse_json((self.root / _RECORD).read_text("utf-8")))
+            # A restored backup may have any record.
+            model = TypeAdapter(InstalledModel).validate_json((self.root / _RECORD).read_text("utf-8"), strict=True)
+            ids.file_name(model.model, _MODEL, row="The model")
+            for name in model.files:
+                ids.file_name(name, _FILE, row="A file of the model")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, StorageError) as error:
+            reason = "it is damaged" if isinstance(error, ValidationError) else error
             raise ModelRefused(
-                f"{self.root / _RECORD} can't be read ({error}).", "`svc-daemon model install` creates it again."
+                f"{self.root / _RECORD} can't be read ({reason}).", "`svc-daemon model install` creates it again."
             ) from error
+        return model
 
     def stamp(self) -> int | None:
         """Return a value that changes with each install; None without a model."""
@@ -162,12 +176,15 @@ class ModelFolder:
             model = self.find()
             kept = {keep, self.folder_of(model) if model else None}
             for path in self.root.iterdir():
-                if path.is_dir() and path not in kept:
+                is_own = _MODEL.fullmatch(path.name) or _STAGED.fullmatch(path.name)
+                if is_own and path not in kept and not self.root.is_symlink():
+                    # Does nothing if this is a link.
                     shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with os.fdopen(os.open(self.root / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(self.root / _LOCK, flags, 0o600), "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -176,8 +193,9 @@ class ModelFolder:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file durably, readable only for this user."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """Write a file durably, readable only for this user. It replaces a file that an interrupted install has left."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

@@ -2,9 +2,10 @@
 
 import logging
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from svc_daemon.core.access.api_keys import Grant
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.problems import Problem
 from svc_daemon.core.times import to_text
-from svc_daemon.data_directory import has_state, list_own, sync_folder
+from svc_daemon.data_directory import OpenFolder, has_state, list_own, sync_folder
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
@@ -140,8 +141,9 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
 
 def check_secret(files: DataFiles) -> list[Problem]:
     """Report if the file with the installation's secret is missing or damaged."""
-    if files.secret.exists() and parse_secret(files.secret.read_text(errors="replace")) is not None:
-        return []
+    with suppress(OSError, UnicodeDecodeError), OpenFolder(files.root) as folder:
+        if parse_secret(folder.read_text(files.secret.name)) is not None:
+            return []
     message = "the secret of the installation is missing or damaged: webhooks get other secrets, and upload URLs end"
     return [Problem("secret", message)]
 
@@ -171,11 +173,11 @@ def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> 
 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, atomically and durably."""
-    for leftover in path.parent.glob(f".{path.name}.*"):
+    for leftover in list_own(path.parent, re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}")):
         # A killed process left this file, which contains a secret.
-        leftover.unlink()
+        (path.parent / leftover).unlink(missing_ok=True)
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text + "\n")
         file.flush()

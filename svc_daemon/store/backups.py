@@ -12,14 +12,18 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from svc_daemon.data_directory import DirectoryRefused, sync_folder
+from pydantic import TypeAdapter, ValidationError
+
+from svc_daemon.core.times import from_text
+from svc_daemon.data_directory import DirectoryRefused, OpenFolder, sync_folder
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.copies import Syncer
+from svc_daemon.store.copies import NAMES, Syncer
 from svc_daemon.store.file_removals import BackupRunning
 from svc_daemon.wire.parsing import parse_json
 
@@ -111,24 +115,34 @@ class BackupFolder:
             yield
 
     def list_backups(self) -> list[Backup]:
-        """List the complete backups, oldest first. Raises BackupRefused if a later release made one."""
-        names = [path for path in self.root.iterdir() if _NAME.fullmatch(path.name)]
-        return sorted(map(read_backup, names), key=lambda backup: backup.record.number)
+        """List the complete backups, oldest first. Raises BackupRefused if one is unreadable, or a later release's."""
+        with OpenFolder(self.root) as folder:
+            names = filter(_NAME.fullmatch, folder.list_names())
+            backups = [read_backup(self.root / name, folder) for name in names]
+        return sorted(backups, key=lambda backup: backup.record.number)
 
-    def begin(self) -> None:
-        """Prepare the folder for a new backup. Blobs of an interrupted backup are kept, because blobs never change."""
+    def begin(self) -> OpenFolder:
+        """Open the folder for a new backup. Blobs of an interrupted backup are kept, because blobs never change."""
         self._remove_rest()
-        self.partial.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in self.partial.root.iterdir():
-            if path.is_dir() and not path.is_symlink() and path != self.partial.blobs:
-                shutil.rmtree(path)
-            elif path != self.partial.blobs:
-                path.unlink()
+        with OpenFolder(self.root) as root, ExitStack() as stack:
+            partial = stack.enter_context(root.make(PARTIAL))
+            for name in partial.list_names():
+                found = partial.stat(name)
+                if found is None or not stat.S_ISDIR(found.st_mode):
+                    partial.remove(name)
+                elif name != NAMES.blobs.name:
+                    shutil.rmtree(name, dir_fd=partial.descriptor)
+            partial.make(NAMES.blobs.name).close()
+            stack.pop_all()
+            return partial
 
     def finish(self, record: BackupRecord, syncer: Syncer) -> Backup:
         """Sync the partial backup to disk, then complete it by renaming its folder. Raises OSError."""
-        path = self.partial.root / RECORD
-        path.write_text(json.dumps(asdict(record), indent=1) + "\n", "utf-8")
+        with (
+            OpenFolder(self.partial.root) as partial,
+            os.fdopen(partial.make_file(RECORD), "w", encoding="utf-8") as file,
+        ):
+            file.write(json.dumps(asdict(record), indent=1) + "\n")
         syncer.sync()
         name = record.started_at[:19].replace(":", "-") + "Z"
         place = self.root / name
@@ -152,15 +166,24 @@ class BackupFolder:
             shutil.rmtree(self.root / REMOVING)
 
 
-def read_backup(path: Path) -> Backup:
-    """Read a backup's `backup.json`. Raises BackupRefused if it is unreadable or from a later release."""
+def read_backup(path: Path, parent: OpenFolder | None = None) -> Backup:
+    """Read a backup's `backup.json`. Raises BackupRefused if it is unreadable or from a later release.
+
+    A backup in a folder of backups, `parent`, must not be a link.
+    """
     try:
-        fields = parse_json((path / RECORD).read_text("utf-8"))
+        with OpenFolder(path, parent) as folder:
+            text = folder.read_text(RECORD)
+        fields = parse_json(text)
         if fields["v"] > LAYOUT:
-            raise BackupRefused(f"{path} was made by a later release ({fields['version']}).", "Install that release.")
-        return Backup(path, BackupRecord(**fields))
+            raise BackupRefused(f"{path} was made by a later release ({fields['version']!r}).", "Install that release.")
+        # Anybody can have written the file, so check the types of the fields.
+        record = TypeAdapter(BackupRecord).validate_json(text, strict=True)
+        from_text(record.started_at)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BackupRefused(f"{path} is not a complete backup: {error}.", "Remove it, or choose another.") from error
+        reason = f"{RECORD} is damaged" if isinstance(error, ValidationError) else error
+        raise BackupRefused(f"{path} is not a complete backup: {reason}.", "Remove it, or choose another.") from error
+    return Backup(path, record)
 
 
 def find_backup(folder: Path) -> Backup:

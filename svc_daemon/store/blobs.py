@@ -95,7 +95,7 @@ class Blobs(Staging):
         return StagedBlob(self)
 
     def path(self, name: str) -> Path:
-        return self._blobs / name
+        return self._blobs / ids.file_name(name, row="A stored file")
 
     def blob(self, name: str) -> "BlobFile":
         return BlobFile(self.path(name))
@@ -135,14 +135,21 @@ class Blobs(Staging):
 
     def _move_damaged(self, name: str) -> None:
         self._damaged.mkdir(mode=0o700, exist_ok=True)
-        with suppress(FileNotFoundError):
+        # A name that can't be a file's has no file.
+        with suppress(FileNotFoundError, StorageError):
             self.path(name).replace(self._damaged / name)
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
-        errors = self.removals.remove([self.path(name) for name in names])
+        paths, errors = [], dict[str, Exception]()
+        for name in names:
+            try:
+                paths.append(self.path(name))
+            except StorageError as error:
+                errors[name] = error
+        errors |= self.removals.remove(paths)
         # Make the deletions durable before the caller records that they are done.
         self.sync_folder()
-        return dict(errors)
+        return errors
 
 
 class StagedBlob(StagedFile):

@@ -7,19 +7,24 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 from typing import NamedTuple
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import hash_file
+from svc_daemon.data_directory import OpenFolder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store import file_systems
-from svc_daemon.store.set_aside_files import SetAsideFiles
+from svc_daemon.store.set_aside_files import DAY
 
 #: Number of bytes per read.
 READ_BYTES = 1024 * 1024
+#: The beginning of the year 10000.
+END_OF_TIME_NS = 253_402_300_800 * 10**9
+#: The names of the entries of a data directory.
+NAMES = DataFiles(Path())
 #: Called with the number of copied files and the total number of files.
 Report = Callable[[int, int], None]
 
@@ -68,7 +73,7 @@ class DirectoryCopy:
     """Copies a data directory, except its databases, to another one."""
 
     def __init__(
-        self, source: DataFiles, target: DataFiles, previous: DataFiles | None = None, *, read_data: bool = False
+        self, source: OpenFolder, target: OpenFolder, previous: OpenFolder | None = None, *, read_data: bool = False
     ) -> None:
         """Prepare a copy. Files that the backup `previous` also has become hard links to that backup's files.
 
@@ -85,112 +90,131 @@ class DirectoryCopy:
 
         Blobs that are missing or don't match their hash are left out; a later check reports them.
         """
-        self._target.blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Strings are faster than paths, and this loop runs for each source.
-        place, previous = str(self._target.blobs), str(self._previous.blobs) if self._previous else None
-        there = {entry.name for entry in os.scandir(place)}
-        for name in there - stored.keys():
-            (self._target.blobs / name).unlink()
-        for done, (name, facts) in enumerate(stored.items()):
-            report(done, len(stored))
-            if not ids.BLOB_NAME.fullmatch(name):
-                continue
-            # Names are never reused, so name and size identify the content.
-            origin = f"{previous}/{name}" if previous else None
-            if origin is not None and not self._is_whole(origin, facts):
-                origin = None
-            if name in there:
-                if self._is_kept(f"{place}/{name}", origin, facts):
+        with self._target.make(NAMES.blobs.name) as target, ExitStack() as stack:
+            previous = find_folder(stack, self._previous, NAMES.blobs.name)
+            there = set(filter(ids.BLOB_NAME.fullmatch, target.list_names()))
+            for name in there - stored.keys():
+                target.remove(name)
+            for done, (name, facts) in enumerate(stored.items()):
+                report(done, len(stored))
+                if not ids.BLOB_NAME.fullmatch(name):
                     continue
-                (self._target.blobs / name).unlink()
-            if origin is None or not self._link(origin, f"{place}/{name}"):
-                self._copy_blob(name, facts)
-        report(len(stored), len(stored))
+                # Names are never reused, so name and size identify the content.
+                origin = previous if previous is not None and self._is_whole(previous, name, facts) else None
+                if name in there:
+                    if self._is_kept(target, name, origin, facts):
+                        continue
+                    target.remove(name)
+                if origin is None or not self._link(origin, name, target):
+                    self._copy_blob(name, facts, target)
+            report(len(stored), len(stored))
 
     def copy_parts(self, session_ids: Iterable[str]) -> None:
         """Copy the bytes of open upload sessions."""
-        for session_id in session_ids:
-            for folder in (self._source.parts, self._source.held):
-                if self._put(folder / session_id, f"parts/{session_id}"):
-                    break
+        with self._target.make(NAMES.parts.name) as target, ExitStack() as stack:
+            previous = find_folder(stack, self._previous, NAMES.parts.name)
+            folders = [find_folder(stack, self._source, name) for name in (NAMES.parts.name, NAMES.held.name)]
+            for session_id in session_ids:
+                name = ids.file_name(session_id, ids.PART_NAME, row="The id of an upload session")
+                any(folder is not None and self._put(folder, name, target, previous) for folder in folders)
 
     def copy_rest(self) -> None:
         """Copy the secret, the admin key, the embedding model and the folder `aside`."""
-        for path in (self._source.secret, self._source.admin_key):
-            self._put(path, path.name)
-        for folder in (self._source.models, self._source.aside):
-            for parent, folders, names in os.walk(folder):
-                # Files whose names begin with a dot are still being written.
-                folders[:] = [name for name in folders if not name.startswith(".")]
-                for path in (Path(parent, name) for name in names if not name.startswith(".")):
-                    self._put(path, str(path.relative_to(self._source.root)))
+        for name in (NAMES.secret.name, NAMES.admin_key.name):
+            self._put(self._source, name, self._target, self._previous)
+        for name in (NAMES.models.name, NAMES.aside.name):
+            self._put_folder(self._source, name, self._target, self._previous)
 
-    def _is_whole(self, origin: str, facts: StoredFacts) -> bool:
-        try:
-            found = os.lstat(origin)
-        except FileNotFoundError:
-            return False
-        is_sized = stat.S_ISREG(found.st_mode) and found.st_size == facts.size_bytes
-        return is_sized and (not self._reads_data or hash_file(origin).hexdigest() == facts.sha256)
+    def _put_folder(
+        self, source: OpenFolder, name: str, target: OpenFolder, previous: OpenFolder | None, levels: int = 2
+    ) -> None:
+        """Copy the files in a folder, if it exists, and those in its folders if `levels` is more than 1."""
+        with ExitStack() as stack:
+            inner, before = (find_folder(stack, folder, name) for folder in (source, previous))
+            if inner is None:
+                return
+            place = stack.enter_context(target.make(name))
+            # Files whose names begin with a dot are still being written.
+            for each in filterfalse(lambda each: each.startswith("."), inner.list_names()):
+                found = inner.stat(each)
+                if found is not None and stat.S_ISDIR(found.st_mode) and levels > 1:
+                    self._put_folder(inner, each, place, before, levels - 1)
+                else:
+                    self._put(inner, each, place, before)
 
-    def _is_kept(self, place: str, origin: str | None, facts: StoredFacts) -> bool:
+    def _is_whole(self, folder: OpenFolder, name: str, facts: StoredFacts) -> bool:
+        found = folder.stat(name)
+        is_sized = found is not None and stat.S_ISREG(found.st_mode) and found.st_size == facts.size_bytes
+        return is_sized and (not self._reads_data or _hash(folder, name) == facts.sha256)
+
+    def _is_kept(self, target: OpenFolder, name: str, origin: OpenFolder | None, facts: StoredFacts) -> bool:
         """Whether an interrupted run has already copied or linked this file."""
-        is_linked = origin is not None and Path(origin).samefile(place)
-        if not is_linked and hash_file(place).hexdigest() != facts.sha256:
+        found, linked = target.stat(name), origin.stat(name) if origin is not None else None
+        is_linked = found is not None and linked is not None and os.path.samestat(found, linked)
+        if not is_linked and _hash(target, name) != facts.sha256:
             return False
         self.counts.linked += 1
         return True
 
-    def _copy_blob(self, name: str, facts: StoredFacts) -> None:
-        place = f"{self._target.blobs}/{name}"
-        for path in self._places_of(name):
+    def _copy_blob(self, name: str, facts: StoredFacts, target: OpenFolder) -> None:
+        for folder in self._places():
+            found = folder.stat(name)
+            if found is None or found.st_size != facts.size_bytes:
+                continue
             with suppress(StorageError):
-                if (copied := _copy(path, place)) is not None and copied.sha256 == facts.sha256:
+                if (copied := copy_file(folder, name, target)) is not None and copied.sha256 == facts.sha256:
                     self._count(copied)
                     return
-        Path(place).unlink(missing_ok=True)
+        target.remove(name)
 
-    def _places_of(self, name: str) -> Iterator[str | Path]:
-        """Yield the paths where the blob may be. Another process may move it meanwhile."""
-        yield f"{self._source.blobs}/{name}"
-        yield f"{self._source.held}/{name}"
-        if (aside := SetAsideFiles(self._source.aside).find_all().get(name)) is not None:
-            yield aside
-        # Look here a second time, because a starting daemon moves files back from `aside`.
-        yield f"{self._source.blobs}/{name}"
+    def _places(self) -> Iterator[OpenFolder]:
+        """Open each folder where a blob may be. Another process may move it meanwhile."""
+        # Look among the blobs a second time, because a starting daemon moves files back from `aside`.
+        for name in (NAMES.blobs.name, NAMES.held.name, NAMES.aside.name, NAMES.blobs.name):
+            with ExitStack() as stack:
+                folder = find_folder(stack, self._source, name)
+                if folder is None:
+                    continue
+                if name != NAMES.aside.name:
+                    yield folder
+                    continue
+                for day in sorted(filter(DAY.fullmatch, folder.list_names()), reverse=True):
+                    found = folder.stat(day)
+                    is_folder = found is not None and stat.S_ISDIR(found.st_mode)
+                    if is_folder and (inner := find_folder(stack, folder, day)) is not None:
+                        yield inner
 
-    def _put(self, path: Path, relative: str) -> bool:
-        """Copy or link a file. Returns False if it is missing."""
-        place, origin = self._target.root / relative, self._previous_path(relative)
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            found = path.lstat()
-        except FileNotFoundError:
+    def _put(self, source: OpenFolder, name: str, target: OpenFolder, previous: OpenFolder | None) -> bool:
+        """Copy or link a file. Returns False if it is missing, or isn't a regular file."""
+        found, before = source.stat(name), previous.stat(name) if previous is not None else None
+        if found is None or not stat.S_ISREG(found.st_mode):
             return False
-        if origin is not None and _is_same(origin.lstat(), found) and self._link(origin, place):
-            return True
-        copied = _copy(path, place)
+        if previous is not None and before is not None and _is_same(before, found):
+            target.remove(name)
+            if self._link(previous, name, target):
+                return True
+        copied = copy_file(source, name, target)
         if copied is None:
             return False
         self._count(copied)
         return True
 
-    def link_same(self, relative: str) -> bool:
+    def link_same(self, folder: str, name: str) -> bool:
         """Hard-link the previous backup's file of this name. Returns False if that isn't possible."""
-        origin, place = self._previous_path(relative), self._target.root / relative
-        return origin is not None and self._link(origin, place)
+        with ExitStack() as stack:
+            previous = find_folder(stack, self._previous, folder)
+            found = previous.stat(name) if previous is not None else None
+            if previous is None or found is None or not stat.S_ISREG(found.st_mode):
+                return False
+            return self._link(previous, name, stack.enter_context(self._target.make(folder)))
 
     def _count(self, copied: StoredFacts) -> None:
         self.counts.copied += 1
         self.counts.bytes_copied += copied.size_bytes
 
-    def _previous_path(self, relative: str) -> Path | None:
-        path = self._previous.root / relative if self._previous else None
-        return path if path is not None and path.is_file() and not path.is_symlink() else None
-
-    def _link(self, origin: str | Path, place: str | Path) -> bool:
+    def _link(self, origin: OpenFolder, name: str, target: OpenFolder) -> bool:
         try:
-            os.link(origin, place)
+            os.link(name, name, src_dir_fd=origin.descriptor, dst_dir_fd=target.descriptor, follow_symlinks=False)
         except OSError:
             # The file system has no hard links, or this file has too many.
             return False
@@ -204,43 +228,64 @@ def list_stored(connection: Connection) -> dict[str, StoredFacts]:
     return {row["name"]: StoredFacts(row["size_bytes"], row["sha256"]) for row in rows}
 
 
-def _copy(path: str | Path, place: str | Path) -> StoredFacts | None:
+def copy_file(source: OpenFolder, name: str, target: OpenFolder) -> StoredFacts | None:
     """Copy a file with its date, and return its size and hash. None if it is missing or isn't a regular file.
 
     Raises StorageError if the file can't be read, OSError if the copy can't be written.
     """
+    path = source.path / name
     try:
-        # Don't block: opening a named pipe would wait for a writer.
-        source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        origin = source.open_file(name)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP):
-            return None
         raise _unreadable(path, error) from error
+    if origin is None:
+        return None
     with ExitStack() as stack:
-        stack.callback(os.close, source)
-        found = os.fstat(source)
-        if not stat.S_ISREG(found.st_mode):
-            return None
-        copy = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        stack.callback(os.close, origin)
+        found = os.fstat(origin)
+        room = os.fstatvfs(target.descriptor)
+        if found.st_size > room.f_bavail * room.f_frsize:
+            # A file may have any size and take no room where it is. Don't fill this disk with it in vain.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.path / name))
+        copy = target.make_file(name)
         stack.callback(os.close, copy)
         hashed, size_bytes = hashlib.sha256(), 0
-        while size_bytes < found.st_size and (data := _read(source, path)):
+        while size_bytes < found.st_size and (data := _read(origin, path)):
             hashed.update(data)
             size_bytes += len(data)
             while data:
                 data = data[os.write(copy, data) :]
-        os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
+        # Dates that no calendar has would end the daemon's next start.
+        if 0 <= found.st_mtime_ns < END_OF_TIME_NS:
+            os.utime(copy, ns=(found.st_mtime_ns, found.st_mtime_ns))
         return StoredFacts(size_bytes, hashed.hexdigest())
 
 
-def _read(source: int, path: str | Path) -> bytes:
+def find_folder(stack: ExitStack, parent: OpenFolder | None, name: str) -> OpenFolder | None:
+    """Open a folder until the stack is closed; None if it is missing."""
+    try:
+        return stack.enter_context(parent.enter(name)) if parent is not None else None
+    except FileNotFoundError:
+        return None
+
+
+def _hash(folder: OpenFolder, name: str) -> str | None:
+    """Return the hexadecimal SHA-256 of a file; None if it isn't a regular file."""
+    descriptor = folder.open_file(name)
+    if descriptor is None:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read(source: int, path: Path) -> bytes:
     try:
         return os.read(source, READ_BYTES)
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: str | Path, error: OSError) -> StorageError:
+def _unreadable(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path} can't be read: {error.strerror}.", errno=error.errno)
 
 

@@ -10,18 +10,22 @@ A backup copies the database first, so every file that the database names must e
 import fcntl
 import logging
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from svc_daemon.data_directory import DirectoryRefused, sync_folder
+from svc_daemon.core import ids
+from svc_daemon.data_directory import DirectoryRefused, list_own, sync_folder
 
 log = logging.getLogger(__name__)
 
 #: How long a backup waits for running removals, in seconds.
 PATIENCE_S = 10.0
 PAUSE_S = 0.01
+#: The names of blobs and of upload parts. Nothing else is removed.
+_STORED = re.compile(rf"(?:{ids.SOURCE}|{ids.BLOB}|{ids.UPLOAD})_\w+")
 
 
 class BackupRunning(DirectoryRefused):
@@ -108,9 +112,11 @@ class Removals:
                 os.close(descriptor)
 
     def _clear(self) -> int:
-        held = list(self.folder.iterdir()) if self.folder.is_dir() else []
-        for path in held:
-            path.unlink(missing_ok=True)
+        if self.folder.is_symlink() or not self.folder.is_dir():
+            return 0
+        held = list_own(self.folder, _STORED)
+        for name in held:
+            (self.folder / name).unlink(missing_ok=True)
         return len(held)
 
 

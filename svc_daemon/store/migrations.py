@@ -12,13 +12,14 @@ Theory of operation of an upgrade:
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.contract import Connection
+from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.store import rate_limits, vectors
@@ -259,12 +260,37 @@ def _find_applied_to_shared(connection: Connection) -> set[str]:
     return _applied_to_shared(connection)
 
 
-def list_tables() -> list[Table]:
-    """List the schema's tables. A table comes before those that refer to it."""
+@contextmanager
+def _in_memory(applied: Collection[str]) -> Iterator[sqlite3.Connection]:
+    """Open a database in memory, in which these migrations were applied."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
-        for change in MIGRATIONS.values():
-            change(connection)
+        for name, change in MIGRATIONS.items():
+            if name in applied:
+                change(connection)
+        yield connection
+
+
+def find_foreign(connection: Connection) -> str | None:
+    """Return the name of a table, index, view or trigger that is not as this or an older release has made it.
+
+    Returns None if there is none. Raises StorageError if the database can't be upgraded.
+    """
+    found = read_objects(connection)
+    with _in_memory(()) as records:
+        for statement in _RECORDS.split(";\n\n"):
+            records.execute(statement)
+        known = read_objects(records)
+    # Before the applied migrations are read: a view in place of their table could compute forever.
+    if any(found.get(name) != each for name, each in known.items()):
+        return find_difference(found, known)
+    with _in_memory(_applied(connection)) as made:
+        return find_difference(found, known | read_objects(made))
+
+
+def list_tables() -> list[Table]:
+    """List the schema's tables. A table comes before those that refer to it."""
+    with _in_memory(MIGRATIONS) as connection:
         listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
         names = [row["name"] for row in listed]
         found = {name: _read_table(connection, name) for name in names}

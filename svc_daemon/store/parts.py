@@ -44,7 +44,7 @@ class Parts:
         """Return the number of stored bytes; 0 if there is no file."""
         try:
             # `Path.lstat` is slower, and each chunk calls this three times.
-            return os.lstat(f"{self.folder}/{session_id}").st_size
+            return os.lstat(f"{self.folder}/{ids.file_name(session_id, row='A session')}").st_size
         except FileNotFoundError:
             return 0
 
@@ -168,7 +168,7 @@ class Parts:
         return heads
 
     def path(self, session_id: str) -> Path:
-        return self.folder / session_id
+        return self.folder / ids.file_name(session_id, row="A session")
 
     def open_file(self, session_id: str) -> int:
         """Open the part for appending, and return its descriptor. Blocking; raises OSError."""

@@ -16,7 +16,8 @@ from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.contract import ByteStores, Tally
 from svc_daemon.store.parts import Parts
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+#: The names of the folders, one for each day.
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")
 
 
@@ -61,7 +62,7 @@ class SetAsideFiles:
         return sorted(
             path
             for path in self.folder.iterdir()
-            if _DAY.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+            if DAY.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
         )
 
 

@@ -227,9 +227,12 @@ def test_a_damaged_model_is_found_and_made_again(folder: ModelFolder, tiny: Path
         folder.check(model)
     assert put(folder, tiny).is_new
     folder.check(folder.get())
-    (folder.root / "current.json").write_text("{")
-    with pytest.raises(ModelRefused, match="can't be read"):
-        folder.find()
+    record = json.loads((folder.root / "current.json").read_text())
+    changes = ({"model": "../.."}, {"model": "/etc"}, {"files": {"../../x": "0"}}, {"dimension": "3"}, {"files": ["a"]})
+    for text in ("{", "[" * 5000, *(json.dumps(record | change) for change in changes)):
+        (folder.root / "current.json").write_text(text)
+        with pytest.raises(ModelRefused, match="can't be read"):
+            folder.find()
     assert put(folder, tiny).is_new
     assert embed(folder)
 
@@ -237,10 +240,16 @@ def test_a_damaged_model_is_found_and_made_again(folder: ModelFolder, tiny: Path
 def test_what_a_kill_left_is_removed_by_the_next_install_and_a_model_by_remove(folder: ModelFolder, tiny: Path) -> None:
     (folder.root / ".new-0123").mkdir(parents=True)
     (folder.root / "half@0").mkdir()
+    # Folders of others stay, and what a link leads to.
+    mine = folder.root / "mine"
+    mine.mkdir()
+    (folder.root / "mine@0").symlink_to(mine)
+    (mine / "notes.txt").touch()
     model = put(folder, tiny).model
-    assert names(folder) == {".lock", "current.json", model.model}
+    assert names(folder) == {".lock", "current.json", model.model, "mine", "mine@0"}
     folder.remove()
-    assert (names(folder), folder.find(), folder.stamp()) == ({".lock"}, None, None)
+    assert (names(folder), folder.find(), folder.stamp()) == ({".lock", "mine", "mine@0"}, None, None)
+    assert (mine / "notes.txt").exists()
     with pytest.raises(ModelMissing):
         folder.get()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.errors import StorageError
 from svc_daemon.store import file_removals
 from svc_daemon.store.file_removals import BackupRunning, Removals
 from tests.store.folders import Folder
@@ -67,3 +68,27 @@ def test_a_second_backup_at_the_same_time_is_refused(folder: Folder, monkeypatch
         pass
     with gate.pausing():
         pass
+
+
+def test_only_own_files_are_removed_and_not_through_a_link(folder: Folder, tmp_path: Path) -> None:
+    held = folder.files.held
+    held.mkdir()
+    for name in ("src_a", "upl_a", "notes.txt"):
+        (held / name).write_bytes(b"x")
+    assert (folder.blobs.removals.clear_held(), names(held)) == (2, ["notes.txt"])
+    (held / "src_a").write_bytes(b"theirs")
+    held.rename(tmp_path / "theirs")
+    held.symlink_to(tmp_path / "theirs")
+    assert (folder.blobs.removals.clear_held(), names(tmp_path / "theirs")) == (0, ["notes.txt", "src_a"])
+
+
+def test_name_that_is_no_file_name_is_refused_and_does_not_block_others(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    for name in ("../../theirs", str(tmp_path / "theirs"), "..", "", "src_a\0", "src_a\n"):
+        (folder.files.blobs / "src_a").write_bytes(b"x")
+        assert list(asyncio.run(folder.blobs.delete([name, "src_a"]))) == [name]
+        asyncio.run(folder.blobs.move_damaged(name))
+        for path in (folder.blobs.path, folder.parts.path, folder.parts.size_bytes):
+            with pytest.raises(StorageError, match="can't be the name of a file"):
+                path(name)
+    assert (names(folder.files.blobs), (tmp_path / "theirs").read_bytes()) == ([], b"theirs")

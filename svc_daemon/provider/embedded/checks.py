@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
+from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import log_bytes, open_unchanging
 from svc_daemon.provider.embedded import documents, memberships
-from svc_daemon.provider.embedded.files import list_teams
-from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank
+from svc_daemon.provider.embedded.files import index_path, list_teams
+from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank, prepare
 from svc_daemon.provider.inspections import InspectedDocument
 
 
@@ -84,7 +85,7 @@ class IndexInspector:
         return list_teams(self._folder)
 
     def check_index(self, team_id: str, *, read_data: bool) -> list[Problem]:
-        path, about = self._path(team_id), {"team_id": team_id}
+        path, about = index_path(self._folder, team_id), {"team_id": team_id}
         problems = []
         if (size_bytes := log_bytes(path)) >= LOG_BYTES:
             message = f"the log of the search index of {team_id} has {size_bytes} bytes"
@@ -101,9 +102,9 @@ class IndexInspector:
         return problems
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
-        if not self._path(team_id).exists():
+        if not index_path(self._folder, team_id).exists():
             return {}
-        with open_unchanging(self._path(team_id)) as connection:
+        with open_unchanging(index_path(self._folder, team_id)) as connection:
             if is_blank(connection):
                 return {}
             rows = connection.execute("SELECT * FROM documents WHERE hidden = 0").fetchall()
@@ -118,8 +119,16 @@ class IndexInspector:
                 for row in rows
             }
 
-    def _path(self, team_id: str) -> Path:
-        return self._folder / f"{team_id}.db"
+
+def is_own_index(path: Path) -> bool:
+    """Whether an index file, which no process has open, has exactly the schema that this release makes."""
+    try:
+        with open_unchanging(path) as connection, closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+            made.row_factory = sqlite3.Row
+            prepare(made)
+            return find_difference(read_objects(connection), read_objects(made)) is None
+    except sqlite3.Error:
+        return False
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """The folder of index files: one file per team, opened on first use."""
 
-import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -8,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from svc_daemon.core import ids
 from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.embedded.counts import CountsCache
@@ -16,8 +16,6 @@ from svc_daemon.provider.embedded.schema import prepare
 from svc_daemon.provider.embedded.writing import remove_left_overs
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 
-#: Team ids become file names, so only these characters are accepted.
-FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 #: The files of an SQLite database.
 _SUFFIXES = (".db", ".db-wal", ".db-shm")
 
@@ -33,7 +31,17 @@ class TeamIndex:
 
 def list_teams(folder: Path) -> list[str]:
     """List the teams with an index file; other files in the folder are ignored."""
-    return sorted(path.stem for path in folder.glob("*.db") if FILE_NAME.fullmatch(path.stem))
+    return sorted(path.stem for path in folder.glob("*.db") if is_index_name(path.name))
+
+
+def is_index_name(name: str) -> bool:
+    """Whether this can be the name of a team's index file."""
+    return name.endswith(".db") and ids.FILE_NAME.fullmatch(name.removesuffix(".db")) is not None
+
+
+def index_path(folder: Path, team_id: str, suffix: str = ".db") -> Path:
+    """Return the path of a team's index file. Raises StorageError if the id can't be the name of a file."""
+    return folder / f"{ids.file_name(team_id, row='The id of a team')}{suffix}"
 
 
 class IndexFiles:
@@ -134,6 +142,4 @@ class IndexFiles:
             self._on_broken(failure)
 
     def _path(self, team_id: str, suffix: str) -> Path:
-        if not FILE_NAME.fullmatch(team_id):
-            raise ProviderFailed(f"{team_id!r} can't be the name of an index file.", retryable=False)
-        return self._folder / f"{team_id}{suffix}"
+        return index_path(self._folder, team_id, suffix)

@@ -134,6 +134,7 @@ def blob_name(found: ListedObject) -> str | None:
 
 
 def _key(name: str) -> str:
+    ids.file_name(name, row="A stored file")
     return f"{_folder(ids.source_of(name) or name)}/{name}"
 
 

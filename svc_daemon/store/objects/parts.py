@@ -277,6 +277,7 @@ async def _update(hashed: "_Hash", data: bytes) -> None:
 
 def _moment(session_id: str) -> str:
     """Return the key prefix that the session shares with other sessions created in the same 32 ms."""
+    ids.file_name(session_id, row="A session")
     # These characters are the time in units of 32 ms. They are reversed, because object stores spread their load by the
     # first characters of keys.
     return f"{FOLDER}/{session_id[12:3:-1]}"

@@ -1,0 +1,344 @@
+"""Of a stranger's backup or prepared directory, nothing leads outside: nothing there is read, written or removed."""
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.data_directory import NotEmpty
+from svc_daemon.errors import StorageError
+from svc_daemon.offline_verify import verify_directory
+from svc_daemon.store.backups import BackupRefused
+from tests.acceptance.backups import make_backup, restore_backup
+from tests.acceptance.calls import take_in
+from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.conftest import UNLIMITED, MakeInstallation
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The data directory of a killed daemon with three ready notes and an open upload session."""
+    installation = Installation(tmp_path_factory.mktemp("filled"), **UNLIMITED).start()
+    with installation.client() as client:
+        for number in range(3):
+            take_in(client, "inbox", f"{number}.md", f"# Note {number}\n\nThe umber quay.\n".encode())
+        body = {"filename": "half.md", "size_bytes": 20}
+        opened = client.post("/v1/buckets/inbox/uploads", json=body).json()
+        headers = {"Content-Range": "bytes 0-9/20"}
+        assert client.put(opened["upload_url"], content=b"0123456789", headers=headers).status_code == 308
+    installation.kill()
+    yield installation.files.root
+    installation.clear()
+
+
+class Stage:
+    """A hostile backup in `root/backups`, a restored directory in `root/data`, and files of others in `root/home`."""
+
+    def __init__(self, data: Path, root: Path) -> None:
+        self.root = root
+        self.backups, self.data, self.home = (root / name for name in ("backups", "data", "home"))
+        self.backup = make_backup(data, self.backups).backup.path
+        (self.home / "folder").mkdir(parents=True)
+        for name in (".bashrc", "folder/letter.txt", "src_" + "0" * 26, "folder/upl_" + "0" * 26):
+            (self.home / name).write_text("theirs")
+        with closing(sqlite3.connect(self.home / "theirs.db")) as theirs, theirs:
+            theirs.execute("CREATE TABLE letters (text TEXT)")
+
+    def sql(self, *statements: str, name: str = "state.db") -> None:
+        with closing(sqlite3.connect(self.backup / name, isolation_level=None)) as state:
+            state.execute("PRAGMA foreign_keys = OFF")
+            for statement in statements:
+                state.execute(statement)
+            # A complete backup has no log beside its databases.
+            state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def outside(self) -> dict[str, bytes | str]:
+        """Return what is in all files and links, except in the restored directory and the backups."""
+        places = [path for path in self.root.rglob("*") if not path.is_relative_to(self.data)]
+        kept = [path for path in places if not path.is_relative_to(self.backups)]
+        return {
+            str(path): str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else ""
+            for path in kept
+        }
+
+    def files(self) -> list[str]:
+        """Return the names of all files and links in the restored directory."""
+        found = [path for path in self.data.rglob("*") if path.is_symlink() or not path.is_dir()]
+        return sorted(str(path.relative_to(self.data)) for path in found)
+
+
+@pytest.fixture
+def stage(data: Path, tmp_path: Path) -> Stage:
+    return Stage(data, tmp_path)
+
+
+OUT, GONE = "../../../home/.bashrc", "src_01k2aaaaaaaaaaaaaaaaaaaaaa"
+TOMBSTONE = "INSERT INTO tombstones (source_id, team_id, created_at, blob)"
+ENDLESS = "WITH RECURSIVE more (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more)"
+#: Statements that change the state database, and a part of the error.
+TAMPERED = {
+    "an upload": ([f"UPDATE uploads SET id = '{OUT}'"], f"uploads.id is '{OUT}'"),
+    "an absolute path": (["UPDATE uploads SET id = '/etc/passwd'"], "uploads.id is '/etc/passwd'"),
+    "dots": (["UPDATE uploads SET id = '..'"], "uploads.id is '..'"),
+    "nothing": (["UPDATE uploads SET id = ''"], "uploads.id is ''"),
+    "NUL": (["UPDATE uploads SET id = 'upl_' || char(0) || 'x'"], r"uploads.id is 'upl_\x00x'"),
+    "a line": ([f"UPDATE uploads SET id = '{GONE}' || char(10)"], rf"uploads.id is '{GONE}\n'"),
+    "bytes": (["UPDATE uploads SET id = x'2e2e2f78'"], "uploads.id is b'../x'"),
+    "a source": ([f"UPDATE sources SET id = '{OUT}'"], f"sources.id is '{OUT}'"),
+    "a blob": ([f"UPDATE sources SET blob = '{OUT}'"], f"sources.blob is '{OUT}'"),
+    "a number": (["UPDATE sources SET blob = 7"], "sources.blob is '7'"),
+    "the team of a source": ([f"UPDATE sources SET team_id = '{OUT}'"], f"sources.team_id is '{OUT}'"),
+    "the source of an upload": ([f"UPDATE uploads SET source_id = '{OUT}'"], f"uploads.source_id is '{OUT}'"),
+    "a team": ([f"UPDATE teams SET id = '{OUT}'"], f"teams.id is '{OUT}'"),
+    "a key": ([f"UPDATE keys SET id = '{OUT}'"], f"keys.id is '{OUT}'"),
+    "a bucket": ([f"UPDATE buckets SET id = '{OUT}'"], f"buckets.id is '{OUT}'"),
+    "a task": ([f"UPDATE tasks SET id = '{OUT}' WHERE id = (SELECT min(id) FROM tasks)"], f"tasks.id is '{OUT}'"),
+    "a batch": ([f"INSERT INTO batches SELECT '{OUT}', id, '[]', 'x', 'x', 'x' FROM teams"], f"batches.id is '{OUT}'"),
+    "a deleted blob": (
+        [f"{TOMBSTONE} SELECT '{GONE}', id, 'x', '{OUT}' FROM teams"],
+        f"tombstones.blob is '{OUT}'",
+    ),
+    "a deleted source": (
+        [f"{TOMBSTONE} SELECT '{OUT}', id, 'x', NULL FROM teams"],
+        f"tombstones.source_id is '{OUT}'",
+    ),
+    "the team of a deleted source": ([f"{TOMBSTONE} VALUES ('{GONE}', '{OUT}', 'x', NULL)"], "tombstones.team_id is"),
+    "a detachment": (
+        [f"INSERT INTO detachments (source_id, team_id) VALUES ('{GONE}', '{OUT}')"],
+        f"detachments.team_id is '{OUT}'",
+    ),
+    "a trigger": (["CREATE TRIGGER more AFTER INSERT ON facts BEGIN DELETE FROM sources; END"], "'more' in its schema"),
+    "a view": (["CREATE VIEW more AS SELECT 1"], "'more' in its schema"),
+    "a table": (["CREATE TABLE more (x)"], "'more' in its schema"),
+    "a virtual table": (["CREATE VIRTUAL TABLE more USING fts5(x)"], "'more' in its schema"),
+    "an index": (["CREATE INDEX more ON sources (abs(size_bytes))"], "'more' in its schema"),
+    "no index": (["DROP INDEX sources_of_team"], "'sources_of_team' in its schema"),
+    "a computed column": (["ALTER TABLE facts ADD COLUMN more TEXT AS (hex(name))"], "'facts' in its schema"),
+    "an endless view": (
+        [
+            "ALTER TABLE _sqlite_migrations RENAME TO old",
+            f"CREATE VIEW _sqlite_migrations AS {ENDLESS} SELECT 'state' AS migration_set, n AS name FROM more",
+        ],
+        "'_sqlite_migrations' in its schema",
+    ),
+    "a newer release": (
+        ["INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999', 'x')"],
+        "newer release",
+    ),
+    "depth": (
+        [f"UPDATE sources SET metadata = '{'[' * 900 + ']' * 900}'"],
+        "sources.metadata with JSON that is nested",
+    ),
+    "what is no text": (["UPDATE sources SET id = CAST(x'ff' AS TEXT)"], "can't be read"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_backup_with_a_foreign_schema_or_name_is_refused_and_nothing_is_restored(
+    stage: Stage, data: Path, name: str
+) -> None:
+    statements, message = TAMPERED[name]
+    stage.sql("DELETE FROM sources WHERE id <> (SELECT min(id) FROM sources)", *statements)
+    before = stage.outside()
+    with pytest.raises((BackupRefused, StorageError)) as refused:
+        restore_backup(stage.backup, stage.data)
+    assert message in str(refused.value)
+    assert (stage.outside(), stage.files()) == (before, [])
+    # The directory can take another backup.
+    make_backup(data, stage.root / "good")
+    assert restore_backup(stage.root / "good", stage.data).is_whole
+
+
+def _put_link(path: Path, target: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def _put_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _put_number(path: Path) -> None:
+    path.write_text(path.read_text().replace('"number": 1', '"number": "\\u001b[2J"'))
+
+
+#: Changes of one entry of a backup, by its name, and a part of the error.
+ODD_ENTRIES: list[tuple[str, Callable[[Path, Path], object], str]] = [
+    ("state.db", lambda path, home: _put_link(path, home / "theirs.db"), "not a file"),
+    ("state.db", lambda path, _: _put_pipe(path), "not a file"),
+    ("state.db", lambda path, _: os.truncate(path, 10**7), "10000000 bytes"),
+    # A hole that takes no room in the backup.
+    ("state.db", lambda path, _: os.truncate(path, 2**43), "No space left"),
+    ("backup.json", lambda path, home: _put_link(path, home / ".bashrc"), "backup.json"),
+    ("backup.json", lambda path, _: _put_pipe(path), "backup.json"),
+    ("backup.json", lambda path, _: path.write_text("[" * 5000), "nested deeper than"),
+    ("backup.json", lambda path, _: _put_number(path), "backup.json is damaged"),
+    *((name, _put_link, "Not a directory") for name in ("blobs", "parts", "held", "index", "models", "aside")),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "message"), ODD_ENTRIES)
+def test_backup_whose_entries_are_not_what_they_should_be_is_refused(
+    stage: Stage, name: str, change: Callable[[Path, Path], object], message: str
+) -> None:
+    change(stage.backup / name, stage.home)
+    before = stage.outside()
+    with pytest.raises((BackupRefused, StorageError, OSError), match=message):
+        restore_backup(stage.backup, stage.data)
+    assert stage.outside() == before
+
+
+def test_links_and_special_files_in_a_backup_are_neither_followed_nor_read(stage: Stage) -> None:
+    blob, other, _ = sorted((stage.backup / "blobs").iterdir())
+    _put_link(blob, stage.home / ".bashrc")
+    _put_pipe(other)
+    (part,) = (stage.backup / "parts").iterdir()
+    _put_link(part, stage.home / ".bashrc")
+    for name in ("models", "aside"):
+        (stage.backup / name / "2026-01-01").mkdir(parents=True)
+        (stage.backup / name / "2026-01-01" / blob.name).symlink_to(stage.home / ".bashrc")
+        (stage.backup / name / "2026-01-02").symlink_to(stage.home)
+        (stage.backup / name / "x").symlink_to(stage.home / ".bashrc")
+    _put_pipe(stage.backup / "secret")
+    _put_link(next((stage.backup / "index").iterdir()), stage.home / "theirs.db")
+    # A link beside the state, which SQLite would take for its log.
+    (stage.backup / "state.db-wal").symlink_to(stage.home / ".bashrc")
+    before = stage.outside()
+    made = restore_backup(stage.backup, stage.data)
+    assert (len(made.lost), made.is_whole) == (3, False)
+    assert stage.outside() == before
+    assert not [path for path in stage.data.rglob("*") if path.is_file() and b"theirs" in path.read_bytes()]
+    assert not [path for path in stage.data.rglob("*") if path.is_symlink()]
+
+
+def test_index_with_a_foreign_schema_is_left_out_and_rebuilt(make_installation: MakeInstallation, stage: Stage) -> None:
+    (index,) = (stage.backup / "index").iterdir()
+    trigger = "CREATE TRIGGER more AFTER DELETE ON documents BEGIN DELETE FROM chunks; END"
+    stage.sql(trigger, name=f"index/{index.name}")
+    installation = make_installation(**UNLIMITED)
+    assert restore_backup(stage.backup, installation.files.root).is_whole
+    assert not (installation.files.index / index.name).exists()
+    with closing(sqlite3.connect(installation.files.state)) as state:
+        assert state.execute("SELECT count(*) FROM tasks WHERE type = 'store_rebuild'").fetchone() == (1,)
+
+
+def test_file_with_an_impossible_date_does_not_end_the_next_start(
+    stage: Stage, make_installation: MakeInstallation
+) -> None:
+    for path in (stage.backup / "blobs").iterdir():
+        os.utime(path, ns=(2**62, 2**62))
+    stage.sql("DELETE FROM memberships", "DELETE FROM sources")
+    installation = make_installation(**UNLIMITED)
+    restore_backup(stage.backup, installation.files.root)
+    installation.start()
+    assert installation.health() is not None
+
+
+#: What somebody has put into the directory before the restore: the name of a link, and where it leads.
+PREPARED = [
+    *(
+        ("blobs", ""),
+        ("log", ""),
+        ("log/daemon.log", ".bashrc"),
+        ("index", ""),
+        ("restoring", ""),
+        ("state.db", "theirs.db"),
+    ),
+    *((f"restoring/{name}", "") for name in ("blobs", "parts", "index", "models", "scratch")),
+    *((f"restoring/{name}", ".bashrc") for name in ("state.db-wal", "restoring.json", "secret", "blobs/x")),
+    ("restoring/state.db", "theirs.db"),
+]
+
+
+@pytest.mark.parametrize(("name", "target"), PREPARED)
+@pytest.mark.parametrize("is_hard", [False, True])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_restore_into_a_directory_with_links_is_refused_and_changes_nothing(
+    stage: Stage, name: str, target: str, is_hard: bool, has_begun: bool
+) -> None:
+    link, restoring = stage.data / name, stage.data / "restoring"
+    link.parent.mkdir(parents=True)
+    if is_hard and target:
+        link.hardlink_to(stage.home / target)
+    else:
+        link.symlink_to(stage.home / target)
+    if has_begun and restoring.is_dir() and not restoring.is_symlink() and link.name != "restoring.json":
+        started_at = json.loads((stage.backup / "backup.json").read_text())["started_at"]
+        origin = {"backup": str(stage.backup), "started_at": started_at}
+        (restoring / "restoring.json").write_text(json.dumps(origin))
+    before = stage.outside()
+    with pytest.raises((NotEmpty, NotADirectoryError)):
+        restore_backup(stage.backup, stage.data)
+    assert stage.outside() == before
+
+
+def test_restore_removes_no_file_of_others_from_a_folder_named_restoring(stage: Stage) -> None:
+    mine = stage.data / "restoring" / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(NotEmpty, match=r"mine\.txt"):
+        restore_backup(stage.backup, stage.data)
+    assert mine.read_text() == "mine"
+
+
+def test_backup_removes_nothing_through_links_in_its_folder(stage: Stage, data: Path) -> None:
+    partial = stage.backups / "backup.partial"
+    partial.mkdir()
+    for name in ("blobs", "index", "models", "state.db", "backup.json"):
+        (partial / name).symlink_to(stage.home / ("theirs.db" if "." in name else ""))
+    before = stage.outside()
+    made = make_backup(data, stage.backups)
+    assert (made.problems, stage.outside()) == ([], before)
+    assert not [path for path in made.backup.path.rglob("*") if path.is_symlink()]
+    for name in ("backup.partial", "backup.removing", "2199-01-01T00-00-00Z"):
+        (stage.backups / name).symlink_to(stage.home)
+        with pytest.raises(BackupRefused):
+            make_backup(data, stage.backups)
+        assert stage.outside() == before
+        if name[0] == "2":
+            with pytest.raises(BackupRefused, match="Not a directory"):
+                restore_backup(stage.backups, stage.data)
+        (stage.backups / name).unlink()
+
+
+def test_command_refuses_a_hostile_backup_in_one_line_with_its_exit_code(
+    make_installation: MakeInstallation, stage: Stage
+) -> None:
+    stage.sql(f"UPDATE uploads SET id = '{OUT}'")
+    installation = make_installation()
+    installation.root.mkdir()
+    refused: Finished = installation.operate("restore", str(stage.backups), "--json")
+    assert refused.failure == (2, "svc_backup_refused")
+    refused = installation.operate("restore", str(stage.backups))
+    assert (refused.exit, "Traceback" in refused.stderr, OUT in refused.stderr) == (2, False, True)
+
+
+def test_names_in_a_live_state_lead_nowhere_when_it_is_repaired_or_swept(
+    stage: Stage, make_installation: MakeInstallation
+) -> None:
+    installation = make_installation(**UNLIMITED)
+    assert restore_backup(stage.backup, installation.files.root).is_whole
+    theirs = installation.files.root.parent / "theirs"
+    theirs.write_text("theirs")
+    with closing(sqlite3.connect(installation.files.state)) as state, state:
+        state.execute("UPDATE sources SET blob = '../../theirs' WHERE id = (SELECT min(id) FROM sources)")
+        state.execute(
+            "INSERT INTO tombstones (source_id, team_id, created_at, blob)"
+            " SELECT 'src_01k2aaaaaaaaaaaaaaaaaaaaaa', id, '2026-01-01T00:00:00.000Z', '../../theirs' FROM teams"
+        )
+    verdict = verify_directory(installation.files.root, read_data=True, repair=True)
+    assert [problem.invariant for problem in verdict.repaired or []].count("I3") == 1
+    installation.start()
+    refusal = "can't be the name of a file"
+    wait_until(lambda: refusal in installation.files.log.read_text(), "the sweeper refuses the name")
+    assert theirs.read_text() == "theirs"
