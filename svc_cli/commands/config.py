@@ -22,7 +22,6 @@ from svc_cli.settings import (
     find_project_file,
     user_file,
 )
-from svc_cli.sync.mappings import read_mappings
 from svc_cli.trust import Trust, TrustedFiles, place_of, sha256_of
 from svc_daemon import paths
 
@@ -127,6 +126,8 @@ def trust(
 
 def _wishes(call: Invocation, file: SettingsFile) -> tuple[dict[str, Any], Trust]:
     """Return what a project's file asks for, as JSON, and the entry that trusts it."""
+    from svc_cli.sync.mappings import read_mappings
+
     bucket = file.values.get("bucket") or call.settings.get("bucket") or "(no bucket)"
     mappings = read_mappings(file.tables, file.path, bucket)
     tables = [

@@ -112,9 +112,11 @@ class Report:
             return {**self.stopped_by.body(), "request_id": self.stopped_by.request_id}
         if self.exit in (Exit.DONE, Exit.PENDING):
             return None
-        troubled = [item for item in self.items.values() if item.error]
+        troubled = [item.error for item in self.items.values() if item.error]
         if len(troubled) == 1:
-            return troubled[0].error
+            return troubled[0]
+        if troubled and self.exit is Exit.CONFLICT:
+            return {**troubled[0], "message": f"{len(troubled)} files: {troubled[0]['message']}"}
         message, code = f"{len(troubled)} files failed.", "svc_some_failed"
         if not troubled and self.untrusted is not None:
             message, code = str(self.untrusted), NOT_TRUSTED

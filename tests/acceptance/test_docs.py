@@ -196,6 +196,21 @@ def test_ci_page_shows_a_dry_run_and_reports_each_document_that_is_not_ready(bui
         assert build(builder, 1).stdout.endswith(f"{reported}\n")
 
 
+def test_ci_page_prunes_with_svc_toml_in_a_fresh_clone(builder: Installation) -> None:
+    toml, *_ = re.findall(r"^```toml\n(.*?)^```", read_page("how-to/folders.md"), re.DOTALL | re.MULTILINE)
+    write(builder.root, "svc.toml", toml)
+    for name in ("a.md", "b.md"):
+        write(builder.root / "notes", name, f"Words of {name}.")
+    assert build(builder, 3).exit == 0
+    (builder.root / "notes" / "a.md").write_text("New words.")
+    (builder.root / "notes" / "b.md").unlink()
+    assert (build(builder, 3).exit, titles(builder, "notes")) == (0, ["a.md"])
+    report = json.loads((builder.root / "sync.json").read_text())["mappings"][0]
+    assert (report["counts"]["updated"], report["counts"]["detached"]) == (1, 1)
+    write(builder.root, "svc.toml", f'base_url = "http://127.0.0.1:9"\n{toml}')
+    assert build(builder, 3).exit == 2, "the address of the service is not covered"
+
+
 HANDBOOK = """# Handbook
 
 ## Vacation

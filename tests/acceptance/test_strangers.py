@@ -90,7 +90,7 @@ def test_document_of_another_folder_is_a_conflict_and_stays(
         ended = run(installation, "docs", *words)
         item = sync_folders.items(ended)[path]
         assert (ended.failure, item["action"]) == ((6, "svc_mapping_conflict"), "conflict"), words
-        assert "--name" in item["error"]["hint"]
+        assert "--name" in item["error"]["hint"] and "--name" in ended.json["error"]["hint"]
         assert held(installation) == before
     assert "their" in "".join(sync_folders.titles(installation)), "what is in nobody's way is sent"
 

@@ -64,6 +64,33 @@ def test_fact_is_stored_and_clear_removes_facts_rows_and_batches(path: Path) -> 
         assert (index.find_fact("revision"), index.load(), index.list_batches()) == (None, {}, [])
 
 
+def test_index_knows_which_sources_were_sent_from_the_folder_even_if_the_run_was_killed(path: Path) -> None:
+    sent, seen = ROWS[0], ROWS[0]._replace(path="seen.md", source_id="src_2", place_id="src_2")
+    with Index(path) as index:
+        index.begin([sent])
+    with Index(path) as index:
+        assert [index.has_sent("src_1", *found) for found in (("a.md", "one"), ("a.md", "two"), ())] == [
+            True,
+            False,
+            False,
+        ]
+        index.finish("key", [sent])
+        index.replace_all([sent, seen], {"src_1", "src_2"})
+        assert [index.has_sent(each) for each in ("src_1", "src_2")] == [True, False]
+        assert not index.has_sent("src_9", "a.md", "one"), "once the source is known, its id counts"
+        index.replace_all([seen], {"src_2"})
+        assert not index.has_sent("src_1"), "what has left the bucket is forgotten"
+
+
+def test_index_of_the_first_release_takes_what_it_has_seen_for_sent(path: Path) -> None:
+    with Index(path) as index:
+        index.save([ROWS[0], ROWS[0]._replace(path="b.md", source_id="src_2", place_id="src_2", hashed_ns=0)])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("DROP TABLE sent; DROP TABLE sending; PRAGMA user_version = 1")
+    with Index(path) as index:
+        assert [index.has_sent(each) for each in ("src_1", "src_2")] == [True, False]
+
+
 def test_index_of_a_newer_release_is_refused(path: Path) -> None:
     Index(path).__exit__(None, None, None)
     with closing(sqlite3.connect(path)) as connection:

@@ -125,6 +125,22 @@ def test_max_delete_is_a_number_or_a_percentage() -> None:
     for limit, gone, owned, is_allowed in cases:
         assert MaxDelete.parse(limit).allows(gone, owned) is is_allowed, (limit, gone, owned)
 
+
+def test_max_delete_of_an_untrusted_file_can_only_be_less() -> None:
+    cases = [
+        *(("25%", "100%", 100, 25, "100%"), ("25%", "10%", 1000, 100, None), ("25%", "25%", 100, 25, None)),
+        *(("25%", "1000", 100, 25, "1000"), ("25%", "1000", 9999, 1000, None), ("25%", "5", 100, 5, None)),
+        *(("5%", "20%", 1000, 50, "20%"), ("50", "100%", 1000, 50, "100%"), ("50", "1%", 1000, 10, None)),
+    ]
+    for own, asked, owned, most, withheld in cases:
+        limit = MaxDelete.parse(own, asked)
+        assert limit.for_mapping(owned).most(owned) == most, (own, asked, owned)
+        assert limit.withheld(owned) == ({"max_delete": withheld} if withheld else {}), (own, asked, owned)
+    with pytest.raises(UsageError, match="--max-delete"):
+        MaxDelete.parse("25%", "ten")
+
+
+def test_max_delete_that_is_neither_is_refused() -> None:
     for text in ("", "%", "-1", "101%", "ten", "1.5", "٣"):
         with pytest.raises(UsageError, match="--max-delete"):
             pytest.fail(f"{text!r} is read as {MaxDelete.parse(text)}")
