@@ -11,7 +11,7 @@ from svc_cli.client.api import Client
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
 from svc_cli.daemon_probes import DaemonHealth
-from svc_cli.errors import Declined, SvcError, UsageError
+from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
 from svc_cli.service_connections import reach
@@ -45,11 +45,22 @@ def login(
         hint = "give --key-file PATH, or --key-file - for standard input."
         raise UsageError("There is no terminal to ask for the key.", hint=hint)
     with Client(destination.base_url, key, certificate=destination.certificate) as client:
-        team = client.buckets(members=False).get("team_id")
+        team = find_team(client)
     stored = CredentialFile(call.settings.environ)
     stored.store(destination.origin, key, health.installation_id)
     value = {"origin": destination.origin, "team_id": team, "stored_in": str(stored.path)}
     call.console.show(value, lambda: f"stored a key for {destination.origin} (team {team})")
+
+
+def find_team(client: Client) -> str | None:
+    """Return the id of the key's team. Raises ApiError if the service does not accept the key."""
+    try:
+        return client.buckets(members=False).get("team_id")
+    except ApiError as error:
+        if error.code != "forbidden_project_key":
+            raise
+        # A key that may only ask questions, for example, is accepted too.
+        return client.limits().get("team_id")
 
 
 @command(app, "logout")
@@ -74,7 +85,7 @@ def status(call: Invocation) -> Exit:
             "key_source": connection.credential.source,
         }
         try:
-            facts |= {"accepted": True, "team_id": client.buckets(members=False).get("team_id")}
+            facts |= {"accepted": True, "team_id": find_team(client)}
         except SvcError as error:
             facts |= {"accepted": False, **error.envelope()}
             call.console.show(facts, lambda: _text(call, facts))

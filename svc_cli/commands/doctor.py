@@ -160,7 +160,12 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
         return  # no local daemon is running; `check_daemon` reports that
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
-        buckets = client.buckets(members=False)["buckets"]
+        try:
+            buckets = counted(len(client.buckets(members=False)["buckets"]), "bucket")
+        except ApiError as error:
+            if error.code != "forbidden_project_key":
+                raise
+            buckets = "this key may not list buckets"
         formats = [each["name"] for each in client.limits()["formats"]]
         agents = _agents(client)
         writing = client.version(verify="writing").get("writing")
@@ -168,7 +173,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     yield Finding(
         "service",
         "ok",
-        f"{counted(len(buckets), 'bucket')}, reads {', '.join(formats)}",
+        f"{buckets}, reads {', '.join(formats)}",
     )
     yield from agents
     if not writing:

@@ -65,11 +65,14 @@ def context_of(request: Request) -> Context:
     return context
 
 
-def caller(request: Request, capability: str | None = None) -> KeyRow:
-    """Return the caller's API key. Raises `invalid_project_key`, or `forbidden_project_key` without the capability."""
+def caller(request: Request, *capabilities: str) -> KeyRow:
+    """Return the caller's API key. Raises `invalid_project_key`.
+
+    Raises `forbidden_project_key` if some capabilities are given and the key has none of them.
+    """
     key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
-    if capability is not None:
-        require(key, capability)
+    if capabilities:
+        require(key, *capabilities)
     return key
 
 

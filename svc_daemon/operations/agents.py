@@ -48,7 +48,10 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
     if policy.scope == BUCKETS:
         is_within = set(policy.bucket_ids) <= set(key.buckets)
     else:
-        is_within = policy.scope == SOURCES and all(_is_reachable(connection, key, each) for each in policy.source_ids)
+        # A deleted source can't be retrieved, so it doesn't matter where it was.
+        is_within = policy.scope == SOURCES and all(
+            _is_reachable(connection, key, each, if_deleted=True) for each in policy.source_ids
+        )
     if is_within and agent.policy_fault is None:
         return
     raise _forbidden(f"The agent {agent.id!r} reaches further than this key; this needs a key that reaches all of it.")
@@ -65,10 +68,10 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -
         )
 
 
-def _is_reachable(connection: Connection, key: KeyRow, source_id: str) -> bool:
-    """Return whether the key can reach the source. A deleted source counts as reachable."""
+def _is_reachable(connection: Connection, key: KeyRow, source_id: str, *, if_deleted: bool) -> bool:
+    """Return whether the key can reach the source, or `if_deleted` if the source was deleted."""
     source = find_source(connection, key.team_id, source_id)
-    return source is None or not source.places.keys().isdisjoint(key.buckets or ())
+    return if_deleted if source is None else key.reaches(source.places)
 
 
 def _forbidden(message: str) -> ServiceError:
@@ -166,15 +169,18 @@ def show_agent(context: Context, key: KeyRow, agent_id: str) -> TeamAgent:
     return context.look(lambda connection: store.get_agent(connection, key.team_id, agent_id))
 
 
-async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wire.AgentFields) -> TeamAgent:
-    """Update the fields that were sent; raises `no_updates`, `invalid_agent_profile`, `forbidden_project_key`."""
+async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wire.AgentFields) -> wire.Agent:
+    """Update the fields that were sent, and return the agent as `show_agent_as_seen` does.
+
+    Raises `no_updates`, `invalid_agent_profile` and `forbidden_project_key`.
+    """
     sent = fields.model_dump(exclude_unset=True)
     if sent in ({}, {"policy": {}}):
         raise ServiceError(ErrorCode.NO_UPDATES, "The update names none of name, role, instructions, policy and such.")
     require_model(key, agent_id)
     now = context.clock.timestamp()
 
-    def work(connection: Connection) -> TeamAgent:
+    def work(connection: Connection) -> wire.Agent:
         agent = store.get_agent(connection, key.team_id, agent_id)
         refuse_out_of_reach(connection, key, agent)
         changed = replace(
@@ -183,7 +189,7 @@ async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wir
         refuse_out_of_reach(connection, key, changed)
         refuse_wider(connection, key, changed.policy)
         store.put_agent(connection, changed)
-        return changed
+        return _view_for(connection, key, changed)
 
     return await context.write(work)
 
@@ -245,7 +251,8 @@ def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Age
     visible = agent.policy
     if key.buckets is not None:
         buckets = (bucket for bucket in visible.bucket_ids if bucket == EVERY_BUCKET or bucket in key.buckets)
-        sources = (source_id for source_id in visible.source_ids if _is_reachable(connection, key, source_id))
+        # A deleted source may have been in other buckets.
+        sources = (each for each in visible.source_ids if _is_reachable(connection, key, each, if_deleted=False))
         visible = replace(visible, bucket_ids=tuple(buckets), source_ids=tuple(sources))
     shown = view_agent(replace(agent, policy=visible))
     return shown.model_copy(update={"policy_withheld": visible != agent.policy})

@@ -1,6 +1,6 @@
 """Authenticates requests by API key, and checks what a key may do and reach."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
@@ -11,8 +11,9 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.bucket_deletions import find_cascade
 from svc_daemon.store.buckets import BucketRow, get_bucket
 from svc_daemon.store.keys import KeyRow, find_key
-from svc_daemon.store.sources import SourceRow, find_source, get_source
+from svc_daemon.store.sources import SourceRow, find_source, find_sources
 from svc_daemon.store.tasks import TaskRow, get_task
+from svc_daemon.store.tombstones import find_successors
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.tasks import REBUILD
 
@@ -39,9 +40,9 @@ def is_live(context: Context, key: KeyRow) -> bool:
     return found is not None and found.is_live(context.clock.timestamp())
 
 
-def require(key: KeyRow, capability: str) -> None:
-    """Raise `forbidden_project_key` unless the key has the capability."""
-    if capability not in key.capabilities:
+def require(key: KeyRow, capability: str, *others: str) -> None:
+    """Raise `forbidden_project_key` unless the key has one of these capabilities. The error names the first one."""
+    if {capability, *others}.isdisjoint(key.capabilities):
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
             f"This needs a key with the capability {capability}.",
@@ -58,7 +59,7 @@ def require_model(key: KeyRow, agent_id: str) -> None:
 def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
     """Find a bucket by id or slug, whatever its status. Raises NotFound, also if the key can't reach it."""
     found = get_bucket(connection, key.team_id, bucket)
-    if key.buckets is not None and found.id not in key.buckets:
+    if not key.reaches([found.id]):
         raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
     return found
 
@@ -80,11 +81,30 @@ def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> Buck
 
 
 def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Return a source in a bucket that the key can reach; raises NotFound."""
-    source = get_source(connection, key.team_id, source_id)
-    if key.buckets is not None and not set(key.buckets) & set(source.places):
-        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
-    return source
+    """Return a source in a bucket that the key can reach.
+
+    Raises NotFound, with the id of the source that has replaced this one if the key can reach that source.
+    """
+    source = find_source(connection, key.team_id, source_id)
+    if source is not None and key.reaches(source.places):
+        return source
+    raise no_source(connection, key, source_id, is_gone=source is None)
+
+
+def no_source(connection: Connection, key: KeyRow, source_id: str, *, is_gone: bool) -> NotFound:
+    """Build the error for a source that does not exist (`is_gone`) or that the key can't reach."""
+    successor = find_reachable_successors(connection, key, [source_id]).get(source_id) if is_gone else None
+    details = {"replaced_by": successor} if successor else {}
+    return NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.", **details)
+
+
+def find_reachable_successors(connection: Connection, key: KeyRow, source_ids: Sequence[str]) -> dict[str, str]:
+    """Map the id of each replaced source to the id of its latest replacement, if the key can reach that."""
+    found = find_successors(connection, key.team_id, source_ids)
+    if key.buckets is None:
+        return found
+    rows = find_sources(connection, key.team_id, list(found.values()))
+    return {old: new for old, new in found.items() if new in rows and key.reaches(rows[new].places)}
 
 
 def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
@@ -95,6 +115,16 @@ def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
     return source
+
+
+def require_every_bucket(key: KeyRow, capability: str, what: str) -> None:
+    """Raise `forbidden_project_key` if the key is limited to some buckets: `what` belongs to the whole team."""
+    if key.buckets is not None:
+        raise ServiceError(
+            ErrorCode.FORBIDDEN_PROJECT_KEY,
+            f"{what} belongs to the whole team; this needs a key that is not limited to some buckets.",
+            required_capability=capability,
+        )
 
 
 def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
@@ -109,7 +139,7 @@ def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> Tas
     if cascade is not None and cascade.bucket_id in key.buckets:
         return task
     source = find_source(connection, key.team_id, task.source_id or "")
-    if source is None or not set(key.buckets) & set(source.places):
+    if source is None or not key.reaches(source.places):
         raise NotFound(ErrorCode.TASK_NOT_FOUND, f"There is no task {task_id!r}.")
     return task
 

@@ -129,10 +129,10 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     while late and context.clock.monotonic() <= until_s:
         ends = accumulate(upload.size_bytes for upload in late)
         step = [upload for upload, end in zip(late, ends, strict=True) if end <= STEP_BYTES] or late[:1]
-        outcomes += await finalize_all(context, step, key.id)
+        outcomes += await finalize_all(context, step, key)
         late = late[len(step) :]
     if others:
-        outcomes += await finalize_all(context, others, key.id)
+        outcomes += await finalize_all(context, others, key)
     outcomes.sort(key=lambda outcome: outcome.upload.position)
     pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
@@ -147,10 +147,10 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     return FinalizeReport(status, ended, tuple(pending))
 
 
-async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
+async def judge_batch(context: Context, key: KeyRow, batch: BatchRow) -> list[Finalized]:
     """Return the result that finalizing each file would have, for a dry run. Nothing is stored."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
-    return [await judge_finalize(context, upload) for upload in members]
+    return [await judge_finalize(context, key, upload) for upload in members]
 
 
 def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:

@@ -13,6 +13,7 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError, StorageError
+from svc_daemon.operations.authorization import no_source
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.ingest import FileUpload, add_sources, commit_blobs, new_source
@@ -21,7 +22,8 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
-from svc_daemon.store.sources import SourceRow, find_source, get_source
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
@@ -45,15 +47,15 @@ class Finalized:
         return self.error is not None and self.error.code in (ErrorCode.BLOB_NOT_UPLOADED, ErrorCode.CHECKSUM_MISMATCH)
 
 
-async def finalize_upload(context: Context, upload: UploadRow, key_id: str) -> Finalized:
+async def finalize_upload(context: Context, upload: UploadRow, key: KeyRow) -> Finalized:
     """Finalize one session. Raises the error if this fails, such as `blob_not_uploaded` if bytes are missing."""
-    outcome = (await finalize_all(context, [upload], key_id))[0]
+    outcome = (await finalize_all(context, [upload], key))[0]
     if outcome.error is not None:
         raise outcome.error
     return outcome
 
 
-async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: str | None = None) -> list[Finalized]:
+async def finalize_all(context: Context, uploads: Sequence[UploadRow], key: KeyRow) -> list[Finalized]:
     """Finalize the sessions whose bytes are complete. Returns a result for each session, in order.
 
     A session that has ended gets its earlier result. Raises `request_in_progress` if another request is finalizing one
@@ -62,16 +64,16 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key_id: s
 
     def work(connection: Connection) -> list[Finalized]:
         active: set[str] = set()
-        outcomes = [_commit(connection, one, active) for one in made]
+        outcomes = [_commit(connection, key, one, active) for one in made]
         new = [one.source for one in outcomes if one.source is not None and not one.replayed]
         if new:
             add_sources(connection, context, new)
-            queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key_id) for source in new]
+            queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key.id) for source in new]
             record_events(connection, context.ids, new[0].team_id, queued)
         # If a refused session was the last unfinished one of its batch, the batch ends now.
         refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
         if refused:
-            end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key_id)
+            end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key.id)
         return outcomes
 
     async with AsyncExitStack() as held:
@@ -131,13 +133,13 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
     return made
 
 
-async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
+async def judge_finalize(context: Context, key: KeyRow, upload: UploadRow) -> Finalized:
     """Return the result that finalizing the session would have, for a dry run. Nothing is stored.
 
     If the session has ended, the result has no source.
     """
     if upload.status != store.OPEN:
-        return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
+        return replace(context.read(lambda connection: _replay(connection, key, upload)), source=None)
     progress = await progress_of(context, upload)
     try:
         if progress.state != rules.UPLOADED:
@@ -164,23 +166,23 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
     )
 
 
-def _commit(connection: Connection, made: Finalized, active: set[str]) -> Finalized:
+def _commit(connection: Connection, key: KeyRow, made: Finalized, active: set[str]) -> Finalized:
     """End the session. The caller adds the source. A permanent error is stored, so that retries get the same error."""
     if made.error is not None:
         return made
     upload_id, outcome = made.upload.id, made
     if made.source is None:
-        return _replay(connection, get_session(connection, upload_id))
+        return _replay(connection, key, get_session(connection, upload_id))
     try:
         _check_places(connection, made.source, active)
         is_first = store.finish_upload(connection, made.upload, store.FINALIZED, source_id=made.source.id)
     except ServiceError as error:
         outcome = Finalized(made.upload, error=error)
         is_first = store.finish_upload(connection, made.upload, store.FAILED, error=error.as_error())
-    return outcome if is_first else _replay(connection, get_session(connection, upload_id))
+    return outcome if is_first else _replay(connection, key, get_session(connection, upload_id))
 
 
-def _replay(connection: Connection, upload: UploadRow) -> Finalized:
+def _replay(connection: Connection, key: KeyRow, upload: UploadRow) -> Finalized:
     if upload.status == store.OPEN:
         message = "The session was renewed meanwhile; send its bytes again."
         return Finalized(upload, error=ServiceError(ErrorCode.BLOB_NOT_UPLOADED, message))
@@ -190,10 +192,9 @@ def _replay(connection: Connection, upload: UploadRow) -> Finalized:
         return Finalized(upload, error=ServiceError(ErrorCode.SESSION_EXPIRED))
     if upload.error is not None:
         return Finalized(upload, error=ServiceError(ErrorCode(upload.error["code"]), upload.error["message"]))
-    try:
-        return Finalized(upload, get_source(connection, upload.team_id, upload.source_id or ""), replayed=True)
-    except NotFound as error:
-        return Finalized(upload, error=error, replayed=True)
+    source = find_source(connection, upload.team_id, upload.source_id or "")
+    error = no_source(connection, key, upload.source_id or "", is_gone=True) if source is None else None
+    return Finalized(upload, source, error, replayed=True)
 
 
 def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:

@@ -27,7 +27,7 @@ from svc_daemon.operations.ingest import (
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.sources import SourceRow, find_page
+from svc_daemon.store.sources import SourceRow, find_page, get_source
 from svc_daemon.wire.error_codes import ErrorCode
 
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}
@@ -143,7 +143,7 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
 
         def commit(connection: Connection) -> Outcome:
             # Another request may have imported this page meanwhile.
-            _refuse_known_page(connection, source.team_id, source.url_key)
+            _refuse_known_page(connection, request.key, source.url_key)
             return commit_source(connection, context, request, destination, source)
 
         return await keep_source(context, staged, source, commit)
@@ -155,19 +155,24 @@ def _check_state(context: Context, key: KeyRow, destination: Destination, wanted
     def work(connection: Connection) -> None:
         check_replaces(connection, key, destination.ids, wanted.replaces)
         if wanted.kind == readiness.PAGE:
-            _refuse_known_page(connection, key.team_id, wanted.url.key)
+            _refuse_known_page(connection, key, wanted.url.key)
 
     context.read(work)
 
 
-def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None) -> None:
-    source_id = find_page(connection, team_id, url_key) if url_key else None
-    if source_id is not None:
+def _refuse_known_page(connection: Connection, key: KeyRow, url_key: str | None) -> None:
+    source_id = find_page(connection, key.team_id, url_key) if url_key else None
+    if source_id is None:
+        return
+    if not key.reaches(get_source(connection, key.team_id, source_id).places):
         raise ServiceError(
-            ErrorCode.WEBSITE_URL_EXISTS,
-            f"The team has this page already, as {source_id}; refresh that, or put it into this bucket too.",
-            source_id=source_id,
+            ErrorCode.WEBSITE_URL_EXISTS, "The team has this page already, but in no bucket that this key can reach."
         )
+    raise ServiceError(
+        ErrorCode.WEBSITE_URL_EXISTS,
+        f"The team has this page already, as {source_id}; refresh that, or put it into this bucket too.",
+        source_id=source_id,
+    )
 
 
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:

@@ -14,7 +14,7 @@ from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.waves import may_share_a_child
-from svc_daemon.operations.authorization import require
+from svc_daemon.operations.authorization import get_reachable_source, require
 from svc_daemon.operations.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
@@ -24,7 +24,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import SyncClaim, create_memberships
-from svc_daemon.store.sources import SourceRow, create_sources, get_source, list_replacing, update_state
+from svc_daemon.store.sources import SourceRow, create_sources, list_replacing, update_state
 from svc_daemon.store.tasks import TaskRow, create_tasks
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
@@ -94,7 +94,7 @@ def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[s
     if replaces is None:
         return
     require(key, api_keys.SOURCE_DELETE)
-    if not set(bucket_ids) & set(get_source(connection, key.team_id, replaces).places):
+    if not set(bucket_ids) & set(get_reachable_source(connection, key, replaces).places):
         raise ServiceError(ErrorCode.SOURCE_NOT_FOUND, f"The source {replaces!r} is not a member of the bucket.")
 
 

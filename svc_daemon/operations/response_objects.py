@@ -20,7 +20,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
 
 
 def _fields(source: SourceRow, key: KeyRow) -> dict[str, Any]:
-    task = None
+    task, reachable = None, key.reachable(source.places)
     if source.task_id is not None and source.task_type is not None and source.task_status is not None:
         task = sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
     return {
@@ -42,8 +42,9 @@ def _fields(source: SourceRow, key: KeyRow) -> dict[str, Any]:
         "source_url": source.source_url,
         **(source.fetched or {}),
         **(source.qa or {}),
-        "bucket_ids": key.reachable(source.places),
-        "replaces": source.replaces,
+        "bucket_ids": reachable,
+        # The replaced source is in one of these buckets, but maybe in no other one that the key can reach.
+        "replaces": source.replaces if len(reachable) == len(source.places) else None,
         "error": sources.SourceError(**source.error) if source.error else None,
         "warnings": list(source.warnings),
         "extraction": sources.ExtractionFacts(**source.extraction) if source.extraction else None,

@@ -11,6 +11,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import (
+    find_reachable_successors,
     get_changeable_source,
     get_lasting_bucket,
     get_reachable_source,
@@ -37,7 +38,7 @@ from svc_daemon.store.sources import (
     update_state,
 )
 from svc_daemon.store.tasks import create_tasks
-from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle, find_successors
+from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.sources import ProviderState
@@ -58,7 +59,7 @@ class SourceLookup:
     #: In the order of the requested ids.
     found: list[SourceRow]
     missing: list[str]
-    #: Maps the id of each missing source that was replaced to the id of its successor.
+    #: Maps the id of each missing source that was replaced to the id of its successor, if the key can reach that.
     successors: dict[str, str]
 
 
@@ -71,7 +72,7 @@ def look_up_sources(context: Context, key: KeyRow, source_ids: Sequence[str]) ->
         listed = {source.id for source in found}
         missing = [each for each in source_ids if each not in listed]
         gone = [each for each in missing if each not in rows]
-        return SourceLookup(found, missing, find_successors(connection, key.team_id, gone))
+        return SourceLookup(found, missing, find_reachable_successors(connection, key, gone))
 
     return context.read(work)
 

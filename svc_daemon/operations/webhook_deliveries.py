@@ -10,11 +10,13 @@ from datetime import timedelta
 from functools import partial
 
 from svc_daemon.core import ids, readiness
+from svc_daemon.core.access.api_keys import WEBHOOK_MANAGE
 from svc_daemon.core.resource_shortages import Lack
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.core.webhook_secrets import team_secret
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.authorization import require_every_bucket
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.process.contexts import Context
@@ -37,6 +39,9 @@ from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.webhook_signatures import signed_headers
 
 log = logging.getLogger(__name__)
+
+#: The subject of the error for a key that can't reach all buckets: the secret signs calls about all of them.
+SECRET = "The webhook secret"  # noqa: S105 - its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
         delivery = store.get_delivery(connection, key.team_id, delivery_id)
         source = find_source(connection, key.team_id, delivery.source_id)
         # A key limited to some buckets sees only calls about sources in these buckets.
-        if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
+        if key.buckets is not None and (source is None or not key.reaches(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
         due = replace(delivery, status=webhook_retries.PENDING, tries_left=1, due_at=now)
@@ -170,11 +175,17 @@ async def list_deliveries(context: Context, key: KeyRow, chosen: DeliveryFilter)
 
 
 def show_secrets(context: Context, key: KeyRow) -> Secrets:
+    """Return the team's secrets. Raises `forbidden_project_key` if the key is limited to some buckets."""
+    require_every_bucket(key, WEBHOOK_MANAGE, SECRET)
     return context.look(lambda connection: _secrets(context, connection, key.team_id))
 
 
 async def rotate(context: Context, key: KeyRow) -> Secrets:
-    """Create a new secret. The previous secret stays valid for a limited time. Older secrets become invalid."""
+    """Create a new secret. The previous secret stays valid for a limited time. Older secrets become invalid.
+
+    Raises `forbidden_project_key` if the key is limited to some buckets.
+    """
+    require_every_bucket(key, WEBHOOK_MANAGE, SECRET)
     now = context.clock.timestamp()
     found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
     return _derive(context, key.team_id, found)

@@ -9,7 +9,6 @@ from typing import Any
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.tombstones import find_successor
 from svc_daemon.store.uploads import read_texts, write_texts
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.parsing import parse_json
@@ -210,15 +209,10 @@ def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str])
 
 
 def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
-    """Return the source. Raises NotFound, with the id of its replacement if there is one."""
+    """Return the source; raises NotFound."""
     source = find_source(connection, team_id, source_id)
     if source is None:
-        successor = find_successor(connection, team_id, source_id)
-        raise NotFound(
-            ErrorCode.SOURCE_NOT_FOUND,
-            f"There is no source {source_id!r}.",
-            **({"replaced_by": successor} if successor else {}),
-        )
+        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
     return source
 
 

@@ -99,6 +99,8 @@ class ReadFormat(WireModel):
 
 class LimitsAnswer(WireModel):
     object: Literal["limits"] = "limits"
+    #: The team of the API key.
+    team_id: str
     limits: dict[str, Limit]
     formats: list[ReadFormat]
     request_id: str

@@ -31,6 +31,7 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
+from svc_daemon.operations.authorization import authenticate
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, EmbeddingState
 from svc_daemon.settings.limits import Limits
@@ -279,6 +280,11 @@ class Daemon:
         row = KeyRow(id=parts.key_id, secret_hash=parts.secret_hash, **fields)
         self.write(lambda connection: create_key(connection, row))
         return text
+
+    @property
+    def admin(self) -> KeyRow:
+        """The row of the admin key."""
+        return authenticate(self.context, f"Bearer {self.key}")
 
     def ask(self, method: str, path: str, *, key: str | None = None, **options: Any) -> httpx.Response:
         """One request, under the admin key unless another is given; an empty key sends none."""

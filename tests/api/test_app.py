@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import httpx
+import pytest
 from starlette.routing import compile_path
 
 from svc_daemon.api import app
@@ -118,12 +119,21 @@ NEEDED_BY = {
     keys.SEARCH: "POST /search, GET /search",
     keys.ANSWER_CREATE: "POST /responses, POST /chat/completions",
 }
-#: What any key may ask: an upload key polls, and shows what went where.
-ANY_KEY = """GET /version, GET /limits, GET /models, GET /models/{model}, GET /rag-agent/models, GET /buckets,
-    GET /buckets/{bucket}, GET /buckets/{bucket}/uploads/{session_id}, GET /buckets/{bucket}/sources,
-    GET /buckets/{bucket}/vectors,
-    GET /knowledge/buckets, GET /knowledge/batches/{batch_id}, GET /knowledge/files/{source_id},
-    GET /knowledge/tasks/{task_id}, GET /sources/{source_id}, GET /sources, GET /events"""
+CREATING, DELETING = (keys.FILE_CREATE, keys.BUCKET_CREATE), (keys.SOURCE_DELETE, keys.BUCKET_DELETE)
+#: The methods and paths that each of some capabilities opens, besides `knowledge:read`: an upload key polls, and shows
+#: what went where; a key that deletes follows its task; a search key shows what it has found.
+OPENED_BY: dict[str, tuple[str, ...]] = {
+    "GET /buckets, GET /knowledge/buckets": CREATING,
+    "GET /buckets/{bucket}": (*CREATING, keys.BUCKET_UPDATE, keys.BUCKET_DELETE),
+    """GET /buckets/{bucket}/sources, GET /sources, GET /events, GET /buckets/{bucket}/vectors,
+        GET /knowledge/batches/{batch_id}, GET /buckets/{bucket}/uploads/{session_id}""": (keys.FILE_CREATE,),
+    "GET /sources/{source_id}, GET /knowledge/files/{source_id}, GET /knowledge/tasks/{task_id}": (
+        *(keys.FILE_CREATE, keys.SEARCH),
+        *DELETING,
+    ),
+}
+#: What any key may ask.
+ANY_KEY = "GET /version, GET /limits, GET /models, GET /models/{model}, GET /rag-agent/models"
 #: What needs no key at all; the token of a storage path is the authority there.
 NO_KEY = "PUT /storage/{session_id}/{token}, OPTIONS /storage/{session_id}/{token}"
 
@@ -147,7 +157,8 @@ def all_but(capability: str) -> tuple[str, ...]:
 
 def test_every_route_has_a_decision() -> None:
     keyless = ["GET /healthz", "GET /metrics", "GET /openapi.json", *routes(NO_KEY)]
-    decided = [*(name for listed in NEEDED_BY.values() for name in routes(listed)), *routes(ANY_KEY), *keyless]
+    listed = [*NEEDED_BY.values(), *OPENED_BY, ANY_KEY]
+    decided = [*(name for names in listed for name in routes(names)), *keyless]
     assert sorted(decided) == sorted(map(name_of, ENDPOINTS))
     assert {name_of(row) for row in ENDPOINTS if not row.keyed} == set(keyless)
 
@@ -169,6 +180,20 @@ def test_the_capability_alone_opens_its_route_and_any_key_what_is_open(shared: D
     for row in ENDPOINTS:
         if name_of(row) in routes(ANY_KEY):
             assert ask_nothing(shared, row, shared.add_key(keys.AGENT_READ)).status_code in {200, 400, 404}
+
+
+@pytest.mark.parametrize("capability", keys.CAPABILITIES)
+def test_what_a_key_may_create_or_read_it_may_list_and_nothing_else(shared: Daemon, capability: str) -> None:
+    key = shared.add_key(capability)
+    for row in ENDPOINTS:
+        opening = next((opens for names, opens in OPENED_BY.items() if name_of(row) in routes(names)), None)
+        if opening is None:
+            continue
+        answer = ask_nothing(shared, row, key)
+        if capability in (keys.READ, *opening):
+            assert answer.status_code in {200, 400, 404}, row.path
+        else:
+            assert details_of(answer, "forbidden_project_key") == {"required_capability": keys.READ}, row.path
 
 
 def test_replacing_needs_the_capability_to_delete_besides(shared: Daemon) -> None:

@@ -1,18 +1,26 @@
-"""No answer shows a key that is kept to some buckets the id or the slug of another one."""
+"""No answer shows a key that is kept to some buckets the id or the slug of another one, or an id of what is in it."""
 
 import re
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 
 from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.handlers.events import follow
+from svc_daemon.core.access import api_keys
+from svc_daemon.operations.authorization import authenticate
+from svc_daemon.operations.events import find_start
+from svc_daemon.store.events import START, EventFilter
 from svc_daemon.store.keys import list_keys
 from tests.api import aliases
-from tests.api.answers import body_of
+from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.sessions import batch_body, path_of, put, session_body
+from tests.api.sessions import ask_finalize, batch_body, open_batch, open_session, path_of, put, session_body
+from tests.api.sites import PAGE
 from tests.api.stages import Stage
 from tests.api.tool_callers import Caller
 
@@ -26,6 +34,8 @@ class House:
     daemon: Daemon
     hidden_id: str
     key: str = ""
+    #: Ids of what is in the hidden bucket alone, or was.
+    hidden: set[str] = field(default_factory=set)
     #: Values of a path's parameters; several are tried one after the other.
     places: dict[str, list[str]] = field(default_factory=dict)
 
@@ -33,7 +43,7 @@ class House:
         return self.daemon.ask(method, path, key=self.key, **options)
 
     def hides(self, text: str) -> bool:
-        return self.hidden_id not in text and HIDDEN not in text
+        return not any(each in text for each in (self.hidden_id, HIDDEN, *self.hidden))
 
     def targets(self, path: str) -> list[str]:
         """The path with each value of each parameter."""
@@ -77,7 +87,39 @@ def house(stage: Stage) -> House:
         "model": ["svc-agent:wide"],
         "key_id": [key.id for key in daemon.read(lambda connection: list_keys(connection, daemon.team_id))],
     }
-    return House(daemon, hidden_id, daemon.add_key(buckets=(open_id,)), places)
+    hidden = fill_hidden(stage, open_id)
+    places["source_id"].append(str(daemon.show(f"/v1/buckets/{OPEN}/sources", title="late.md")["sources"][0]["id"]))
+    return House(daemon, hidden_id, daemon.add_key(buckets=(open_id,)), hidden, places)
+
+
+def fill_hidden(stage: Stage, open_id: str) -> set[str]:
+    """Put one of everything into the hidden bucket alone, and return the ids."""
+    daemon, path = stage.daemon, f"/v1/buckets/{HIDDEN}"
+    body = {"url": stage.file_url(), "webhook": {"url": stage.receiver.url}}
+    old, gone = daemon.add_ready(bucket=HIDDEN, filename="old.md"), daemon.add_ready(bucket=HIDDEN, filename="gone.md")
+    hooked, session = daemon.post(f"{path}/files/import", 201, json=body)["id"], open_session(daemon, bucket=HIDDEN)
+    daemon.wait_ready(hooked)
+    page = daemon.post(f"{path}/pages", 201, json={"url": stage.site.put("/hidden", PAGE)})["id"]
+    for agent_id, policy in (("hidden", {"bucket_ids": [HIDDEN]}), ("gone", {"source_ids": [gone, old]})):
+        daemon.post("/v1/agents", 201, json={"agent_id": agent_id, "policy": policy})
+    tasks = [daemon.source(source_id)["task"]["id"] for source_id in (old, gone, hooked, page)]
+    daemon.delete(f"/v1/sources/{gone}", force="true")
+    # A source came into the open bucket later than its batch, and another one replaces a hidden source there too.
+    batch = open_batch(daemon, [("late", NOTES)], bucket=HIDDEN)
+    put(daemon, batch["by_id"]["late"], NOTES)
+    (made,) = body_of(ask_finalize(daemon, batch, bucket=HIDDEN))["finalized"]
+    daemon.post(f"/v1/buckets/{OPEN}/sources", json={"source_id": made["knowledge_id"]})
+    daemon.patch(f"/v1/sources/{made['knowledge_id']}", title="late.md")
+    blank = session_body(b" \n", filename="blank.txt", replaces=old) | {"bucket_slugs": [OPEN, HIDDEN]}
+    sent = daemon.post(aliases.SESSION, 201, json=blank)
+    put(daemon, sent, b" \n")
+    replacing = daemon.post(f"/v1/buckets/{OPEN}/uploads/{sent['session_id']}/finalize", 201)["id"]
+    daemon.wait_status(replacing, "failed")
+    daemon.wait_ready(made["knowledge_id"], page)
+    events = [
+        each["id"] for each in daemon.show("/v1/events")["data"] if open_id not in (each["bucket_ids"] or [open_id])
+    ]
+    return {old, gone, hooked, page, *tasks, batch["batch_id"], session["session_id"], *events}
 
 
 #: What changes something that both buckets have, and what is asked of a whole scope.
@@ -100,13 +142,96 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def test_no_read_shows_another_bucket(house: House) -> None:
-    queries = [{}, {"status": "all"}, {"include_items": "true"}, {"verify": "provider"}, {"q": "umber quay"}]
-    queries.append({"ids": ",".join(house.places["source_id"])})
-    for row in [row for row in ENDPOINTS if row.method == "GET"]:
-        answers = [house.ask("GET", target, params=query) for target in house.targets(row.path) for query in queries]
-        assert any(answer.is_success for answer in answers), row.path
-        assert all(house.hides(answer.text + str(answer.headers)) for answer in answers), row.path
+#: What is asked of the reads that take more than the path.
+QUERIES: dict[str, list[dict[str, str]]] = {
+    "/v1/buckets/{bucket}/sources": [{"status": "all"}, {"status": "all", "limit": "2"}],
+    "/v1/knowledge/batches/{batch_id}": [{"include_items": "true"}],
+    "/v1/sources/{source_id}": [{}, {"verify": "provider"}],
+    "/v1/search": [{"q": "umber quay"}],
+    "/v1/events": [{}, {"limit": "3"}, {"after": "latest"}],
+    **{path: [{}, {"limit": "1"}] for path in ("/v1/buckets", "/v1/agents", "/v1/webhooks/deliveries")},
+}
+#: What no key sees that is kept to some buckets.
+TEAM_ONLY = "/v1/webhooks/secret"
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [*api_keys.PRESETS.values(), *((each,) for each in api_keys.CAPABILITIES)],
+    ids=[*api_keys.PRESETS, *api_keys.CAPABILITIES],
+)
+def test_no_read_shows_another_bucket(house: House, capabilities: tuple[str, ...]) -> None:
+    key = house.daemon.add_key(*capabilities, buckets=(house.places["bucket"][1],))
+    looked_up = {"/v1/sources": [{"ids": ",".join(house.places["source_id"])}]}
+    for path in [row.path for row in ENDPOINTS if row.method == "GET"]:
+        queries = (QUERIES | looked_up).get(path, [{}])
+        targets = [(target, query) for target in house.targets(path) for query in queries]
+        answers = [house.daemon.ask("GET", target, key=key, params=query) for target, query in targets]
+        if capabilities == api_keys.CAPABILITIES:
+            assert any(answer.is_success for answer in answers) is (path != TEAM_ONLY), path
+        for answer in answers:
+            assert house.hides(answer.text + str(answer.headers)), (path, answer.text)
+
+
+def test_pages_of_a_list_show_nothing_of_another_bucket(house: House) -> None:
+    """The last id of each page is one that the key may see, or opaque."""
+    for path in ("/v1/buckets", "/v1/agents", "/v1/events", f"/v1/buckets/{OPEN}/sources", "/v1/webhooks/deliveries"):
+        after, has_more = "", True
+        while has_more:
+            page = body_of(house.ask("GET", path, params={"limit": "1", "after": after}))
+            assert house.hides(str(page)), path
+            after, has_more = page["last_id"], page["has_more"]
+
+
+def test_a_stream_shows_nothing_of_another_bucket(house: House) -> None:
+    key = authenticate(house.daemon.context, f"Bearer {house.key}")
+    request = Request({"type": "http", "app": house.daemon.app})
+    last_id, _ = find_start(house.daemon.context, key, "latest")
+
+    async def take() -> bytes:
+        chosen = EventFilter(reachable=frozenset(key.buckets or ()))
+        async with aclosing(follow(request, key, chosen, START, last_id)) as stream:
+            return b"".join([await anext(stream), await anext(stream)])
+
+    sent = house.daemon.loop.run(take()).decode()
+    assert (sent.startswith("id: cur_"), sent.count("event: source.ready") > 2, house.hides(sent)) == (True,) * 3
+
+
+def test_no_error_shows_what_is_in_another_bucket(house: House) -> None:
+    daemon, hidden = house.daemon, house.daemon.show(f"/v1/buckets/{HIDDEN}/sources")["sources"]
+    pages = [each for each in hidden if each["type"] == "page"]
+    for page, known in ((pages[-1], {}), (pages[0], {"source_id": pages[0]["id"]})):
+        refused = house.ask("POST", f"/v1/buckets/{OPEN}/pages", json={"url": page["source_url"]})
+        assert details_of(refused, "website_url_exists") == known
+        assert house.hides(refused.text)
+    moved = daemon.add_ready(bucket=OPEN, filename="moved.md")
+    daemon.post(f"/v1/buckets/{HIDDEN}/sources", json={"source_id": moved})
+    daemon.delete(f"/v1/buckets/{OPEN}/sources/{moved}")
+    first = daemon.add_ready(bucket=OPEN, filename="first.md")
+    second = daemon.add_ready(b"Second.\n", bucket=OPEN, filename="second.md", replaces=first)
+    daemon.wait(lambda: daemon.ask("GET", f"/v1/sources/{first}").status_code == 404, "it is replaced")
+    seen = details_of(house.ask("GET", f"/v1/sources/{first}"), "source_not_found")
+    assert seen == {"replaced_by": second}
+    daemon.post(f"/v1/buckets/{HIDDEN}/sources", json={"source_id": second})
+    daemon.delete(f"/v1/buckets/{OPEN}/sources/{second}")
+    assert details_of(daemon.ask("GET", f"/v1/sources/{first}"), "source_not_found") == {"replaced_by": second}
+    assert details_of(house.ask("GET", f"/v1/sources/{first}"), "source_not_found") == {}
+    looked_up = body_of(house.ask("GET", "/v1/sources", params={"ids": first}))
+    assert (looked_up["missing"], looked_up["replaced_by"]) == ([first], {})
+    (old,) = (each["id"] for each in hidden if each["title"] == "old.md")
+    for replaced in (moved, old, "src_unknown"):
+        body = {"question": "Where?", "answer": "There.", "replaces": replaced}
+        refused = house.ask("POST", f"/v1/buckets/{OPEN}/qa", json=body)
+        assert details_of(refused, "source_not_found") == {}
+        assert refused.json()["error"]["message"] == f"There is no source {replaced!r}."
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", TEAM_ONLY), ("POST", f"{TEAM_ONLY}/rotate")])
+def test_a_limited_key_neither_reads_nor_rotates_the_webhook_secret(house: House, method: str, path: str) -> None:
+    before = house.daemon.show(TEAM_ONLY)["secret"]
+    details = details_of(house.ask(method, path), "forbidden_project_key")
+    assert details == {"required_capability": api_keys.WEBHOOK_MANAGE}
+    assert house.daemon.show(TEAM_ONLY)["secret"] == before
 
 
 def test_no_call_shows_another_bucket(house: House) -> None:

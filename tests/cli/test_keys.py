@@ -32,6 +32,22 @@ def test_key_create_prints_only_the_key_and_the_key_works(here: RunSvc, monkeypa
     assert here("bucket", "create", "other", "--json").failure == (4, "forbidden_project_key")
 
 
+@pytest.mark.parametrize("capability", ["answer:create", "webhook:manage"])
+def test_a_key_that_lists_nothing_is_accepted_and_listing_names_what_it_lacks(
+    here: RunSvc, monkeypatch: pytest.MonkeyPatch, capability: str
+) -> None:
+    key = here("key", "create", "asks", "--can", capability).stdout.strip()
+    team = here("auth", "status", "--json").json["team_id"]
+    monkeypatch.setenv("SVC_API_KEY", key)
+    status, doctor = here("auth", "status", "--json").json, here("doctor", "--json").json
+    assert (status["accepted"], status["team_id"]) == (True, team)
+    assert {check["state"] for check in doctor["checks"] if check["check"] == "service"} == {"ok"}
+    for words in ("bucket ls", "source ls -b handbook", "events", "wait src_01k00000000000000000000000"):
+        refused = here(*words.split(), "--json")
+        assert refused.failure == (4, "forbidden_project_key"), words
+        assert refused.json["error"]["details"] == {"required_capability": "knowledge:read"}
+
+
 def test_key_create_with_json_prints_the_key_and_its_attributes(here: RunSvc) -> None:
     words = "key create robot --can knowledge:search --can knowledge:read -b handbook --model svc-agent --expires 30d"
     made = here(*words.split(), "--json").json

@@ -46,7 +46,7 @@ def test_a_kill_between_linking_the_blob_and_the_commit_loses_no_bytes(
     row = daemon.read(lambda connection: get_upload(connection, daemon.team_id, session["session_id"]))
     with monkeypatch.context() as patched, pytest.raises(CancelledError):
         patched.setattr(SqliteDatabase, "submit", Mock(side_effect=asyncio.CancelledError))
-        daemon.loop.run(finalize_all(daemon.context, [row]))
+        daemon.loop.run(finalize_all(daemon.context, [row], daemon.admin))
     assert (len(daemon.blob_names()), daemon.count("sources")) == (1, 0)
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert (set(daemon.blob_names()), state_of(daemon, session)[0]) == (set(), "uploaded")
@@ -68,7 +68,7 @@ def test_finalizing_with_stale_rows_replays_and_creates_no_second_source(daemon:
     batch = filled(daemon)
     stale = uploads_of(daemon, batch)
     made = finalize_batch(daemon, batch)["finalized"]
-    outcome = daemon.loop.run(finalize_all(daemon.context, stale))
+    outcome = daemon.loop.run(finalize_all(daemon.context, stale, daemon.admin))
     assert [one.source.id for one in outcome if one.source] == [item["knowledge_id"] for item in made]
     assert all(one.replayed for one in outcome)
     assert daemon.count("sources") == len(daemon.blob_names()) == len(FILES)
@@ -80,8 +80,8 @@ def test_concurrent_finalizes_create_each_source_once(daemon: Daemon, monkeypatc
     members = uploads_of(daemon, batch)
 
     async def work() -> list[list[Finalized]]:
-        whole = [finalize_all(daemon.context, members) for _ in range(5)]
-        single = [finalize_all(daemon.context, [member]) for member in reversed(members)]
+        whole = [finalize_all(daemon.context, members, daemon.admin) for _ in range(5)]
+        single = [finalize_all(daemon.context, [member], daemon.admin) for member in reversed(members)]
         return list(await asyncio.gather(*whole, *single))
 
     ended = [one for outcomes in daemon.loop.run(work()) for one in outcomes if one.source]
@@ -132,7 +132,7 @@ def test_finalizing_fails_if_the_bucket_was_archived_meanwhile(daemon: Daemon) -
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
     daemon.patch("/v1/buckets/inbox", status="archived")
-    ended = daemon.loop.run(finalize_all(daemon.context, members))
+    ended = daemon.loop.run(finalize_all(daemon.context, members, daemon.admin))
     assert {one.error.code for one in ended if one.error} == {"bucket_not_found"}
     assert (set(daemon.blob_names()), set(daemon.part_ids())) == (set(), set())
     status = sessions.batch_status(daemon, batch)

@@ -50,7 +50,7 @@ def test_finalizing_a_session_that_was_renewed_meanwhile_creates_no_source(daemo
     body_of(put(daemon, session, NOTES))
     row = row_of(daemon, session["session_id"])
     with renewed_meanwhile(daemon, row.id):
-        finalizing = daemon.loop.begin(finalize_all(daemon.context, [row]))
+        finalizing = daemon.loop.begin(finalize_all(daemon.context, [row], daemon.admin))
         daemon.wait(lambda: bool(daemon.blob_names()), "the bytes are linked")
     (outcome,) = finalizing.result(PATIENCE_S)
     assert (outcome.is_pending, daemon.count("sources"), daemon.blob_names()) == (True, 0, [])

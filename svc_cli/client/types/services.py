@@ -99,6 +99,8 @@ class ReadFormatDict(TypedDict):
 
 class LimitsAnswerDict(TypedDict):
     object: Literal["limits"]
+    team_id: str
+    """The team of the API key."""
     limits: dict[str, LimitDict]
     formats: list[ReadFormatDict]
     request_id: str

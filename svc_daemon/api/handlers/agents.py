@@ -65,7 +65,7 @@ async def update(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_MANAGE)
     fields = await _profile(request, wire.AgentUpdate)
     agent = await verbs.change_agent(context_of(request), key, request.path_params["agent_id"], fields)
-    return answer(request, wire.AgentAnswer, view_agent(agent))
+    return answer(request, wire.AgentAnswer, agent)
 
 
 async def delete(request: Request) -> Response:

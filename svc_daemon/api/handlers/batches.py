@@ -119,7 +119,7 @@ async def finalize(request: Request) -> Response:
     body = await optional_body_of(request, wire.BatchFinalize)
     batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
     if is_dry_run(request, body.dry_run):
-        judged = await verbs.judge_batch(context, batch)
+        judged = await verbs.judge_batch(context, key, batch)
         names = [_client_id(one.upload) for one in judged if one.source is not None]
         fields = {"object": "batch", "batch_id": batch.id, "files": len(names), "client_file_ids": names}
         errors = [{"path": _client_id(one.upload), "message": one.error.message} for one in judged if one.error]
@@ -154,7 +154,7 @@ async def finalize(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    key = caller(request)
+    key = caller(request, *api_keys.LIST_SOURCES)
     batch, rolled, items = verbs.show_batch(context_of(request), key, request.path_params["batch_id"])
     with_items = flag("include_items", request.query_params.get("include_items"))
     is_withheld = any(item.member.in_maintenance for item in items)

@@ -36,7 +36,7 @@ from svc_daemon.wire.sources import DryRun
 
 
 async def list_all(request: Request) -> Response:
-    key = caller(request)
+    key = caller(request, *api_keys.LIST_BUCKETS)
     archived = flag("include_archived", request.query_params.get("include_archived"))
     members = _with_members(request)
     found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived, members=members)
@@ -80,7 +80,7 @@ async def create(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    key = caller(request)
+    key = caller(request, *api_keys.SHOW_BUCKET)
     members = _with_members(request)
     bucket = await verbs.show_bucket(context_of(request), key, request.path_params["bucket"], members=members)
     body = wire.BucketAnswer(**bucket.model_dump(), request_id=request_id_of(request.scope))

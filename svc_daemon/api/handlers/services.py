@@ -97,7 +97,7 @@ async def limits(request: Request) -> Response:
         )
         for kind in FORMATS
     ]
-    return answer(request, wire.LimitsAnswer, {"limits": shown, "formats": formats})
+    return answer(request, wire.LimitsAnswer, {"team_id": key.team_id, "limits": shown, "formats": formats})
 
 
 async def openapi(request: Request) -> Response:

@@ -55,7 +55,7 @@ TYPES = ("file", "page", "qa")
 
 
 async def list_members(request: Request) -> Response:
-    key = caller(request)
+    key = caller(request, *api_keys.LIST_SOURCES)
     limit, query = page_limit(request), request.query_params
     asked = SourceFilter(
         status=one_of("status", query.get("status"), STATUSES) or "ready",
@@ -87,7 +87,7 @@ async def list_members(request: Request) -> Response:
 
 
 async def look_up(request: Request) -> Response:
-    key, context = caller(request), context_of(request)
+    key, context = caller(request, *api_keys.LIST_SOURCES), context_of(request)
     wanted = list(dict.fromkeys(filter(None, request.query_params.get("ids", "").split(","))))
     most = context.limits.lookup_sources
     if not 1 <= len(wanted) <= most:
@@ -126,7 +126,7 @@ async def detach(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    key = caller(request)
+    key = caller(request, *api_keys.SHOW_SOURCE)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
     is_settled = source.ready or source.status == readiness.FAILED
     shortage = None if is_settled else view_shortage(context_of(request).shortages.now)
@@ -299,7 +299,7 @@ def _verify(request: Request, by: str) -> bool:
 
 
 async def show_task(request: Request) -> Response:
-    key = caller(request)
+    key = caller(request, *api_keys.SHOW_SOURCE)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
     # Read the task before the counts of a bucket's deletion. Then the counts are final if the task has finished.

@@ -96,7 +96,7 @@ async def open_session(
 
 
 async def show(request: Request) -> Response:
-    key = caller(request)
+    key = caller(request, *api_keys.LIST_SOURCES)
     return _status(request, key, await verbs.progress_of(context_of(request), _find(request, key)))
 
 
@@ -111,14 +111,14 @@ async def finalize(request: Request) -> Response:
     body = await optional_body_of(request, wire.UploadFinalize)
     upload = _find_to_end(request, key, to_finalize=True)
     if is_dry_run(request, body.dry_run):
-        judged = await judge_finalize(context_of(request), upload)
+        judged = await judge_finalize(context_of(request), key, upload)
         if judged.error is not None:
             raise judged.error
         # Fields of the source that are known before it exists.
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
         source = judged.source
         return would_create(request, view_source(source, key).model_dump(include=known) if source else None)
-    outcome = await finalize_upload(context_of(request), upload, key.id)
+    outcome = await finalize_upload(context_of(request), upload, key)
     if outcome.source is None:
         raise ServiceError(E.INTERNAL_ERROR)
     response = answer(request, SourceAnswer, view_source(outcome.source, key))

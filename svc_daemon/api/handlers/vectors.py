@@ -12,8 +12,8 @@ from svc_daemon.wire import vectors as wire
 
 
 async def count(request: Request) -> Response:
-    context = context_of(request)
-    bucket_id, model, counted = await verbs.count_vectors(context, caller(request), request.path_params["bucket"])
+    key, context = caller(request, *api_keys.LIST_SOURCES), context_of(request)
+    bucket_id, model, counted = await verbs.count_vectors(context, key, request.path_params["bucket"])
     return answer(
         request,
         wire.BucketVectors,

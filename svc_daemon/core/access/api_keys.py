@@ -59,6 +59,14 @@ CAPABILITIES = (
     WEBHOOK_MANAGE,
     KEY_MANAGE,
 )
+#: Each of these allows listing buckets: what a key may create, it may also list.
+LIST_BUCKETS = (READ, FILE_CREATE, BUCKET_CREATE)
+#: Each of these allows listing sources and events, and showing upload sessions and batches.
+LIST_SOURCES = (READ, FILE_CREATE)
+#: Each of these allows showing a bucket.
+SHOW_BUCKET = (*LIST_BUCKETS, BUCKET_UPDATE, BUCKET_DELETE)
+#: Each of these allows showing a source or task whose id is known.
+SHOW_SOURCE = (*LIST_SOURCES, SOURCE_DELETE, BUCKET_DELETE, SEARCH)
 PRESETS: dict[str, tuple[str, ...]] = {
     "admin": CAPABILITIES,
     "ingest": (FILE_CREATE, BUCKET_CREATE, SOURCE_DELETE),
