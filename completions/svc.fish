@@ -690,7 +690,7 @@ complete -c svc -n '__svc_at svc events' -l follow -s f -d 'Keep running, and sh
 complete -c svc -n '__svc_at svc events' -l types -r -d 'Show only these types of events, such as source.ready,source.failed'
 complete -c svc -n '__svc_at svc events' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'Show only events about this bucket'
 complete -c svc -n '__svc_at svc events' -l key -r -d 'Show only events caused by the API key with this id'
-complete -c svc -n '__svc_at svc events' -l after -r -d 'Begin after the event with this id, instead of with the oldest event'
+complete -c svc -n '__svc_at svc events' -l after -r -d 'Begin after this event, given by its id or the last_id of a page'
 complete -c svc -n '__svc_at svc events' -l limit -r -d 'Show at most N events'
 complete -c svc -n '__svc_at svc events' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc events' -l ndjson -d 'Print each result as it arrives, as a line of JSON'

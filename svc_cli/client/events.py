@@ -40,8 +40,8 @@ class EventCalls(Calls):
     def events(self, filters: Mapping[str, str | int] | None = None) -> "EventListDict":
         """Return a page `{data: [...], has_more, last_id}`, oldest first.
 
-        Filters are `after` (the id of the last event that you have read, or `latest`), `limit`, `types`, `bucket` and
-        `key`.
+        Filters are `after` (the `last_id` of the last page, the id of an event, or `latest`), `limit`, `types`,
+        `bucket` and `key`.
         """
         return self._get("/v1/events", filters)
 
@@ -61,12 +61,12 @@ class EventFollower:
         self._transport = transport
         self._filters = filters
         after = str(filters.get("after", LATEST))
-        #: Id of the last event that `take` has read, even if the filters exclude that event; None if unknown.
+        #: Cursor of the last event that `take` has read, even if the filters exclude that event; None if unknown.
         self.last_id: str | None = None if after == LATEST else after
-        #: Id of the last event received, after which a new stream continues.
+        #: Cursor of the last event received, after which a new stream continues.
         self._received_id = self.last_id
-        #: What the thread has read: pairs of the id of the last event so far, and an event (None for a comment). If an
-        #: error ended the thread, the error comes last.
+        #: What the thread has read: pairs of the cursor of the last event so far, and an event (None for a comment). If
+        #: an error ended the thread, the error comes last.
         self._came: SimpleQueue[tuple[str | None, Json | None] | SvcError] = SimpleQueue()
         self._stack = ExitStack()
         self._stream: StreamedEvents | None = None

@@ -48,7 +48,7 @@ class EventFlags:
     ] = None
     after: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Begin after the event with this id, instead of with the oldest event."),
+        typer.Option(metavar="ID", help="Begin after this event, given by its id or the last_id of a page."),
     ] = None
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="Show at most N events.")] = None
 

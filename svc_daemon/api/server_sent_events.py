@@ -42,12 +42,16 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-def event(data: dict[str, Any], name: str | None = None, event_id: str | None = None) -> bytes:
-    """Encode a server-sent event. A client that reconnects sends the last `event_id` that it has received."""
+def event(data: dict[str, Any] | str, name: str | None = None, event_id: str | None = None) -> bytes:
+    """Encode a server-sent event. A client that reconnects sends the last `event_id` that it has received.
+
+    `data` can be a JSON text in ASCII.
+    """
     identified = f"id: {event_id}\n" if event_id else ""
     named = f"event: {name}\n" if name else ""
     # Some parsers treat U+2028 as a line break, so use ASCII only.
-    return f"{identified}{named}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+    text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
+    return f"{identified}{named}data: {text}\n\n".encode()
 
 
 def comment(event_id: str | None = None) -> bytes:

@@ -1,12 +1,13 @@
 """The event log: each change of a source, bucket or batch is recorded in the transaction that makes the change."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.event_cursors import PREFIX, EventCursors
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection, Row
@@ -15,23 +16,22 @@ from svc_daemon.operations.authorization import get_reachable_bucket, require
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import events as store
 from svc_daemon.store import teams
+from svc_daemon.store.batches import list_batch_buckets
 from svc_daemon.store.buckets import BucketRow
 from svc_daemon.store.events import START, EventFilter, NewEvent, Position
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow
-from svc_daemon.wire import events as wire
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
-from svc_daemon.wire.parsing import parse_json
 
 #: The value of `after` that selects only events from now on.
 LATEST = "latest"
-#: Number of events read in one query, before they are filtered.
-READ_ROWS = 500
+#: Maximum number of events read at once. Between two reads, other readers have their turn.
+READ_ROWS = 256
 #: Maximum number of rows per deletion, so that other writes can run in between.
 STEP_ROWS = 1000
-#: Maximum length of an unknown event id in an error message.
-MOST_ID_CHARACTERS = 60
+#: Maximum length of an unknown `after` in an error message.
+MOST_AFTER_CHARACTERS = 60
 
 #: A source's status and readiness after each type of event, as JSON.
 _STATES = {
@@ -46,14 +46,25 @@ _STATES = {
 }
 #: Twice as fast as `json.dumps` for a short text, because no options are checked.
 _encode = json.JSONEncoder().encode
+_encode_tightly = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event as a key may see it."""
+
+    id: str
+    type: str
+    #: The `LogEvent` as JSON, in ASCII. The stored data becomes a part of it without being parsed.
+    body: str
 
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
     """The events that a key may see, and the position after them."""
 
-    events: list[wire.LogEvent]
-    #: Id of the last event read, even if the key may not see that event.
+    events: Sequence[StoredEvent]
+    #: Id of the last event read, even if the key may not see that event; None if no event was read.
     last_id: str | None
     position: Position
     #: Whether the log may have more events after these.
@@ -100,55 +111,60 @@ def record_events(connection: Connection, make_ids: Ids, team_id: str, new_event
 
 
 def choose_events(context: Context, key: KeyRow, chosen: EventFilter, bucket: str | None) -> EventFilter:
-    """Return the filter with this bucket (id or slug) added. Raises `bucket_not_found`.
+    """Return the filter with this bucket (id or slug) and the key's buckets added. Raises `bucket_not_found`.
 
     Raises `forbidden_project_key` if the filter selects another key's events and this key may not manage keys.
     """
     if chosen.key_id not in (None, key.id):
         require(key, api_keys.KEY_MANAGE)
+    chosen = replace(chosen, reachable=None if key.buckets is None else frozenset(key.buckets))
     if bucket is None:
         return chosen
     return replace(chosen, bucket_id=context.look(lambda connection: get_reachable_bucket(connection, key, bucket)).id)
 
 
 def find_start(context: Context, key: KeyRow, after: str | None) -> tuple[str | None, Position]:
-    """Return the id of the event that `after` names, and its position in the log. `after` can be `latest`.
+    """Return the id of the event that `after` names, and its position in the log.
 
-    Raises `events_expired` if the log does not have this event.
+    `after` can be a cursor, the id of an event that the key may see, or `latest`. Raises `events_expired` if it is
+    neither, or if the log does not have this event.
     """
     if not after:
         return None, START
     if after == LATEST:
         return context.look(lambda connection: store.find_latest(connection, key.team_id)) or (None, START)
-    position = context.look(lambda connection: store.find_position(connection, key.team_id, after))
-    if position is None:
-        raise ServiceError(
-            ErrorCode.EVENTS_EXPIRED,
-            f"The event {after[:MOST_ID_CHARACTERS]!r} is no longer kept, or a restore has lost it. Look up the state"
-            " of what you wait for, and continue after `latest`.",
-        )
-    return after, position
+    is_cursor = after.startswith(PREFIX)
+    event_id = cursors_for(context, key).find_event_id(after) if is_cursor else after
+    found = event_id and context.look(lambda connection: store.find_event(connection, key.team_id, event_id))
+    if found:
+        position, bucket_ids = found
+        if is_cursor or bucket_ids is None or key.reaches(bucket_ids.split()):
+            return event_id, position
+    raise ServiceError(
+        ErrorCode.EVENTS_EXPIRED,
+        f"The place {after[:MOST_AFTER_CHARACTERS]!r} in the log is no longer kept, or a restore has lost it. Look up"
+        " the state of what you wait for, and continue after `latest`.",
+    )
 
 
-def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position, limit: int) -> EventPage:
-    """Return at most `limit` events after a position that pass the filter, oldest first. Blocks the thread."""
-    found: list[wire.LogEvent] = []
-    last_id, position = None, after
-    while True:
-        start = position
-        span = context.look(
-            lambda connection: store.read_events(connection, key.team_id, chosen, start, READ_ROWS)  # noqa: B023
-        )
-        for row in span.rows:
-            if (event := _view(row, key)) is None:
-                continue
-            found.append(event)
-            if len(found) == limit:
-                has_more = span.is_full or row["id"] != span.last_id
-                return EventPage(found, row["id"], Position(row["turn"], row["seq"]), has_more=has_more)
-        last_id, position = span.last_id or last_id, span.position
-        if not span.is_full:
-            return EventPage(found, last_id, position, has_more=False)
+def cursors_for(context: Context, key: KeyRow) -> EventCursors:
+    """Return the cursors of this key's team."""
+    return EventCursors.of_team(context.secret, key.team_id)
+
+
+def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position) -> EventPage:
+    """Read the next part of the log after a position, and return the events in it that pass the filter, oldest first.
+
+    Blocks the thread.
+    """
+    span = context.look(lambda connection: store.read_events(connection, key.team_id, chosen, after, READ_ROWS))
+    hidden: set[str] = set()
+    if key.buckets is not None:
+        # A source may come into a bucket later than its batch, which was for other buckets.
+        batch_ids = {row["batch_id"] for row in span.rows if row["batch_id"]}
+        places = context.look(lambda connection: list_batch_buckets(connection, batch_ids)) if batch_ids else {}
+        hidden = {each for each in batch_ids if not key.reaches(places.get(each, ()))}
+    return EventPage([_view(row, key, hidden) for row in span.rows], span.last_id, span.position, span.is_full)
 
 
 async def forget_events(context: Context) -> int:
@@ -164,21 +180,19 @@ async def forget_events(context: Context) -> int:
     return count
 
 
-def _view(row: Row, key: KeyRow) -> wire.LogEvent | None:
-    """Convert the event to its API form for this key; None if the key can reach none of its buckets."""
+def _view(row: Row, key: KeyRow, hidden: Collection[str]) -> StoredEvent:
+    """Convert the event to its API form for this key."""
     reachable = None if row["bucket_ids"] is None else key.reachable(row["bucket_ids"].split())
-    if key.buckets is not None and reachable == []:
-        return None
     may_see_key = row["key_id"] == key.id or api_keys.KEY_MANAGE in key.capabilities
-    # Skip validation; the values were validated when the row was written.
-    return wire.LogEvent.model_construct(
-        id=row["id"],
-        type=row["type"],
-        created_at=row["created_at"],
-        bucket_id=reachable[0] if reachable and len(reachable) == 1 else None,
-        bucket_ids=reachable,
-        source_id=row["source_id"],
-        batch_id=row["batch_id"],
-        key_id=row["key_id"] if may_see_key else None,
-        data=parse_json(row["data"]),
-    )
+    facts = {
+        "id": row["id"],
+        "object": "event",
+        "type": row["type"],
+        "created_at": row["created_at"],
+        "bucket_id": reachable[0] if reachable and len(reachable) == 1 else None,
+        "bucket_ids": reachable,
+        "source_id": row["source_id"],
+        "batch_id": None if row["batch_id"] in hidden else row["batch_id"],
+        "key_id": row["key_id"] if may_see_key else None,
+    }
+    return StoredEvent(row["id"], row["type"], f'{_encode_tightly(facts)[:-1]},"data":{row["data"]}}}')

@@ -1,6 +1,7 @@
 """Batches: files that a client uploads together. The state of each file is in its upload session and its source."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection, Row, values_of
@@ -74,6 +75,15 @@ def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
     if row is None:
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
     return BatchRow.from_row(row)
+
+
+def list_batch_buckets(connection: Connection, batch_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Map the ids to the batches' bucket ids. Missing ones are left out."""
+    rows = connection.execute(
+        "SELECT id, bucket_ids FROM batches WHERE id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(sorted(batch_ids))},
+    ).fetchall()
+    return {row["id"]: tuple(json.loads(row["bucket_ids"])) for row in rows}
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:

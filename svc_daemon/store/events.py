@@ -35,6 +35,19 @@ class EventFilter:
     types: frozenset[str] | None = None
     bucket_id: str | None = None
     key_id: str | None = None
+    #: Only events about one of these buckets or the whole team.
+    reachable: frozenset[str] | None = None
+
+    def admits(self, row: Row) -> bool:
+        if self.types is not None and row["type"] not in self.types:
+            return False
+        if self.key_id is not None and row["key_id"] != self.key_id:
+            return False
+        if row["bucket_ids"] is None or (self.bucket_id is None and self.reachable is None):
+            return True
+        bucket_ids = row["bucket_ids"].split()
+        is_about = self.bucket_id is None or self.bucket_id in bucket_ids
+        return is_about and (self.reachable is None or not self.reachable.isdisjoint(bucket_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +94,28 @@ def read_events(connection: Connection, team_id: str, chosen: EventFilter, after
     Events that the filter excludes count towards the limit, so that no read takes long. An event is held back while a
     running transaction may still add an earlier event.
     """
+    # With `(turn, seq) > (:turn, :seq)`, SQLite would read all earlier events of the same turn: in SQLite, all events.
     rows = connection.execute(
-        "SELECT turn, seq, id, team_id, type, bucket_ids, source_id, batch_id, key_id, data, created_at FROM events"
-        " WHERE team_id = :team_id AND (turn, seq) > (:turn, :seq) AND turn < unsettled_turn()"
+        "SELECT * FROM events"
+        " WHERE team_id = :team_id AND turn = :turn AND seq > :seq AND :turn < unsettled_turn()"
+        " UNION ALL SELECT * FROM events WHERE team_id = :team_id AND turn > :turn AND turn < unsettled_turn()"
         " ORDER BY turn, seq LIMIT :limit",
         {"team_id": team_id, "turn": after.turn, "seq": after.seq, "limit": limit},
     ).fetchall()
     if not rows:
         return EventSpan([], None, after, is_full=False)
-    passing = [row for row in rows if chosen.types is None or row["type"] in chosen.types]
-    if chosen.key_id is not None:
-        passing = [row for row in passing if row["key_id"] == chosen.key_id]
-    if chosen.bucket_id is not None:
-        passing = [row for row in passing if row["bucket_ids"] is None or chosen.bucket_id in row["bucket_ids"].split()]
     last = rows[-1]
+    passing = [row for row in rows if chosen.admits(row)]
     return EventSpan(passing, last["id"], Position(last["turn"], last["seq"]), is_full=len(rows) == limit)
 
 
-def find_position(connection: Connection, team_id: str, event_id: str) -> Position | None:
-    """Return the position of an event; None if the log doesn't have this event."""
+def find_event(connection: Connection, team_id: str, event_id: str) -> tuple[Position, str | None] | None:
+    """Return the event's position and `bucket_ids`; None if the log doesn't have this event."""
     row = connection.execute(
-        "SELECT turn, seq FROM events WHERE id = :id AND team_id = :team_id", {"id": event_id, "team_id": team_id}
+        "SELECT turn, seq, bucket_ids FROM events WHERE id = :id AND team_id = :team_id",
+        {"id": event_id, "team_id": team_id},
     ).fetchone()
-    return Position(row["turn"], row["seq"]) if row else None
+    return (Position(row["turn"], row["seq"]), row["bucket_ids"]) if row else None
 
 
 def find_latest(connection: Connection, team_id: str) -> tuple[str, Position] | None:

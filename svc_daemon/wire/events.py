@@ -18,6 +18,7 @@ class LogEvent(WireModel):
     #: The buckets that the event concerns, as far as the key can access them. Null if it concerns the whole team.
     bucket_ids: list[str] | None
     source_id: str | None = None
+    #: The batch of the event or of its source; null if there is none, or if the key can't reach its buckets.
     batch_id: str | None = None
     #: The key whose request caused the event; null if no request did, or if the caller may not see the key.
     key_id: str | None = None
@@ -28,8 +29,8 @@ class LogEvent(WireModel):
 class EventList(WireModel):
     object: Literal["list"] = "list"
     data: list[LogEvent]
-    #: Whether more events are already stored.
+    #: Whether more events that the key may see are already stored.
     has_more: bool
-    #: The value of `after` for the next request; null if there are no events yet.
+    #: A cursor: the value of `after` for the next request. Null if there are no events yet.
     last_id: str | None
     request_id: str

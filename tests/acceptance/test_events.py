@@ -26,7 +26,10 @@ class Follower:
         self._pause_s = pause_s
         self._cuts = cuts
         self._every = every
+        #: The ids of all events received.
         self.seen: list[str] = []
+        #: The cursor of the last event.
+        self._cursor: str | None = None
         self.connections = 0
         self._is_over = False
         threading.Thread(target=self._run, daemon=True).start()
@@ -45,12 +48,12 @@ class Follower:
             time.sleep(0.02)
 
     def _follow(self) -> None:
-        resumed = {"Last-Event-ID": self.seen[-1]} if self.seen else {}
+        resumed = {"Last-Event-ID": self._cursor} if self._cursor else {}
         taken = 0
         with self._installation.client(**STREAM, **resumed) as client, client.stream("GET", "/v1/events") as stream:
             stream.raise_for_status()
             self.connections += 1
-            for event in events_of(stream):
+            for self._cursor, event in events_of(stream):
                 self.seen.append(event["id"])
                 taken += 1
                 if taken % self._every == 0:
@@ -60,8 +63,8 @@ class Follower:
                         return
 
 
-def events_of(stream: httpx.Response) -> Iterator[dict[str, Any]]:
-    """Yield the events as they arrive, and assert that their `id` and `event` lines agree with their data."""
+def events_of(stream: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the events as they arrive, each with its cursor. Assert that `event` lines agree with the data."""
     fields: dict[str, str] = {}
     for line in stream.iter_lines():
         if line and not line.startswith(":"):
@@ -69,8 +72,8 @@ def events_of(stream: httpx.Response) -> Iterator[dict[str, Any]]:
             fields[name] = value
         elif not line and "data" in fields:
             event = json.loads(fields["data"])
-            assert (event["id"], event["type"]) == (fields["id"], fields["event"])
-            yield event
+            assert (event["type"], event["id"] in fields["id"]) == (fields["event"], False)
+            yield fields["id"], event
             fields = {}
 
 

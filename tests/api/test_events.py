@@ -9,14 +9,14 @@ import pytest
 from starlette.requests import Request
 
 from svc_daemon.api.handlers import events as handlers
+from svc_daemon.core.access.event_cursors import EventCursors
 from svc_daemon.operations import events as verbs
-from svc_daemon.operations.authorization import authenticate
 from svc_daemon.store.events import START, EventFilter
 from svc_daemon.wire.events import EventList
 from tests.acceptance.installations import PATIENCE_S
-from tests.api.answers import details_of, refused_field
+from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.sessions import finalize_batch, open_batch, put, wait_swept
+from tests.api.sessions import ask_finalize, finalize_batch, open_batch, put, wait_swept
 
 INDEXED = ("source.queued", "source.indexing", "source.active", "source.ready")
 
@@ -199,23 +199,81 @@ def test_pages_go_on_where_the_last_one_ended_whatever_the_filter(daemon: Daemon
     assert events(daemon)[0]["type"] == "bucket.created"
     for field, value in (("types", "source.gone"), ("limit", "0"), ("limit", "1001")):
         assert refused_field(daemon.ask("GET", "/v1/events", params={field: value})) == field
-    for unknown in ("evt_unknown", "x" * 5000):
-        expired = daemon.ask("GET", f"/v1/events?after={unknown}")
-        assert details_of(expired, "events_expired") == {}
-        assert unknown[:60] in expired.text and len(expired.text) < 500
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_place_that_the_key_does_not_know_has_expired(daemon: Daemon, is_stream: bool) -> None:
+    mine, cursor = daemon.make_bucket("mine"), latest(daemon)
+    daemon.add_source(bucket=daemon.make_bucket("hidden"))
+    hidden, theirs = events(daemon)[-1]["id"], daemon.show("/v1/events", key=daemon.add_team(), after="latest")
+    assert theirs["last_id"] is None
+    limited, accept = daemon.add_key("knowledge:read", buckets=(mine,)), "text/event-stream" if is_stream else "*/*"
+    other = EventCursors.of_team(daemon.context.secret, "team_other").of(hidden)
+    for after in (
+        hidden,
+        other,
+        cursor[:-1],
+        f"{cursor}A",
+        cursor.swapcase(),
+        "evt_unknown",
+        "x" * 5000,
+        "cur_",
+        "%C3%A9",
+    ):
+        answer = daemon.ask("GET", f"/v1/events?after={after}", key=limited, headers={"Accept": accept})
+        assert details_of(answer, "events_expired") == {}
+        assert len(answer.text) < 500
+        if is_stream:
+            resumed = {"Accept": accept, "Last-Event-ID": after}
+            assert details_of(daemon.ask("GET", "/v1/events", key=limited, headers=resumed), "events_expired") == {}
+
+
+def test_pages_of_a_limited_key_end_with_what_it_sees_and_go_on_after_what_it_does_not(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbs, "READ_ROWS", 3)
+    mine, hidden, start = daemon.make_bucket("mine"), daemon.make_bucket("hidden"), latest(daemon)
+    limited, seen = daemon.add_key("knowledge:read", buckets=(mine,)), []
+    for number in range(2):
+        seen.append(daemon.add_source(f"Quay {number}.\n".encode(), bucket="mine"))
+        for place in range(4):
+            daemon.add_source(f"Hidden {number} {place}.\n".encode(), bucket="hidden")
+    pages = [daemon.show("/v1/events", key=limited, after=start, limit="1")]
+    pages.append(daemon.show("/v1/events", key=limited, after=pages[0]["last_id"], limit="1"))
+    pages.append(daemon.show("/v1/events", key=limited, after=pages[1]["last_id"], limit="1"))
+    assert [[each["source_id"] for each in page["data"]] for page in pages] == [seen[:1], seen[1:], []]
+    # That there are hidden events after the last one is not shown.
+    assert [page["has_more"] for page in pages] == [True, False, False]
+    assert pages[1]["last_id"] == pages[2]["last_id"] == latest(daemon)
+    assert not any(each["id"] in str(pages) for each in events(daemon, bucket=hidden) if each["bucket_id"] == hidden)
+
+
+def test_a_limited_key_sees_only_batches_that_it_reaches(daemon: Daemon) -> None:
+    mine, start = daemon.make_bucket("mine"), latest(daemon)
+    daemon.make_bucket("hidden")
+    batches = {bucket: open_batch(daemon, [("a", NOTES)], bucket=bucket) for bucket in ("hidden", "mine")}
+    for bucket, batch in batches.items():
+        put(daemon, batch["by_id"]["a"], NOTES)
+        (made,) = body_of(ask_finalize(daemon, batch, bucket=bucket))["finalized"]
+        daemon.ask("POST", "/v1/buckets/mine/sources", json={"source_id": made["knowledge_id"]})
+    listed = daemon.show("/v1/events", key=daemon.add_key(buckets=(mine,)), after=start)["data"]
+    shown = [(each["type"], each["batch_id"]) for each in listed]
+    assert shown == [("source.attached", None), ("source.queued", batches["mine"]["batch_id"])]
 
 
 def test_old_events_go_in_steps_and_the_latest_stays(daemon: Daemon, monkeypatch: Any) -> None:
     monkeypatch.setattr(verbs, "STEP_ROWS", 4)
     for number in range(10):
         daemon.add_source(f"Quay {number}.\n".encode())
-    first, last = events(daemon)[0]["id"], latest(daemon)
+    first, *_, last = (each["id"] for each in events(daemon))
+    cursors = daemon.show("/v1/events", limit="1")["last_id"], latest(daemon)
     daemon.advance(86_400 * daemon.limits.event_days + 60)
     assert daemon.loop.run(verbs.forget_events(daemon.context)) == 10
     assert [each["id"] for each in events(daemon)] == [last]
     daemon.add_source(b"New.\n")
-    assert types(daemon, last) == ["source.queued"]
-    assert details_of(daemon.ask("GET", f"/v1/events?after={first}"), "events_expired") == {}
+    assert types(daemon, last) == types(daemon, cursors[1]) == ["source.queued"]
+    for after in (first, cursors[0]):
+        assert details_of(daemon.ask("GET", f"/v1/events?after={after}"), "events_expired") == {}
     assert daemon.loop.run(verbs.forget_events(daemon.context)) == 1
 
 
@@ -244,7 +302,7 @@ def test_an_idle_stream_names_the_last_event_although_it_was_not_sent(daemon: Da
     """So that a client that waits for rare events never resumes after one that is no longer kept."""
     monkeypatch.setattr(handlers, "BEAT_S", 0.0)
     source_id, last = daemon.add_source(), latest(daemon)
-    request, key = Request({"type": "http", "app": daemon.app}), authenticate(daemon.context, f"Bearer {daemon.key}")
+    request, key = Request({"type": "http", "app": daemon.app}), daemon.admin
 
     async def take(types: frozenset[str], count: int) -> list[bytes]:
         stream = handlers.follow(request, key, EventFilter(types=types), START, None)
@@ -259,7 +317,7 @@ def test_an_idle_stream_names_the_last_event_although_it_was_not_sent(daemon: Da
 
 def test_a_client_that_leaves_as_something_happens_ends_its_stream(daemon: Daemon, monkeypatch: Any) -> None:
     monkeypatch.setattr(handlers, "LOOK_S", PATIENCE_S)
-    request, key = Request({"type": "http", "app": daemon.app}), authenticate(daemon.context, f"Bearer {daemon.key}")
+    request, key = Request({"type": "http", "app": daemon.app}), daemon.admin
 
     async def leave() -> None:
         stream = handlers.follow(request, key, EventFilter(types=frozenset({"batch.completed"})), START, None)

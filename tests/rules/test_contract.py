@@ -54,8 +54,8 @@ def missing_tests(rules: list[Rule]) -> Iterator[str]:
         if rule.is_built and not rule.tests:
             yield f"{rule.text}: no test is named"
         for path, name in rule.tests:
-            file = ROOT / path
-            if not file.exists() or not re.search(rf"^def {name}\(", file.read_text(encoding="utf-8"), re.MULTILINE):
+            file, found = ROOT / path, re.compile(rf"^(async )?def {name}\(", re.MULTILINE)
+            if not file.exists() or not found.search(file.read_text(encoding="utf-8")):
                 yield f"{rule.text}: there is no {path}::{name}"
 
 

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store import buckets, idempotency, keys, memberships, sources, tasks, tombstones, webhook_deliveries
+from svc_daemon.store import (
+    buckets,
+    events,
+    idempotency,
+    keys,
+    memberships,
+    sources,
+    tasks,
+    tombstones,
+    webhook_deliveries,
+)
+from svc_daemon.store.events import START, EventFilter
 from svc_daemon.store.search_candidates import list_active_sources
 from svc_daemon.store.sources import SourceFilter
 from svc_daemon.store.tasks import TaskQueue
@@ -101,6 +112,11 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: sources.find_page(db, OURS, "http://a.example/"), "sources_of_url"),
     (lambda db: sources.list_replacing(db, OURS, "src_1"), "sources_replacing"),
     (lambda db: list_active_sources(db, OURS, ["src_1"]), "SEARCH"),
+    # Reads no earlier event of the same turn, which all events of SQLite have.
+    (
+        lambda db: events.read_events(db, OURS, EventFilter(), START, 9),
+        "events_of_team (team_id=? AND turn=? AND seq>?)",
+    ),
     # Reads the bucket's members in order, however many sources other buckets have.
     (lambda db: sources.list_sources(db, OURS, "bkt_1", SourceFilter()), f"{MEMBERS} (bucket_id=? AND source_id>?)"),
     (lambda db: tombstones.list_to_clean(db, after="src_1", limit=100), "tombstones_to_clean"),

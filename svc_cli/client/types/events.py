@@ -17,6 +17,7 @@ class LogEventDict(TypedDict):
     """The buckets that the event concerns, as far as the key can access them. Null if it concerns the whole team."""
     source_id: str | None
     batch_id: str | None
+    """The batch of the event or of its source; null if there is none, or if the key can't reach its buckets."""
     key_id: str | None
     """The key whose request caused the event; null if no request did, or if the caller may not see the key."""
     data: dict[str, Any]
@@ -27,7 +28,7 @@ class EventListDict(TypedDict):
     object: Literal["list"]
     data: list[LogEventDict]
     has_more: bool
-    """Whether more events are already stored."""
+    """Whether more events that the key may see are already stored."""
     last_id: str | None
-    """The value of `after` for the next request; null if there are no events yet."""
+    """A cursor: the value of `after` for the next request. Null if there are no events yet."""
     request_id: str

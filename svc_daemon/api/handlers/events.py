@@ -4,8 +4,10 @@ A stream reads more events only after its client has received the earlier events
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +17,7 @@ from svc_daemon.api.endpoints import NO_BUCKET, Endpoint
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import caller, context_of, header_of, page_limit
 from svc_daemon.api.server_sent_events import EventStream, comment
+from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.operations import events as verbs
 from svc_daemon.operations.authorization import is_live
@@ -25,8 +28,6 @@ from svc_daemon.wire import headers
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.event_types import EventType
 
-#: Maximum number of events that a stream reads at once.
-STREAM_ROWS = 100
 #: Seconds without an event until a comment is sent, to keep the connection alive.
 BEAT_S = 15.0
 #: Maximum seconds between two reads of the event log, since new events of other nodes don't wake the stream.
@@ -38,7 +39,7 @@ GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 
 async def list_events(request: Request) -> Response:
-    key, context = caller(request), context_of(request)
+    key, context = caller(request, *api_keys.LIST_SOURCES), context_of(request)
     limit, query = page_limit(request), request.query_params
     asked = EventFilter(types=_types(query.get("types")), key_id=query.get("key"))
     chosen = await asyncio.to_thread(verbs.choose_events, context, key, asked, query.get("bucket"))
@@ -47,14 +48,20 @@ async def list_events(request: Request) -> Response:
     last_id, position = verbs.find_start(context, key, resumed or query.get("after"))
     if is_stream:
         return EventStream(follow(request, key, chosen, position, last_id))
-    page = await asyncio.to_thread(verbs.read_events, context, key, chosen, position, limit or context.limits.page_rows)
-    body = wire.EventList(
-        data=page.events,
-        has_more=page.has_more,
-        last_id=page.last_id or last_id,
-        request_id=request_id_of(request.scope),
-    )
-    return Response(await asyncio.to_thread(body.model_dump_json), media_type="application/json")
+    most, found = limit or context.limits.page_rows, list[verbs.StoredEvent]()
+    page = None
+    # Read one more event than the page has, to see whether the key may see more.
+    while page is None or (page.has_more and len(found) <= most):
+        page = await context.followers.read(partial(verbs.read_events, context, key, chosen, position))
+        found += page.events
+        position, last_id = page.position, page.last_id or last_id
+    has_more = len(found) > most
+    if has_more:
+        last_id = found[most - 1].id
+    cursor = verbs.cursors_for(context, key).of(last_id)
+    rest = {"has_more": has_more, "last_id": cursor, "request_id": request_id_of(request.scope)}
+    data = ",".join(each.body for each in found[:most])
+    return Response(f'{{"object":"list","data":[{data}],{json.dumps(rest)[1:]}', media_type="application/json")
 
 
 async def follow(
@@ -65,10 +72,15 @@ async def follow(
     `last_id` is the id of the event at `position`. The stream ends when the service stops or the key is revoked.
     """
     context, stopping = context_of(request), request.app.state.stopping
-    monotonic = context.clock.monotonic
+    monotonic, cursors = context.clock.monotonic, verbs.cursors_for(context, key)
     beat_s, check_s = monotonic(), monotonic() + CHECK_S
-    # Begin the response at once. The comment has the id of the event after which the stream continues.
-    yield comment(last_id)
+
+    def read() -> tuple[verbs.EventPage, bytes]:
+        page = verbs.read_events(context, key, chosen, position)
+        return page, b"".join(server_sent_events.event(one.body, one.type, cursors.of(one.id)) for one in page.events)
+
+    # Begin the response at once. The comment has the cursor after which the stream continues.
+    yield comment(cursors.of(last_id))
     with context.followers.following() as woken:
         while not stopping.is_set():
             if monotonic() >= check_s:
@@ -76,17 +88,14 @@ async def follow(
                 if not is_live(context, key):
                     return
             woken.clear()
-            page = await asyncio.to_thread(verbs.read_events, context, key, chosen, position, STREAM_ROWS)
-            if page.events:
-                yield b"".join(server_sent_events.event(vars(each), each.type, each.id) for each in page.events)
-                beat_s = monotonic()
+            page, sent = await context.followers.read(read)
             position, last_id = page.position, page.last_id or last_id
+            if sent or monotonic() >= beat_s + BEAT_S:
+                # The comment's cursor lets a client that reconnects skip the events that the filter has excluded.
+                yield sent or comment(cursors.of(last_id))
+                beat_s = monotonic()
             if page.has_more:
                 continue
-            if monotonic() >= beat_s + BEAT_S:
-                # Send `last_id`: a client that reconnects then continues after the events that the filter has excluded.
-                yield comment(last_id)
-                beat_s = monotonic()
             # Before Python 3.12, `asyncio.wait_for` can ignore a cancellation, and the stream would never end.
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
@@ -112,13 +121,14 @@ def _types(text: str | None) -> frozenset[str] | None:
 ENDPOINTS = (
     Endpoint("GET", "/v1/events", list_events, "List or follow what has happened", {200: wire.EventList}, streams=True,
              query={
-                 "after": "The last event that was read, or `latest`; without it, from the oldest one that is kept.",
+                 "after": "Where to continue: a `last_id`, the id of an event, or `latest`; without it, from the oldest"
+                          " one that is kept.",
                  "limit": "Events of a page, 1 to {page_rows}, which is the default too.",
                  "types": "Only these types, separated by commas; `source`, `bucket` and `batch` mean all of theirs.",
                  "bucket": "Only events about this bucket, by id or slug, and about the whole team.",
                  "key": "Only what this key has caused, by id; for others than the caller's own, it needs key:manage.",
              },
-             headers={headers.LAST_EVENT_ID: "The last event that a stream has sent; as `after`, and before it."},
+             headers={headers.LAST_EVENT_ID: "The last `id:` that a stream has sent; as `after`, and before it."},
              errors=(*NO_BUCKET, E.EVENTS_EXPIRED)),
 )
 # fmt: on
