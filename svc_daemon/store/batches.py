@@ -83,7 +83,7 @@ def list_batch_buckets(connection: Connection, batch_ids: Collection[str]) -> di
         "SELECT id, bucket_ids FROM batches WHERE id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(sorted(batch_ids))},
     ).fetchall()
-    return {row["id"]: tuple(json.loads(row["bucket_ids"])) for row in rows}
+    return {row["id"]: tuple(parse_json(row["bucket_ids"])) for row in rows}
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
