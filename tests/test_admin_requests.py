@@ -85,6 +85,7 @@ def test_admin_commands_change_teams_keys_and_search_with_and_without_a_daemon(e
     assert team_of(either, either.key) != blue["team"]["id"]
 
 
+@pytest.mark.rule("team.rm")
 def test_team_rm_requires_yes_and_works_with_and_without_a_daemon(either: Installation) -> None:
     key = made(either, "team", "create", "blue")["key"]["key"]
     unsure = run(either, "team", "rm", "blue", "--json")

@@ -1,5 +1,7 @@
 """The table of errors has every code of the contract with its status, retryability and default message."""
 
+import pytest
+
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.error_codes import ErrorCode
 from tests.rules.modules import modules
@@ -35,6 +37,7 @@ TABLE = """
 """
 
 
+@pytest.mark.rule("error.status")
 def test_every_error_code_has_the_status_and_retryability_of_the_contract() -> None:
     rows = [line.split() for line in TABLE.strip().splitlines()]
     expected = {code: (int(status), retryable == "yes") for status, retryable, *codes in rows for code in codes}

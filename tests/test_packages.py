@@ -89,6 +89,7 @@ def test_committed_manuals_are_current_and_readable() -> None:
             assert read.stderr == ""
 
 
+@pytest.mark.rule("client.mypy")
 def test_programs_that_use_the_client_pass_mypy_with_the_wheels_types(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv")
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")

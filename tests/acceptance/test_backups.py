@@ -55,6 +55,7 @@ def restored(folder: Path, data: Path) -> dict[str, str]:
     return rows(data)
 
 
+@pytest.mark.rule("backup.complete")
 def test_backup_during_load_and_kills_contains_all_acknowledged_sources(
     make_installation: MakeInstallation, tmp_path: Path, large: bool
 ) -> None:
@@ -133,6 +134,7 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(b"".join(str(path).encode() + path.read_bytes() for path in paths)).hexdigest()
 
 
+@pytest.mark.rule("backup.killed")
 def test_backup_killed_at_any_line_keeps_an_earlier_one_and_succeeds_when_run_again(
     data: Path, tmp_path: Path, large: bool
 ) -> None:
@@ -157,6 +159,7 @@ def test_backup_killed_at_any_line_keeps_an_earlier_one_and_succeeds_when_run_ag
         assert make_backup(copy, target).problems == []
 
 
+@pytest.mark.rule("backup.restore-killed")
 def test_restore_killed_at_any_line_resumes_and_the_daemon_refuses_partial_data(
     data: Path, tmp_path: Path, large: bool
 ) -> None:
@@ -177,6 +180,7 @@ def test_restore_killed_at_any_line_resumes_and_the_daemon_refuses_partial_data(
         shutil.rmtree(target)
 
 
+@pytest.mark.rule("backup.links")
 def test_second_backup_hard_links_to_the_first_and_never_to_stored_files(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     first, second = (make_backup(data, folder) for _ in range(2))
@@ -188,6 +192,7 @@ def test_second_backup_hard_links_to_the_first_and_never_to_stored_files(data: P
     assert (len(list(folder.iterdir())), restored(folder, tmp_path / "new")) == (1, rows(data))
 
 
+@pytest.mark.rule("backup.checked")
 def test_backup_reports_damaged_files_and_later_backups_replace_damaged_copies(data: Path, tmp_path: Path) -> None:
     copy, folder = tmp_path / "data", tmp_path / "backups"
     shutil.copytree(data, copy, ignore=shutil.ignore_patterns("scratch"))
@@ -213,6 +218,7 @@ def test_backup_reports_damaged_files_and_later_backups_replace_damaged_copies(d
     assert restored(folder, tmp_path / "new") == rows(copy)
 
 
+@pytest.mark.rule("backup.secret")
 def test_backup_with_a_missing_or_invalid_secret_reports_it_and_restores_without_it(data: Path, tmp_path: Path) -> None:
     copy = tmp_path / "data"
     shutil.copytree(data, copy, ignore=shutil.ignore_patterns("scratch"))
@@ -230,6 +236,7 @@ def test_backup_with_a_missing_or_invalid_secret_reports_it_and_restores_without
         assert rows(target) == rows(data)
 
 
+@pytest.mark.rule("backup.restore")
 def test_backup_and_restore_refuse_unsuitable_folders_and_damaged_or_newer_backups(data: Path, tmp_path: Path) -> None:
     folder, full = tmp_path / "backups", tmp_path / "full"
     make_backup(data, folder)
@@ -271,6 +278,7 @@ def test_backup_and_restore_refuse_unsuitable_folders_and_damaged_or_newer_backu
     assert (full / "x" / "letter.txt").read_text() == "mine"
 
 
+@pytest.mark.rule("backup.index")
 def test_backup_without_an_index_is_restored_and_the_index_is_rebuilt(
     make_installation: MakeInstallation, data: Path, tmp_path: Path
 ) -> None:
@@ -286,6 +294,7 @@ def test_backup_without_an_index_is_restored_and_the_index_is_rebuilt(
         assert len(search(client, "number3", BUCKET)) > 0
 
 
+@pytest.mark.rule("backup.revisions")
 def test_sync_after_restoring_a_backup_uploads_the_files_added_since(
     make_installation: MakeInstallation, tmp_path: Path
 ) -> None:

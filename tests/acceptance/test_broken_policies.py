@@ -7,6 +7,7 @@ import pytest
 from tests.acceptance.installations import Installation
 
 
+@pytest.mark.rule("service.agents")
 @pytest.mark.sqlite
 def test_broken_policy_of_the_default_agent_is_reported_and_can_be_set_again(installation: Installation) -> None:
     notes = installation.root / "notes.md"

@@ -77,6 +77,7 @@ def run(script: str, folder: Path) -> Any:
     return json.loads(html.unescape(found[1]))
 
 
+@pytest.mark.rule("service.session")
 def test_page_of_another_origin_uploads_in_parts(installation: Installation, tmp_path: Path) -> None:
     with installation.client() as client:
         make_bucket(client, "inbox")

@@ -1,5 +1,7 @@
 """A deleted bucket's sources are unreachable at once, and their data is deleted even if the daemon is killed."""
 
+import pytest
+
 from tests.acceptance.calls import list_sources, wait_task
 from tests.acceptance.cascades import delete, fill, found
 from tests.acceptance.installations import Installation, wait_until
@@ -9,6 +11,7 @@ MEMBERS, SHARED = 120, 12
 LARGE_MEMBERS, LARGE_SHARED = 1000, 100
 
 
+@pytest.mark.rule("deletion.gone", "buckets.shared")
 def test_deleted_bucket_is_unreachable_at_once_and_its_deletion_survives_kills(
     installation: Installation, large: bool
 ) -> None:

@@ -56,6 +56,7 @@ def reader(tmp_path: Path) -> Iterator[Installation]:
     fresh.clear()
 
 
+@pytest.mark.rule("log.page")
 def test_readme_tutorial_events_and_restore_pages_work_as_shown_from_the_installation_on(reader: Installation) -> None:
     # Only what a clone contains: no caches, environments or build folders.
     left_out = (".git", ".venv", "*_cache", "__pycache__", "*.egg-info", "build", "dist", ".hypothesis")
@@ -194,6 +195,7 @@ def test_ci_page_shows_a_dry_run_and_reports_each_document_that_is_not_ready(bui
         assert build(builder, 1).stdout.endswith(f"{reported}\n")
 
 
+@pytest.mark.rule("trust.address")
 def test_ci_page_prunes_with_svc_toml_in_a_fresh_clone(builder: Installation) -> None:
     toml, *_ = re.findall(r"^```toml\n(.*?)^```", read_page("how-to/folders.md"), re.DOTALL | re.MULTILINE)
     write(builder.root, "svc.toml", toml)
@@ -240,6 +242,7 @@ def test_eval_page_recipe_fails_if_an_expectation_is_not_met(builder: Installati
     assert (report.get("tests"), report.get("failures")) == ("2", "1")
 
 
+@pytest.mark.rule("pack.put")
 def test_packs_page_script_sends_a_pack_and_resumes_a_partial_one(builder: Installation) -> None:
     send, resume = re.findall(r"^```sh\n(.*?)^```$", read_page("how-to/packs.md"), re.DOTALL | re.MULTILINE)
     notes = {f"{number}.md": f"# Note {number}\n\nThe quay has {number} cranes.\n" for number in range(12)}

@@ -89,6 +89,7 @@ def list_events(client: httpx.Client, **query: Any) -> list[dict[str, Any]]:
         after = {"after": page["last_id"]}
 
 
+@pytest.mark.rule("log.after", "log.streams", "log.cursors")
 def test_each_follower_gets_each_event_once_and_in_order(make_installation: Any, large: bool) -> None:
     files, kills, cuts, every = (25_000, 3, 50, 1500) if large else (100, 1, 10, 20)
     one: Installation = make_installation(
@@ -144,6 +145,7 @@ def send_all(one: Installation, folder: str) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.rule("log.slow")
 def test_event_stream_ends_when_its_key_is_revoked_or_the_daemon_stops(installation: Installation) -> None:
     with installation.client() as client:
         made = client.post("/v1/keys", json={"name": "follower", "preset": "read"}).raise_for_status().json()
@@ -164,6 +166,7 @@ def test_event_stream_ends_when_its_key_is_revoked_or_the_daemon_stops(installat
             assert list(lines) == [""]
 
 
+@pytest.mark.rule("log.slow")
 def test_event_stream_that_is_not_read_delays_no_other_follower(installation: Installation) -> None:
     with installation.client() as client:
         make_bucket(client, BUCKET)
@@ -176,6 +179,7 @@ def test_event_stream_that_is_not_read_delays_no_other_follower(installation: In
             assert follower.finish(ids[-1], PATIENCE_S) == ids
 
 
+@pytest.mark.rule("log.expired")
 @pytest.mark.parametrize("accept", ["text/event-stream", "application/json"])
 def test_expired_event_id_is_a_410_for_streams_and_pages_alike(installation: Installation, accept: str) -> None:
     with installation.client(Accept=accept) as client:

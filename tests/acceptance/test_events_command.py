@@ -4,6 +4,8 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.calls import make_bucket, upload
 from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.acceptance.sync_folders import count_requests, write
@@ -50,6 +52,7 @@ def test_events_follow_prints_each_event_in_order_until_ctrl_c(installation: Ins
         following.communicate()
 
 
+@pytest.mark.rule("log.follow")
 def test_events_follow_and_webhook_listen_resume_after_a_restart_of_the_daemon(installation: Installation) -> None:
     with installation.client() as client:
         make_bucket(client, "notes")
@@ -81,6 +84,7 @@ def test_events_follow_and_webhook_listen_resume_after_a_restart_of_the_daemon(i
             listening.kill()
 
 
+@pytest.mark.rule("log.wait")
 def test_wait_for_many_sources_sends_few_requests(installation: Installation, tmp_path: Path, large: bool) -> None:
     count = 1000 if large else 100
     for number in range(count):

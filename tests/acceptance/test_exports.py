@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from svc_cli.app import run
 from tests.acceptance.backups import run_killed
@@ -93,6 +94,7 @@ def rare_words(folder: Path) -> list[str]:
     return sorted(word for word in counted if forms[word[:4]] < 8)
 
 
+@pytest.mark.rule("export.same", "export.metadata")
 def test_imported_bucket_exports_the_same_bytes_and_has_the_same_search_results(
     make_installation: MakeInstallation, large: bool
 ) -> None:
@@ -148,6 +150,7 @@ def fill_with_passages(installation: Installation) -> None:
     assert wait_embedded(installation) == 220
 
 
+@pytest.mark.rule("export.vectors")
 def test_export_and_import_keep_vectors_bit_for_bit_even_if_imports_are_killed(
     make_installation: MakeInstallation,
 ) -> None:
@@ -184,6 +187,7 @@ def _run_killed(installation: Installation, line: int, *words: str) -> int:
     return run_killed(work, line, COUNTED)
 
 
+@pytest.mark.rule("export.killed")
 def test_export_or_import_killed_at_any_line_completes_when_run_again(installation: Installation, large: bool) -> None:
     kills, moments = LARGE_KILLS if large else KILLS, random.Random(5)
     count = 250 if large else 20

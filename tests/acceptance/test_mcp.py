@@ -53,6 +53,7 @@ def test_mcp_client_over_http_uploads_waits_searches_and_cites(shared_installati
     run(work)
 
 
+@pytest.mark.rule("legacy.tools")
 def test_mcp_client_over_stdio_uploads_files_and_survives_a_kill_of_the_daemon(
     make_installation: MakeInstallation,
 ) -> None:

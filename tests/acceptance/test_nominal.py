@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.calls import list_sources, search
 from tests.acceptance.installations import Finished, Installation
 from tests.corpus import Outcome, make_corpus
@@ -10,6 +12,7 @@ NOTES = b"# Ferries\n\nThe cobalt ferry of Hexley leaves at seven.\n"
 OTHERS = b"# Orchards\n\nThe russet orchard of Garrowby is closed on Sundays.\n"
 
 
+@pytest.mark.rule("service.kinds")
 def test_first_command_starts_the_daemon_and_a_file_is_found_until_it_is_deleted(installation: Installation) -> None:
     installation.stop()
     (installation.root / "notes.md").write_bytes(NOTES)

@@ -72,6 +72,7 @@ def test_openai_client_lists_and_retrieves_models(client: openai.OpenAI) -> None
     assert client.models.retrieve("svc-rag-agent").id == "svc-rag-agent"
 
 
+@pytest.mark.rule("agents.responses")
 def test_response_has_the_answer_its_sources_and_a_citation(client: openai.OpenAI) -> None:
     answer = client.responses.create(**ASKED)
     assert (answer.output_text, answer.status, answer.model) == (ANSWER, "completed", "svc-agent")
@@ -97,6 +98,7 @@ def test_streamed_response_has_the_same_answer_and_sources(client: openai.OpenAI
     assert (answer.output_text, grounded(answer)) == (ANSWER, SUPPORTED)
 
 
+@pytest.mark.rule("agents.chat")
 def test_chat_completion_has_the_answer_its_sources_and_usage(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(**CHAT)
     assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (ANSWER, "stop")
@@ -127,6 +129,7 @@ FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str |
 ]
 
 
+@pytest.mark.rule("agents.responses", "agents.chat")
 def test_errors_raise_the_exceptions_of_the_openai_client(with_handbook: Installation) -> None:
     with with_handbook.client() as http:
         # A key that may search but not ask.

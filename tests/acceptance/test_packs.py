@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 
 from tests.acceptance.calls import list_sources, make_bucket, port_of, wait_ended
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
@@ -110,6 +111,7 @@ def _assert_all_stored(installation: Installation, packs: list[Pack]) -> None:
     installation.assert_intact()
 
 
+@pytest.mark.rule("pack.kills")
 def test_pack_cut_a_hundred_times_is_stored_completely(installation: Installation) -> None:
     packs = [Pack(installation, seed) for seed in range(4)]
     for pack in packs:
@@ -123,6 +125,7 @@ def test_pack_cut_a_hundred_times_is_stored_completely(installation: Installatio
     _assert_all_stored(installation, packs)
 
 
+@pytest.mark.rule("pack.kills")
 def test_two_clients_sending_the_same_pack_create_each_source_once(installation: Installation) -> None:
     pack = Pack(installation, seed=7, count=60)
     made: list[dict[str, str]] = []
@@ -143,6 +146,7 @@ def test_two_clients_sending_the_same_pack_create_each_source_once(installation:
     _assert_all_stored(installation, [pack])
 
 
+@pytest.mark.rule("pack.kills")
 def test_acknowledged_bytes_of_a_pack_survive_kills(installation: Installation) -> None:
     pack = Pack(installation, seed=11, count=80)
     acknowledged, step = 0, len(pack.data) // 6

@@ -111,6 +111,7 @@ class CheckedCalls:
             yield each
 
 
+@pytest.mark.rule("client.types")
 def test_each_client_method_returns_what_its_type_declares(
     open_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def python_blocks() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.rule("client.page")
 def test_docs_example_prints_the_passage_and_the_answer(shared_installation: Installation, tmp_path: Path) -> None:
     (tmp_path / "leave.md").write_text("# Leave\n\nFull-time employees get 30 days of leave a year.\n")
     (example,) = [block for block in python_blocks() if "with Client() as client" in block]
@@ -161,6 +163,7 @@ def test_docs_example_prints_the_passage_and_the_answer(shared_installation: Ins
     assert ("30 days" in answer, answer.endswith("True")) == (True, True)
 
 
+@pytest.mark.rule("client.page")
 def test_other_docs_examples_return_what_the_page_says(shared_installation: Installation, tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     for block in python_blocks()[1:]:
@@ -192,6 +195,7 @@ def test_client_takes_address_and_key_from_the_environment(
         assert client.version()["object"] == "version"
 
 
+@pytest.mark.rule("client.retries")
 def test_upload_of_a_large_file_with_the_same_idempotency_key_returns_the_same_source(
     shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +211,7 @@ def test_upload_of_a_large_file_with_the_same_idempotency_key_returns_the_same_s
                 client.upload_file("large", tmp_path / missing)
 
 
+@pytest.mark.rule("client.retries")
 def test_upload_without_an_idempotency_key_is_retried_with_a_generated_one(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("Words.")
     busy: Any = (503, {"error": {"code": "shutting_down", "message": "Stopping.", "retryable": True}}, {})

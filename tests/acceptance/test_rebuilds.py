@@ -44,6 +44,7 @@ def counted(client: httpx.Client, task_id: str, least: int) -> int | None:
     return int(task["progress"]["chunks_done"]) if has_looked and task["progress"]["chunks_done"] >= least else None
 
 
+@pytest.mark.rule("team_store_maintenance")
 def test_rebuild_resumes_after_kills_and_handles_sources_added_and_deleted_meanwhile(
     make_installation: MakeInstallation,
 ) -> None:

@@ -46,6 +46,7 @@ def clone(installation: Installation, settings: str = HOSTILE, folder: str = "cl
     return installation.root / folder / "docs"
 
 
+@pytest.mark.rule("trust.narrows")
 @pytest.mark.parametrize("words", [["docs"], ["--all"], ["docs", "--verify-remote"]])
 def test_prune_of_an_untrusted_file_removes_nothing_and_is_reported(
     installation: Installation, owned: list[dict[str, Any]], words: Sequence[str]
@@ -63,6 +64,7 @@ def test_prune_of_an_untrusted_file_removes_nothing_and_is_reported(
     assert "svc config trust" in installation.svc("sync", *words, cwd=installation.root / "clone").stdout
 
 
+@pytest.mark.rule("trust.mapping")
 def test_name_in_an_untrusted_file_claims_nothing_even_with_prune_on_the_command_line(
     installation: Installation, owned: list[dict[str, Any]]
 ) -> None:
@@ -75,6 +77,7 @@ def test_name_in_an_untrusted_file_claims_nothing_even_with_prune_on_the_command
     assert held(installation) == owned
 
 
+@pytest.mark.rule("trust.mapping")
 @pytest.mark.parametrize("settings", [HOSTILE, f'bucket = "{BUCKET}"\n', UNNAMED], ids=["named", "bucket", "unnamed"])
 @pytest.mark.parametrize("path", ["000/01.md", "moved.md"], ids=["update", "move"])
 def test_document_of_another_folder_is_a_conflict_and_stays(
@@ -95,6 +98,7 @@ def test_document_of_another_folder_is_a_conflict_and_stays(
     assert "their" in "".join(sync_folders.titles(installation)), "what is in nobody's way is sent"
 
 
+@pytest.mark.rule("trust.mapping")
 def test_copy_of_a_document_is_adopted_unchanged_and_gives_no_right_to_change_it(
     installation: Installation, owned: list[dict[str, Any]]
 ) -> None:
@@ -109,6 +113,7 @@ def test_copy_of_a_document_is_adopted_unchanged_and_gives_no_right_to_change_it
     assert held(installation) == owned
 
 
+@pytest.mark.rule("trust.mapping")
 def test_files_that_were_sent_from_an_untrusted_folder_are_updated_moved_and_pruned_on_request(
     installation: Installation,
 ) -> None:
@@ -124,6 +129,7 @@ def test_files_that_were_sent_from_an_untrusted_folder_are_updated_moved_and_pru
     assert counts(run(installation, "docs", "--prune", "detach")) == {"detached": 1, "unchanged": 12}
 
 
+@pytest.mark.rule("trust.narrows")
 def test_max_delete_of_an_untrusted_file_allows_no_more_than_the_default(installation: Installation) -> None:
     docs = clone(installation, HOSTILE.replace('"100%"', '"1000"'))
     fill(docs, 39)
@@ -135,6 +141,7 @@ def test_max_delete_of_an_untrusted_file_allows_no_more_than_the_default(install
     assert run(installation, "docs", "--prune", "delete", "--max-delete", "100%").exit == 0
 
 
+@pytest.mark.rule("trust.build")
 @pytest.mark.parametrize("in_build", [False, True])
 def test_trusted_file_prunes_in_the_folder_and_in_a_fresh_clone(
     make_installation: MakeInstallation, in_build: bool
@@ -163,6 +170,7 @@ def test_trusted_file_prunes_in_the_folder_and_in_a_fresh_clone(
     ]
 
 
+@pytest.mark.rule("trust.place")
 def test_changed_file_is_a_strangers_again(installation: Installation) -> None:
     docs = clone(installation)
     fill(docs, 3)
@@ -174,6 +182,7 @@ def test_changed_file_is_a_strangers_again(installation: Installation) -> None:
     assert (ended.exit, withheld(ended)[0][:2]) == (0, ("not_trusted", 1))
 
 
+@pytest.mark.rule("trust.folder")
 @pytest.mark.parametrize("link", [False, True], ids=["path", "link"])
 def test_folder_outside_of_an_untrusted_files_own_is_refused(installation: Installation, link: bool) -> None:
     private = installation.root / "private"
@@ -194,6 +203,7 @@ def test_folder_outside_of_an_untrusted_files_own_is_refused(installation: Insta
     assert run(installation, "--all").exit == 0
 
 
+@pytest.mark.rule("trust.folder")
 def test_link_of_a_trusted_file_that_leads_elsewhere_later_is_refused(installation: Installation) -> None:
     for name in ("one", "two"):
         write(installation.root / name, "a.md", f"Words of {name}.")
@@ -207,6 +217,7 @@ def test_link_of_a_trusted_file_that_leads_elsewhere_later_is_refused(installati
     assert run(installation, "--all").failure == (2, "svc_not_trusted")
 
 
+@pytest.mark.rule("trust.default-name")
 def test_folder_of_the_same_default_name_does_not_overwrite_another_folders_document(
     installation: Installation,
 ) -> None:
@@ -221,6 +232,7 @@ def test_folder_of_the_same_default_name_does_not_overwrite_another_folders_docu
     assert counts(run(installation, "docs", "-b", BUCKET, "--name", "docs", cwd="b")) == {"updated": 1}
 
 
+@pytest.mark.rule("trust.narrows")
 def test_watcher_withholds_what_an_untrusted_file_asks_for(installation: Installation) -> None:
     docs = fill(installation.root / "docs", 2)
     write(installation.root, "svc.toml", HOSTILE)

@@ -137,6 +137,7 @@ def test_replaced_folder_is_compared_in_full_and_prunes_only_at_the_next_sync(
         shutil.rmtree(docs)
 
 
+@pytest.mark.rule("trust.default-name")
 def test_prune_for_another_folder_of_the_same_name_detaches_only_its_own_files(installation: Installation) -> None:
     for folder in ("a", "b"):
         write(installation.root / folder / "docs", f"{folder}.md", f"Words of {folder}.")

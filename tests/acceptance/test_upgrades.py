@@ -101,6 +101,7 @@ def _migrate_traced(files: DataFiles, call: str, number: int) -> int:
         return int(process.wait(60))
 
 
+@pytest.mark.rule("upgrade.killed")
 def test_upgrade_of_each_schema_completes_after_a_kill_at_any_line(tmp_path: Path, large: bool) -> None:
     assert {path.name for path in RELEASED.iterdir()} == MISSING.keys()
     for schema, missing in MISSING.items():
@@ -123,6 +124,7 @@ def test_upgrade_of_each_schema_completes_after_a_kill_at_any_line(tmp_path: Pat
         shutil.rmtree(root)
 
 
+@pytest.mark.rule("upgrade.copy")
 def test_migrate_plans_and_upgrades_and_the_copy_is_kept_until_a_clean_start(
     make_installation: MakeInstallation,
 ) -> None:
@@ -155,6 +157,7 @@ def test_migrate_plans_and_upgrades_and_the_copy_is_kept_until_a_clean_start(
     installation.assert_intact()
 
 
+@pytest.mark.rule("upgrade.newer")
 def test_state_of_a_newer_release_is_refused_and_stays_unchanged(
     make_installation: MakeInstallation, tmp_path: Path
 ) -> None:
@@ -180,6 +183,7 @@ def test_state_of_a_newer_release_is_refused_and_stays_unchanged(
         assert digest(root) == before, words
 
 
+@pytest.mark.rule("upgrade.restart")
 def test_daemon_restart_during_uploads_loses_no_acknowledged_source(make_installation: MakeInstallation) -> None:
     installation = make_installation(**UNLIMITED).start()
     with installation.client() as client:

@@ -50,6 +50,7 @@ def finalize(installation: Installation, session: Session) -> str:
     return str(answer.json()["id"])
 
 
+@pytest.mark.rule("upload.cut")
 def test_upload_cut_at_random_bytes_is_stored_completely(
     shared_installation: Installation, data: bytes, large: bool
 ) -> None:
@@ -112,6 +113,7 @@ def test_kills_between_parts_lose_no_acknowledged_byte(installation: Installatio
     assert installation.part_sizes() == {}
 
 
+@pytest.mark.rule("finalize.repeated")
 def test_kills_during_finalize_of_a_batch_create_no_duplicates(installation: Installation, large: bool) -> None:
     moments = random.Random(13)
     files = {f"f{number}": b"Crane number %d looks over the quay.\n" % number for number in range(60)}
@@ -160,6 +162,7 @@ def test_incomplete_form_stores_nothing_and_its_idempotency_key_stays_usable(sha
         assert (whole.status_code, "Idempotent-Replayed" in whole.headers) == (201, False)
 
 
+@pytest.mark.rule("session.unlogged", "auth.upload-url")
 def test_upload_token_is_in_no_log_or_stored_file(shared_installation: Installation) -> None:
     session = open_session(shared_installation, b"x" * 100)
     token = urlsplit(session.url).path.rpartition("/")[2]
@@ -218,6 +221,7 @@ class GooglesClient:
             return False
 
 
+@pytest.mark.rule("service.session", "upload.put")
 def test_google_client_completes_an_upload_over_cut_connections(
     shared_installation: Installation, data: bytes, large: bool
 ) -> None:

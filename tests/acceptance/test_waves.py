@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.acceptance.calls import get_source, list_sources, make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.processes import reading_nothing
@@ -16,6 +18,7 @@ def has_waves(installation: Installation) -> bool:
     return health is not None and health["queue"]["running"] > 3
 
 
+@pytest.mark.rule("indexing.alone")
 def test_documents_in_waves_become_ready_once_despite_kills(installation: Installation, large: bool) -> None:
     ids: list[str] = []
 

@@ -31,6 +31,7 @@ REQUESTS: list[tuple[str, dict[str, str], str, int]] = [
 ]
 
 
+@pytest.mark.rule("session.unlogged")
 def test_a_line_has_the_template_and_neither_path_nor_query(caplog: pytest.LogCaptureFixture) -> None:
     app = hardened([Route("/storage/{token}", hello), Route("/fail", fail)])
 

@@ -73,6 +73,7 @@ def ask(daemon: Daemon, team: Team, model: str, question: str) -> set[str]:
     return quoted
 
 
+@pytest.mark.rule("service.agents")
 def test_an_agent_finds_all_of_its_scope_and_nothing_else(
     shared: Daemon, teams: tuple[Team, Team], large: bool
 ) -> None:

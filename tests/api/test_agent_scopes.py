@@ -49,6 +49,7 @@ def ids(daemon: Daemon, *filenames: str) -> tuple[str, ...]:
     return tuple(known[name] for name in filenames)
 
 
+@pytest.mark.rule("service.agents", "model.echo", "agents.agent")
 def test_an_agent_of_some_buckets_finds_their_members_only(filled: Daemon) -> None:
     first, old = bucket_id(filled, "first"), bucket_id(filled, "old")
     page = search(filled, agent=agent_of(filled, "first"))
@@ -61,6 +62,7 @@ def test_an_agent_of_some_buckets_finds_their_members_only(filled: Daemon) -> No
         assert names(filled, agent=spelling) == FIRST
 
 
+@pytest.mark.rule("service.agents", "model.default")
 def test_without_agent_and_buckets_the_default_agent_decides(filled: Daemon) -> None:
     assert names(filled) == EVERYWHERE
     with changed_default(filled, RetrievalPolicy(bucket_ids=(bucket_id(filled, "second"),))):
@@ -70,6 +72,7 @@ def test_without_agent_and_buckets_the_default_agent_decides(filled: Daemon) -> 
     assert names(filled) == EVERYWHERE
 
 
+@pytest.mark.rule("source.qa")
 def test_the_scope_of_the_team_finds_questions_and_what_is_in_no_bucket(filled: Daemon) -> None:
     agent = store_agent(filled, "team", scope="team")
     found = {result["filename"]: result["bucket_ids"] for result in search(filled, agent=agent)["data"]}
@@ -99,6 +102,7 @@ def test_named_sources_are_found_wherever_they_are_active(filled: Daemon) -> Non
     assert names(filled, agent=store_agent(filled, "none", scope="sources")) == set()
 
 
+@pytest.mark.rule("metadata_filter_too_large")
 def test_over_200_sources_of_a_policy_are_too_many(filled: Daemon) -> None:
     agent = store_agent(filled, "wide", scope="sources", source_ids=tuple(f"src_{number}" for number in range(201)))
     answer = filled.search("grey", agent=agent)
@@ -166,6 +170,7 @@ def test_an_agent_that_can_find_nothing_is_named_in_a_warning(filled: Daemon) ->
     assert body_of(filled.search("zebra", agent=agent_of(filled, "first")))["warnings"] == []
 
 
+@pytest.mark.rule("service.agents")
 def test_a_default_agent_with_a_broken_policy_finds_nothing(filled: Daemon) -> None:
     breaking = "UPDATE agents SET policy = :policy WHERE team_id = :team AND id = 'default'"
     for policy in ("", "{broken", "null", "{}", '{"scope": "team"}', '{"bucket_ids": ["*"]}', b"\xff\xfe", 7):

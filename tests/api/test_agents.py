@@ -54,6 +54,7 @@ def test_the_same_request_is_answered_with_the_same_agent(shared: Daemon) -> Non
     assert body_of(make(shared, None, "k3"))["id"].startswith("agt_")
 
 
+@pytest.mark.rule("agent_replay_check_unavailable")
 def test_a_create_with_the_key_of_an_undecided_one_is_unavailable(daemon: Daemon) -> None:
     """Two requests at once, alike in every way; the disk takes its time."""
     slow = threading.Event()
@@ -89,6 +90,7 @@ def test_a_dry_run_judges_and_leaves_nothing(daemon: Daemon) -> None:
     assert (daemon.count("agents"), daemon.count("idempotency")) == (1, 0)
 
 
+@pytest.mark.rule("agent_limit_reached")
 def test_the_plan_bounds_named_agents(limited: LimitDaemon) -> None:
     daemon = limited(agents=2)
     for agent_id in ("a", "b"):
@@ -113,6 +115,7 @@ def test_a_list_is_paged_by_id(daemon: Daemon) -> None:
     assert refused_field(daemon.ask("GET", "/v1/agents", params={"limit": "0"})) == "limit"
 
 
+@pytest.mark.rule("agents.put")
 def test_an_update_changes_what_it_names_and_nothing_else(shared: Daemon) -> None:
     bucket_id = shared.make_bucket("kept")
     before = made(shared, "partial", role="a", policy={"bucket_ids": ["kept"], "top_k": 3})
@@ -130,6 +133,7 @@ def test_an_update_changes_what_it_names_and_nothing_else(shared: Daemon) -> Non
     details_of(change(shared, "nobody", role="b"), "agent_not_found")
 
 
+@pytest.mark.rule("agents.put", "no_updates")
 def test_an_update_without_a_field_is_refused(shared: Daemon) -> None:
     cases: list[dict[str, Any]] = [{}, {"colour": "red"}, {"name": None}, {"policy": {}}, {"agent_id": "other"}]
     for body in cases:
@@ -165,6 +169,7 @@ BAD_POLICIES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.rule("invalid_agent_profile")
 def test_a_profile_that_is_not_valid_names_every_fault(shared: Daemon) -> None:
     before = show(shared, "default")
     at = [(policy, [f"policy.{path}" for path in paths.split()] or ["policy"]) for policy, paths in BAD_POLICIES]
@@ -190,6 +195,7 @@ def test_a_bucket_that_is_gone_may_stay_in_a_policy(daemon: Daemon) -> None:
     assert faults(make(daemon, "other", policy=policy)) == ["policy.bucket_ids.0"]
 
 
+@pytest.mark.rule("model.deleted")
 def test_deleting_an_agent_ends_its_model_until_it_is_made_again(working: Daemon) -> None:
     working.add_ready()
     made(working, "brief")
@@ -202,6 +208,7 @@ def test_deleting_an_agent_ends_its_model_until_it_is_made_again(working: Daemon
     assert working.found("umber", agent="svc-agent:brief")
 
 
+@pytest.mark.rule("error.bound", "delete_blocked")
 def test_an_agent_that_is_bound_goes_only_by_force_and_the_default_one_never(shared: Daemon) -> None:
     made(shared, "bound", bound_surface="widget")
     assert details_of(shared.ask("DELETE", "/v1/agents/bound"), "delete_blocked") == {"bound_surface": "widget"}
@@ -212,6 +219,7 @@ def test_an_agent_that_is_bound_goes_only_by_force_and_the_default_one_never(sha
         assert refused_field(shared.ask("DELETE", "/v1/agents/default", params={"force": force})) == "agent_id"
 
 
+@pytest.mark.rule("status.dependents", "delete_blocked")
 def test_a_source_that_an_agent_names_goes_only_by_force(daemon: Daemon) -> None:
     source_id, other = daemon.add_source(), daemon.add_source(filename="other.md")
     made(daemon, "picked", policy={"source_ids": [source_id, other]})
@@ -232,6 +240,7 @@ def test_an_agent_follows_a_source_to_its_successor(working: Daemon) -> None:
     assert (policy["source_ids"], policy["top_k"]) == ([successor], 4)
 
 
+@pytest.mark.rule("service.agents")
 def test_a_broken_policy_is_shown_and_stays_broken_until_another_is_written(working: Daemon) -> None:
     working.add_ready()
     limited = working.add_key(buckets=(working.make_bucket(),))
@@ -311,6 +320,7 @@ def test_a_key_sees_of_a_policy_what_it_reaches(halves: Daemon) -> None:
     assert (both["policy"]["bucket_ids"], both["policy_withheld"]) == ([first, second], False)
 
 
+@pytest.mark.rule("auth.models")
 def test_a_key_for_some_models_widens_none_of_them(halves: Daemon) -> None:
     first, second = halves.make_bucket("first"), halves.make_bucket("second")
     (hidden,) = halves.members("second", status="all")

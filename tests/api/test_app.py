@@ -31,6 +31,7 @@ def address(row: Endpoint) -> str:
     return row.path.replace("{bucket}", "inbox").replace("{source_id}", "src_x").replace("{task_id}", "task_x")
 
 
+@pytest.mark.rule("auth.refusals", "invalid_project_key")
 def test_a_dead_key_opens_nothing(shared: Daemon) -> None:
     revoked = shared.add_key()
     shared.write(lambda c: c.execute("UPDATE keys SET revoked_at = created_at WHERE id = (SELECT MAX(id) FROM keys)"))
@@ -50,6 +51,7 @@ def test_a_dead_key_opens_nothing(shared: Daemon) -> None:
     shared.show("/v1/buckets", key=shared.add_key(expires_at=shared.context.clock.timestamp(60)))
 
 
+@pytest.mark.rule("auth.bearer")
 def test_a_key_comes_as_a_bearer_token(shared: Daemon) -> None:
     for form in ("Basic {}", "{}", "Bearer", "Bearer ", "Token {}", "Bearer {} x", "Bearer ä"):
         headers = {"Authorization": form.format(shared.key).encode("latin-1")}
@@ -86,6 +88,7 @@ def test_a_head_request_has_the_headers_and_no_body(shared: Daemon) -> None:
             assert b"x-request-id: req_" in answer.lower()
 
 
+@pytest.mark.rule("upload.finalize")
 def test_a_json_route_takes_json_alone(shared: Daemon) -> None:
     for row in [row for row in ENDPOINTS if row.body is not None]:
         for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
@@ -163,6 +166,9 @@ def test_every_route_has_a_decision() -> None:
     assert {name_of(row) for row in ENDPOINTS if not row.keyed} == set(keyless)
 
 
+@pytest.mark.rule(
+    "buckets.capability", "auth.capabilities", "auth.refusals", "error.capability", "forbidden_project_key"
+)
 def test_a_key_with_everything_but_the_capability_is_refused(shared: Daemon) -> None:
     for row, capability in GUARDED:
         answer = ask_nothing(shared, row, shared.add_key(*all_but(capability)))
@@ -182,6 +188,7 @@ def test_the_capability_alone_opens_its_route_and_any_key_what_is_open(shared: D
             assert ask_nothing(shared, row, shared.add_key(keys.AGENT_READ)).status_code in {200, 400, 404}
 
 
+@pytest.mark.rule("auth.lists")
 @pytest.mark.parametrize("capability", keys.CAPABILITIES)
 def test_what_a_key_may_create_or_read_it_may_list_and_nothing_else(shared: Daemon, capability: str) -> None:
     key = shared.add_key(capability)

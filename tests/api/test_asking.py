@@ -4,6 +4,8 @@ import re
 from itertools import product
 from typing import Any
 
+import pytest
+
 from tests.api.agents import agent_of, changed_default, store_agent
 from tests.api.answers import details_of, refused_param
 from tests.api.asking import CHAT, DOORS, RESPONSES, annotations_of, ask, events_of, send, stream, text_of, without_ids
@@ -21,6 +23,7 @@ def content_with_half(daemon: Daemon) -> str:
     return store_agent(daemon, "content", bucket_ids=("*",), score_threshold=0.3)
 
 
+@pytest.mark.rule("agents.responses", "agents.chat")
 def test_an_answer_is_the_sources_own_words(knowing: Daemon) -> None:
     for door in DOORS:
         answer = ask(knowing, VACATION, door)
@@ -61,6 +64,7 @@ def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) ->
     assert ask(knowing, "days of vacation", model=picky)["grounded"] is True
 
 
+@pytest.mark.rule("service.agents")
 def test_a_default_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon) -> None:
     breaking = "UPDATE agents SET policy = :policy WHERE id = 'default' AND team_id = :team"
     models = ("svc-agent", "svc-rag-agent")
@@ -74,6 +78,7 @@ def test_a_default_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon) -
         assert ask(knowing, VACATION, door, model=model)["grounded"] is True
 
 
+@pytest.mark.rule("model.echo")
 def test_the_model_is_returned_as_it_was_sent(knowing: Daemon) -> None:
     for door, model in product(DOORS, ("svc-agent", "svc-rag-agent", "svc-agent:default", "svc-rag-agent:default")):
         assert ask(knowing, VACATION, door, model=model)["model"] == model
@@ -81,6 +86,7 @@ def test_the_model_is_returned_as_it_was_sent(knowing: Daemon) -> None:
         assert {event["model"] for event in events if "model" in event} == {model}
 
 
+@pytest.mark.rule("agents.responses")
 def test_a_stream_has_its_events_in_the_order_that_clients_rely_on(knowing: Daemon) -> None:
     events = stream(knowing, TWO_IN_ONE, model=content_with_half(knowing))
     cited = ["output_text.delta", "output_text.annotation.added"]
@@ -107,6 +113,7 @@ def test_a_stream_carries_the_same_as_the_plain_answer(knowing: Daemon) -> None:
     assert messages == {whole["output"][0]["id"]}
 
 
+@pytest.mark.rule("agents.chat")
 def test_a_chat_stream_carries_the_same_as_the_plain_answer(knowing: Daemon) -> None:
     chunks, plain = stream(knowing, VACATION, CHAT), ask(knowing, VACATION, CHAT)
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
@@ -230,6 +237,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
 }
 
 
+@pytest.mark.rule("agents.responses", "agents.chat")
 def test_what_makes_no_sense_is_refused_by_its_name(shared: Daemon) -> None:
     for door, streams in product(DOORS, (False, True)):
         for fields, param in REFUSED[door]:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.api import sessions
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
@@ -46,6 +48,7 @@ def codes(items: list[dict[str, Any]]) -> dict[str, str]:
     return {item["client_file_id"]: item["error"]["code"] for item in items}
 
 
+@pytest.mark.rule("upload.batch")
 def test_a_batch_is_answered_as_the_specification_has_it(shared: Daemon) -> None:
     answer = ask_batch(shared, batch_body(THREE))
     batch = body_of(answer, 201)
@@ -57,6 +60,16 @@ def test_a_batch_is_answered_as_the_specification_has_it(shared: Daemon) -> None
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.rule(
+    "service.sources",
+    "batch.outcomes",
+    "batch.pending",
+    "batch.partial",
+    "batch.counters",
+    "finalize.done",
+    "finalize.pending",
+    "upload.batch-finalize",
+)
 def test_finalizing_accumulates_until_the_batch_is_ready(working: Daemon) -> None:
     batch = open_batch(working, THREE)
     first = finalize_batch(working, batch, mode="finalize_uploaded")
@@ -84,6 +97,7 @@ def test_finalizing_accumulates_until_the_batch_is_ready(working: Daemon) -> Non
     assert working.part_ids() == []
 
 
+@pytest.mark.rule("batch.counters", "status.batch")
 def test_items_come_with_the_status_when_asked_for(daemon: Daemon) -> None:
     batch = open_batch(daemon, THREE)
     send(daemon, batch, "a")
@@ -101,6 +115,7 @@ def test_items_come_with_the_status_when_asked_for(daemon: Daemon) -> None:
     assert refused_field(refused) == "include_items"
 
 
+@pytest.mark.rule("batch.ids", "webhook.urls", "event.uploads", "limit.batch", "version.manifest")
 def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
     webhook = {"webhook": {"url": "http://x.example"}}
     on_item, on_file = batch_body(THREE), batch_body(THREE)
@@ -127,6 +142,7 @@ def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
     assert (shared.count("batches"), shared.count("uploads")) == before
 
 
+@pytest.mark.rule("limit.file")
 def test_a_bad_file_is_rejected_and_the_others_are_taken(daemon: Daemon) -> None:
     bad: dict[str, tuple[str, dict[str, Any], str]] = {
         "large": ("files", {"size_bytes": MOST_BYTES + 1}, "file_too_large"),
@@ -148,6 +164,7 @@ def test_a_bad_file_is_rejected_and_the_others_are_taken(daemon: Daemon) -> None
     assert batch_status(daemon, batch)["counters"]["total"] == 1
 
 
+@pytest.mark.rule("batch.manifest")
 def test_fields_of_the_manifest_reach_the_source(daemon: Daemon) -> None:
     body, fields = batch_body([A]), {"title": "Quay", "tags": ["stone"], "metadata": {"n": 1}}
     body["manifest"]["items"][0] |= fields
@@ -158,6 +175,7 @@ def test_fields_of_the_manifest_reach_the_source(daemon: Daemon) -> None:
     assert {name: source[name] for name in expected} == expected
 
 
+@pytest.mark.rule("batch.key", "rule4.replay")
 def test_a_replay_gives_the_same_batch(shared: Daemon) -> None:
     for body, repeat_key in ((batch_body(THREE), "k1"), (batch_body(THREE, batch_idempotency_key="k2"), None)):
         first, again = (ask_batch(shared, body, repeat_key=repeat_key) for _ in range(2))
@@ -181,6 +199,7 @@ def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) 
     assert body_of(ask_batch(working, dry))["would_create"] is None
 
 
+@pytest.mark.rule("batch.key")
 def test_the_header_goes_before_the_key_of_the_batch(shared: Daemon) -> None:
     body = batch_body(THREE, batch_idempotency_key="k")
     first = body_of(ask_batch(shared, body, repeat_key="header"), 201)
@@ -240,6 +259,7 @@ def test_what_is_missing_can_be_given_up(working: Daemon) -> None:
     assert batch_status(working, everything)["status"] == "failed"
 
 
+@pytest.mark.rule("upload.batch-finalize")
 def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon) -> None:
     batch, headers = open_batch(shared, THREE), {"Content-Type": "application/json"}
     for content, code in ((b"[]", "invalid_request"), (b'{"mode": "all"}', "invalid_request"), (b"{", "invalid_json")):
@@ -267,6 +287,7 @@ def test_a_batch_of_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) ->
     assert outcomes(finalize_batch(daemon, batch))["a"] == "finalized"
 
 
+@pytest.mark.rule("batch.items", "finalize.failed")
 def test_a_file_whose_predecessor_is_gone_fails_alone(daemon: Daemon) -> None:
     old = daemon.add_source()
     batch = body_of(ask_batch(daemon, replacing(old, A, B)), 201)
@@ -321,6 +342,7 @@ def test_a_file_can_be_finalized_or_canceled_by_itself(shared: Daemon) -> None:
     assert outcomes(finalize_batch(shared, batch)) == {"a": "replayed", "b": "failed", "c": "pending"}
 
 
+@pytest.mark.rule("upload.batch", "limit.batch")
 def test_a_hundred_files_at_once(working: Daemon) -> None:
     files = [(f"f{number}", b"Crane number %d stands on the quay.\n" % number) for number in range(100)]
     batch = open_batch(working, files)
@@ -339,6 +361,7 @@ def test_a_hundred_files_at_once(working: Daemon) -> None:
     assert state(batch_status(working, batch)) == ("completed", True, True)
 
 
+@pytest.mark.rule("limit.bytes")
 def test_a_batch_counts_once_and_its_bytes_together(limited: LimitDaemon) -> None:
     daemon, files = limited(creates_per_second=1, bytes_per_minute=100), [("a", b"x" * 50), ("b", b"x" * 40)]
     batch = open_batch(daemon, files, repeat_key="k")

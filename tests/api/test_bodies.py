@@ -159,6 +159,7 @@ def test_a_body_may_arrive_byte_by_byte_and_must_be_whole(port: int) -> None:
     assert (answer.status, answer.code) == INVALID
 
 
+@pytest.mark.rule("auth.team")
 def test_a_team_is_accepted_in_the_callers_own_data_alone(client: httpx.Client) -> None:
     assert client.post("/json", json={"metadata": {"team_id": "t"}}).status_code == 200
     for document, path in (({"team_id": "t"}, "team_id"), ({"a": [{"team_id": None}]}, "a.0.team_id")):

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+import pytest
 
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field, without_id
@@ -34,6 +35,7 @@ def store(status: str, **counts: int) -> dict[str, Any]:
     return {"status": status} | {f"{kind}member_count": counts.get(kind.rstrip("_") or "all", 0) for kind in kinds}
 
 
+@pytest.mark.rule("buckets.put")
 def test_a_put_makes_the_bucket_once(shared: Daemon) -> None:
     sent: dict[str, Any] = {"name": "Handbook", "description": "Rules.", "chunking": {"target": 900}}
     sent |= {"metadata": {"a": [1, None, {"ü": True}]}}
@@ -53,6 +55,7 @@ def test_a_bucket_without_sources_is_empty(daemon: Daemon) -> None:
     assert all(TIMESTAMP.fullmatch(bucket[name]) for name in ("createdAt", "updatedAt"))
 
 
+@pytest.mark.rule("buckets.put")
 def test_racing_puts_make_one_bucket(daemon: Daemon) -> None:
     puts = [daemon.asking("PUT", f"{BUCKETS}/race", json={"name": str(number)}) for number in range(20)]
     answers = [(answer.status_code, answer.json()) for answer in daemon.ask_together(*puts)]
@@ -61,6 +64,7 @@ def test_racing_puts_make_one_bucket(daemon: Daemon) -> None:
     assert slugs(daemon) == ["inbox", "race"]
 
 
+@pytest.mark.rule("bucket_slug_exists")
 def test_the_slug_of_an_archived_bucket_is_taken(shared: Daemon) -> None:
     add_archived(shared, "attic")
     dry = {"dry_run": True}
@@ -125,6 +129,7 @@ def test_null_is_a_field_that_was_not_sent(shared: Daemon) -> None:
     assert (made["name"], made["description"], made["metadata"], made["chunking"]) == ("plain", "", {}, None)
 
 
+@pytest.mark.rule("limit.metadata")
 def test_metadata_takes_exactly_8192_bytes(shared: Daemon) -> None:
     exact = {"k": "v" * (8192 - len('{"k":""}'))}
     body_of(put(shared, "full", json={"metadata": exact}), 201)
@@ -133,6 +138,7 @@ def test_metadata_takes_exactly_8192_bytes(shared: Daemon) -> None:
         assert details_of(answer, "metadata_too_large") == {"max_bytes": 8192, "size_bytes": 8193}
 
 
+@pytest.mark.rule("bucket.status")
 def test_archived_buckets_are_shown_but_not_listed(daemon: Daemon) -> None:
     add_archived(daemon, "attic")
     assert daemon.show(f"{BUCKETS}/attic")["status"] == "archived"
@@ -142,6 +148,7 @@ def test_archived_buckets_are_shown_but_not_listed(daemon: Daemon) -> None:
     assert slugs(daemon) == ["inbox", "attic"]
 
 
+@pytest.mark.rule("error.archived")
 def test_an_archived_bucket_takes_in_nothing_and_is_not_searched(working: Daemon) -> None:
     source_id = working.add_ready()
     working.patch(INBOX, status="archived")
@@ -153,6 +160,7 @@ def test_an_archived_bucket_takes_in_nothing_and_is_not_searched(working: Daemon
     assert working.found("quay") == [source_id]
 
 
+@pytest.mark.rule("buckets.list")
 def test_a_page_of_buckets_leads_to_the_next(daemon: Daemon) -> None:
     made = [daemon.make_bucket(slug) for slug in ("inbox", "b", "c", "d")]
     for query, expected in (
@@ -186,6 +194,7 @@ def test_a_patch_changes_what_it_names(daemon: Daemon) -> None:
     assert without_id(daemon.show(INBOX)) == without_id(after)
 
 
+@pytest.mark.rule("bucket_not_found")
 def test_an_unknown_bucket_is_not_found(shared: Daemon) -> None:
     for bucket in ("missing", "bkt_00000000000000000000000000", "a%0A", "x" * 500):
         details_of(shared.ask("GET", f"{BUCKETS}/{bucket}"), "bucket_not_found")
@@ -202,6 +211,7 @@ def test_another_teams_bucket_is_as_if_missing(daemon: Daemon) -> None:
     assert foreign == missing
 
 
+@pytest.mark.rule("buckets.list")
 def test_a_limited_key_reaches_its_buckets_alone_and_makes_none(daemon: Daemon) -> None:
     mine = daemon.make_bucket("mine")
     limited = daemon.add_key(buckets=(mine,))
@@ -217,6 +227,7 @@ def test_a_limited_key_reaches_its_buckets_alone_and_makes_none(daemon: Daemon) 
     assert slugs(daemon) == ["inbox", "mine"]
 
 
+@pytest.mark.rule("bucket.members")
 def test_a_view_without_members_has_all_else(working: Daemon) -> None:
     working.add_ready()
     for path in (BUCKETS, INBOX, "/v1/knowledge/buckets"):
@@ -228,6 +239,7 @@ def test_a_view_without_members_has_all_else(working: Daemon) -> None:
         assert "knowledgeIds" in working.ask("GET", path, params={"members": "true"}).text
 
 
+@pytest.mark.rule("bucket.counts", "source.counted")
 def test_counts_agree_with_each_other_and_with_the_listing(working: Daemon) -> None:
     ready = [working.add_ready(), working.add_ready(b"Another quay.\n", filename="b.txt")]
     failed = working.add_source(b" \n", filename="blank.txt")
@@ -246,6 +258,7 @@ def delete(daemon: Daemon, bucket: str = "inbox", **options: Any) -> dict[str, A
     return body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket}", params=FORCE, **options))
 
 
+@pytest.mark.rule("deletion.force", "deletion.again", "buckets.delete", "delete_in_progress")
 def test_the_answer_shows_the_deletion_and_the_next_call_its_task(daemon: Daemon) -> None:
     bucket_id = daemon.make_bucket()
     daemon.add_source()
@@ -261,6 +274,7 @@ def test_the_answer_shows_the_deletion_and_the_next_call_its_task(daemon: Daemon
     details_of(daemon.ask("PATCH", INBOX, json={"name": "x"}), "delete_in_progress")
 
 
+@pytest.mark.rule("deletion.force", "force_required")
 def test_without_force_nothing_happens(daemon: Daemon) -> None:
     daemon.add_source()
     for params in ({}, {"force": "false"}):
@@ -269,6 +283,7 @@ def test_without_force_nothing_happens(daemon: Daemon) -> None:
     assert daemon.show(INBOX)["status"] == "active"
 
 
+@pytest.mark.rule("service.path")
 def test_an_archived_bucket_can_be_deleted_by_either_name(shared: Daemon) -> None:
     for by_id in (True, False):
         slug = f"archived-{by_id}".lower()

@@ -44,6 +44,7 @@ def variants(row: Endpoint, call: Call) -> list[Call]:
     return [in_query, call.sending(dry_run="true" if row.form else True)]
 
 
+@pytest.mark.rule("rule9.dry-run", "rule9.everywhere")
 @pytest.mark.parametrize("row", DRY, ids=name_of)
 def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(stage: Stage, row: Endpoint) -> None:
     call = EXAMPLES[row.method, row.path][0](stage)
@@ -77,6 +78,7 @@ def test_a_dry_run_is_not_taken_back_by_a_second_parameter(shared: Daemon) -> No
     shared.source(source_id)
 
 
+@pytest.mark.rule("rule9.everywhere")
 @pytest.mark.parametrize("row", REFUSING, ids=name_of)
 def test_what_has_no_dry_run_refuses_one_and_changes_nothing(stage: Stage, row: Endpoint) -> None:
     call = EXAMPLES[row.method, row.path][0](stage)

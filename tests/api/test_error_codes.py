@@ -99,6 +99,7 @@ PROVOKED: dict[ErrorCode, Callable[[MakeDaemon, MakeInstallation], httpx.Respons
 SLOW = pytest.param(E.REQUEST_TIMEOUT, marks=pytest.mark.one_daemon)
 
 
+@pytest.mark.rule("error.envelope", "error.retry-after", "error.codes")
 @pytest.mark.parametrize("code", [SLOW if code is E.REQUEST_TIMEOUT else code for code in PROVOKED])
 def test_a_code_is_provoked_over_http(
     make_daemon: MakeDaemon, make_installation: MakeInstallation, code: ErrorCode
@@ -122,6 +123,17 @@ def is_given(row: Endpoint, code: E) -> bool:
     return not (is_never or code in PROVOKED or (code is E.STORAGE_FULL and code not in row.errors))
 
 
+@pytest.mark.rule(
+    "endpoint.key",
+    "endpoint.idempotency",
+    "endpoint.request-id",
+    "rule2.empty",
+    "agents.models",
+    "error.in-progress",
+    "limit.file",
+    "version.aliases",
+    "error.codes",
+)
 @pytest.mark.parametrize("row", ENDPOINTS, ids=name_of)
 def test_each_code_of_a_route_can_be_had_from_it(stage: Stage, row: Endpoint) -> None:
     for code in [code for code in codes_of(row) if is_given(row, code)]:

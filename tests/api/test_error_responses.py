@@ -110,6 +110,7 @@ def envelope_of(answer: httpx.Response, code: E) -> ErrorEnvelope:
     return envelope
 
 
+@pytest.mark.rule("error.retry-after")
 def test_an_exception_becomes_its_code_in_the_envelope(client: httpx.Client) -> None:
     for name, (_, code) in RAISED.items():
         answer = client.get(f"/raise/{name}")
@@ -123,6 +124,7 @@ def test_an_exception_becomes_its_code_in_the_envelope(client: httpx.Client) -> 
             assert error.details == {"status": "archived"}
 
 
+@pytest.mark.rule("internal_error")
 def test_an_unexpected_error_is_logged_with_its_traceback(
     client: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -178,6 +180,7 @@ KINDS = {
 }
 
 
+@pytest.mark.rule("error.openai")
 def test_openai_errors_have_a_type_for_each_code_and_the_first_wrong_field() -> None:
     for code, kind in KINDS.items():
         error = json.loads(response_of(ServiceError(code), "req_1", openai_style=True).body)["error"]
@@ -186,6 +189,7 @@ def test_openai_errors_have_a_type_for_each_code_and_the_first_wrong_field() -> 
     assert json.loads(response_of(two, "req_1", openai_style=True).body)["error"]["param"] == "input.0.role"
 
 
+@pytest.mark.rule("error.openai")
 def test_openai_paths_answer_as_openai_does(client: httpx.Client) -> None:
     for method, path in (("POST", "/v1/responses/table"), ("GET", "/v1/models"), ("POST", "/v1/chat/completions")):
         answer = client.request(method, path)

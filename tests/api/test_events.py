@@ -45,6 +45,7 @@ def await_types(daemon: Daemon, after: str, *expected: str) -> list[dict[str, An
     return found
 
 
+@pytest.mark.rule("log.transitions")
 def test_each_transition_is_an_event_in_order_with_what_a_client_waits_for(working: Daemon) -> None:
     working.make_bucket("second")
     start = latest(working)
@@ -103,6 +104,7 @@ def test_failures_and_buckets_have_events_too(working: Daemon) -> None:
     since("bucket.updated", "source.deleted", "bucket.deleted")
 
 
+@pytest.mark.rule("log.maintenance")
 def test_a_rebuild_begins_and_ends_for_every_key(working: Daemon) -> None:
     working.add_ready()
     start, key = latest(working), working.add_key(buckets=(working.make_bucket("other"),))
@@ -114,6 +116,7 @@ def test_a_rebuild_begins_and_ends_for_every_key(working: Daemon) -> None:
         assert seen == [("began", None), ("ended", None)]
 
 
+@pytest.mark.rule("log.batches")
 @pytest.mark.parametrize("given_up", [False, True])
 def test_a_batch_ends_with_its_last_file_and_again_after_a_retry(working: Daemon, given_up: bool) -> None:
     batch = open_batch(working, [("a", NOTES), ("b", b" \n")])
@@ -139,6 +142,7 @@ def test_a_batch_ends_with_its_last_file_and_again_after_a_retry(working: Daemon
         working.wait(lambda: len(types(working, start, types="batch")) == 2, "the batch has ended again")
 
 
+@pytest.mark.rule("log.batches")
 def test_the_sweeper_reports_a_batch_that_nobody_sent(daemon: Daemon) -> None:
     batch = open_batch(daemon, [("a", NOTES)])
     start = latest(daemon)
@@ -147,6 +151,7 @@ def test_the_sweeper_reports_a_batch_that_nobody_sent(daemon: Daemon) -> None:
     assert events(daemon, after=start, types="batch")[0]["batch_id"] == batch["batch_id"]
 
 
+@pytest.mark.rule("log.reach")
 def test_a_key_sees_what_it_can_reach_and_no_other_buckets(daemon: Daemon) -> None:
     first, second = daemon.make_bucket("first"), daemon.make_bucket("second")
     start = latest(daemon)
@@ -168,6 +173,7 @@ def test_a_key_sees_what_it_can_reach_and_no_other_buckets(daemon: Daemon) -> No
     assert details_of(daemon.ask("GET", f"/v1/events?after={start}", key=theirs), "events_expired") == {}
 
 
+@pytest.mark.rule("log.cause")
 def test_who_did_what_is_a_question_of_those_who_manage_keys(daemon: Daemon) -> None:
     start, other = latest(daemon), daemon.add_key("knowledge:file:create", "knowledge:read")
     mine, theirs = daemon.add_source(), daemon.add_source(b"Another.\n", key=other)
@@ -181,6 +187,7 @@ def test_who_did_what_is_a_question_of_those_who_manage_keys(daemon: Daemon) -> 
     assert [(each["source_id"], each["key_id"]) for each in own] == [(theirs, by_source[theirs])]
 
 
+@pytest.mark.rule("log.after")
 def test_pages_go_on_where_the_last_one_ended_whatever_the_filter(daemon: Daemon, monkeypatch: Any) -> None:
     monkeypatch.setattr(verbs, "READ_ROWS", 3)
     start = latest(daemon)
@@ -201,6 +208,7 @@ def test_pages_go_on_where_the_last_one_ended_whatever_the_filter(daemon: Daemon
         assert refused_field(daemon.ask("GET", "/v1/events", params={field: value})) == field
 
 
+@pytest.mark.rule("log.expired")
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_place_that_the_key_does_not_know_has_expired(daemon: Daemon, is_stream: bool) -> None:
     mine, cursor = daemon.make_bucket("mine"), latest(daemon)
@@ -228,6 +236,7 @@ def test_a_place_that_the_key_does_not_know_has_expired(daemon: Daemon, is_strea
             assert details_of(daemon.ask("GET", "/v1/events", key=limited, headers=resumed), "events_expired") == {}
 
 
+@pytest.mark.rule("log.pages")
 def test_pages_of_a_limited_key_end_with_what_it_sees_and_go_on_after_what_it_does_not(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +257,7 @@ def test_pages_of_a_limited_key_end_with_what_it_sees_and_go_on_after_what_it_do
     assert not any(each["id"] in str(pages) for each in events(daemon, bucket=hidden) if each["bucket_id"] == hidden)
 
 
+@pytest.mark.rule("log.reach")
 def test_a_limited_key_sees_only_batches_that_it_reaches(daemon: Daemon) -> None:
     mine, start = daemon.make_bucket("mine"), latest(daemon)
     daemon.make_bucket("hidden")
@@ -261,6 +271,7 @@ def test_a_limited_key_sees_only_batches_that_it_reaches(daemon: Daemon) -> None
     assert shown == [("source.attached", None), ("source.queued", batches["mine"]["batch_id"])]
 
 
+@pytest.mark.rule("log.expired")
 def test_old_events_go_in_steps_and_the_latest_stays(daemon: Daemon, monkeypatch: Any) -> None:
     monkeypatch.setattr(verbs, "STEP_ROWS", 4)
     for number in range(10):
@@ -277,6 +288,7 @@ def test_old_events_go_in_steps_and_the_latest_stays(daemon: Daemon, monkeypatch
     assert daemon.loop.run(verbs.forget_events(daemon.context)) == 1
 
 
+@pytest.mark.rule("log.transitions")
 def test_what_is_rolled_back_is_no_event(daemon: Daemon) -> None:
     start = latest(daemon)
     daemon.upload(sha256="0" * 64)
@@ -285,6 +297,7 @@ def test_what_is_rolled_back_is_no_event(daemon: Daemon) -> None:
     assert types(daemon, start) == []
 
 
+@pytest.mark.rule("log.lookup")
 def test_many_sources_are_looked_up_at_once(daemon: Daemon) -> None:
     made = [daemon.add_source(f"Quay {number}.\n".encode()) for number in range(3)]
     hidden = daemon.add_source(b"Hidden.\n", bucket="inbox")
@@ -298,6 +311,7 @@ def test_many_sources_are_looked_up_at_once(daemon: Daemon) -> None:
         assert refused_field(daemon.ask("GET", "/v1/sources", params={"ids": ids})) == "ids"
 
 
+@pytest.mark.rule("log.streams")
 def test_an_idle_stream_names_the_last_event_although_it_was_not_sent(daemon: Daemon, monkeypatch: Any) -> None:
     """So that a client that waits for rare events never resumes after one that is no longer kept."""
     monkeypatch.setattr(handlers, "BEAT_S", 0.0)
@@ -315,6 +329,7 @@ def test_an_idle_stream_names_the_last_event_although_it_was_not_sent(daemon: Da
     assert json.loads(sent.partition(b"data: ")[2])["source_id"] == source_id
 
 
+@pytest.mark.rule("log.slow")
 def test_a_client_that_leaves_as_something_happens_ends_its_stream(daemon: Daemon, monkeypatch: Any) -> None:
     monkeypatch.setattr(handlers, "LOOK_S", PATIENCE_S)
     request, key = Request({"type": "http", "app": daemon.app}), daemon.admin

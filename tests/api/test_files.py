@@ -18,6 +18,7 @@ MAX_BYTES = 26_214_400
 SHA256 = hashlib.sha256(NOTES).hexdigest()
 
 
+@pytest.mark.rule("service.ready", "service.sources", "source.fields", "source.task", "indexing.queued", "upload.files")
 def test_an_upload_is_answered_with_its_source(daemon: Daemon) -> None:
     answer = daemon.upload(NOTES, title="A title", tags="red, green,,red", metadata='{"year": 2024}', mapping="docs")
     source = body_of(answer, 201)
@@ -31,6 +32,7 @@ def test_an_upload_is_answered_with_its_source(daemon: Daemon) -> None:
     assert daemon.read_blob(source["id"]) == NOTES
 
 
+@pytest.mark.rule("upload.files")
 def test_only_the_file_is_required(shared: Daemon) -> None:
     source = body_of(shared.upload(title="", tags="", metadata="", sha256="", replaces="", mapping=""), 201)
     expected: dict[str, Any] = {"title": "notes.md", "tags": [], "metadata": {}, "mapping": None, "replaces": None}
@@ -47,6 +49,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.rule("webhook.urls")
 def test_a_field_that_does_not_fit_is_named_and_nothing_is_stored(shared: Daemon) -> None:
     edges: dict[str, Any] = {"title": "t" * 1024, "tags": ",".join(f"t{n % 20}" for n in range(21)), "colour": "red"}
     metadata = json.dumps({"k": "ä" * 4092}, ensure_ascii=False, indent=9)
@@ -57,6 +60,7 @@ def test_a_field_that_does_not_fit_is_named_and_nothing_is_stored(shared: Daemon
     assert shared.kept() == before
 
 
+@pytest.mark.rule("error.max-bytes", "file_too_large", "limit.file")
 def test_exactly_25_mb_pass_and_one_byte_more_does_not(shared: Daemon) -> None:
     assert body_of(shared.upload(bytes(MAX_BYTES), filename="zeros.bin"), 201)["size_bytes"] == MAX_BYTES
     before = shared.kept()
@@ -72,6 +76,7 @@ def test_limits_are_those_of_the_settings(limited: LimitDaemon) -> None:
     body_of(daemon.upload(b"x" * 10, tags="a", metadata='{"a":"b"}'), 201)
 
 
+@pytest.mark.rule("rule4.replay")
 def test_a_replay_gives_the_first_answer_again(working: Daemon) -> None:
     first = working.upload(repeat_key="k1", tags="a")
     source = body_of(first, 201)
@@ -93,6 +98,7 @@ OTHERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.rule("rule5.same-request", "idempotency_key_conflict")
 def test_a_key_with_another_request_is_a_conflict(shared: Daemon) -> None:
     shared.make_bucket("second")
     body_of(shared.upload(repeat_key="same"), 201)
@@ -102,12 +108,14 @@ def test_a_key_with_another_request_is_a_conflict(shared: Daemon) -> None:
     assert shared.kept() == before
 
 
+@pytest.mark.rule("service.path", "bucket.slug")
 def test_the_same_bucket_by_id_or_slug_and_metadata_in_any_order_is_the_same_request(shared: Daemon) -> None:
     first = body_of(shared.upload(repeat_key="order", metadata='{"a": 1, "b": 2}'), 201)
     again = shared.upload(repeat_key="order", metadata='{ "b":2, "a":1 }', bucket=shared.make_bucket())
     assert body_of(again)["id"] == first["id"]
 
 
+@pytest.mark.rule("rule8.api-key", "auth.idempotency")
 def test_a_key_belongs_to_the_api_key_that_sent_it(shared: Daemon) -> None:
     second, theirs = shared.add_key(), shared.add_team()
     shared.make_bucket(key=theirs)
@@ -134,6 +142,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.rule("source.sha256", "rule2.empty", "rule7.refused")
 def test_what_is_refused_stores_nothing_and_leaves_its_key_free(shared: Daemon) -> None:
     for code, upload in REFUSALS.items():
         before = shared.kept()
@@ -145,6 +154,7 @@ def test_what_is_refused_stores_nothing_and_leaves_its_key_free(shared: Daemon) 
         body_of(shared.upload(b"something else", repeat_key=code), 201)
 
 
+@pytest.mark.rule("error.in-progress")
 def test_fifty_racers_with_one_key_make_one_source(daemon: Daemon) -> None:
     files = {"file": ("notes.md", NOTES)}
     racer = daemon.asking("POST", "/v1/buckets/inbox/files", repeat_key="race", files=files)
@@ -160,6 +170,7 @@ def test_fifty_racers_with_one_key_make_one_source(daemon: Daemon) -> None:
     assert daemon.kept() == {**once, "deliveries": 0, "staging": 0}
 
 
+@pytest.mark.rule("upload_rate_limited", "limit.creates")
 def test_five_creates_a_second_and_then_no_more(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits())
     daemon.make_bucket()
@@ -174,6 +185,7 @@ def test_five_creates_a_second_and_then_no_more(make_daemon: MakeDaemon) -> None
     body_of(daemon.upload(), 201)
 
 
+@pytest.mark.rule("rule7.refused", "limit.creates")
 def test_the_rate_is_of_the_team_and_its_refusal_leaves_the_key_free(limited: LimitDaemon) -> None:
     daemon = limited(creates_per_second=1)
     theirs = daemon.add_team()
@@ -196,6 +208,7 @@ def test_what_validation_refuses_takes_no_turn_and_no_bytes(limited: LimitDaemon
     body_of(daemon.upload(b"0123456789"), 201)
 
 
+@pytest.mark.rule("rule6.replay-free", "limit.bytes")
 def test_the_quota_counts_bytes_of_a_minute_and_replays_none(limited: LimitDaemon) -> None:
     daemon = limited(bytes_per_minute=100)
     body_of(daemon.upload(b"x" * 60, repeat_key="k1"), 201)
@@ -245,6 +258,7 @@ def declaring(daemon: Daemon, declared: str, repeat_key: str) -> httpx.Response:
     return daemon.ask("POST", "/v1/buckets/inbox/files", repeat_key=repeat_key, files=files)
 
 
+@pytest.mark.rule("source.content-type")
 def test_the_type_counts_as_it_was_declared(shared: Daemon) -> None:
     source = body_of(declaring(shared, "text/plain", "typed"), 201)
     assert source["content_type"] == "text/markdown"
@@ -265,6 +279,7 @@ def test_a_key_of_an_earlier_release_is_replayed(daemon: Daemon) -> None:
     details_of(declaring(daemon, "text/csv", "k"), "idempotency_key_conflict")
 
 
+@pytest.mark.rule("source.content-type")
 def test_a_declared_type_is_kept_and_the_text_is_read(working: Daemon) -> None:
     for declared in ("application/x-own", "text/x-own", "text/csv"):
         source_id = body_of(declaring(working, declared, declared), 201)["id"]

@@ -155,6 +155,7 @@ QUERIES: dict[str, list[dict[str, str]]] = {
 TEAM_ONLY = "/v1/webhooks/secret"
 
 
+@pytest.mark.rule("auth.other-bucket", "auth.other-ids")
 @pytest.mark.parametrize(
     "capabilities",
     [*api_keys.PRESETS.values(), *((each,) for each in api_keys.CAPABILITIES)],
@@ -173,6 +174,7 @@ def test_no_read_shows_another_bucket(house: House, capabilities: tuple[str, ...
             assert house.hides(answer.text + str(answer.headers)), (path, answer.text)
 
 
+@pytest.mark.rule("auth.other-ids")
 def test_pages_of_a_list_show_nothing_of_another_bucket(house: House) -> None:
     """The last id of each page is one that the key may see, or opaque."""
     for path in ("/v1/buckets", "/v1/agents", "/v1/events", f"/v1/buckets/{OPEN}/sources", "/v1/webhooks/deliveries"):
@@ -183,6 +185,7 @@ def test_pages_of_a_list_show_nothing_of_another_bucket(house: House) -> None:
             after, has_more = page["last_id"], page["has_more"]
 
 
+@pytest.mark.rule("auth.other-ids")
 def test_a_stream_shows_nothing_of_another_bucket(house: House) -> None:
     key = authenticate(house.daemon.context, f"Bearer {house.key}")
     request = Request({"type": "http", "app": house.daemon.app})
@@ -197,6 +200,7 @@ def test_a_stream_shows_nothing_of_another_bucket(house: House) -> None:
     assert (sent.startswith("id: cur_"), sent.count("event: source.ready") > 2, house.hides(sent)) == (True,) * 3
 
 
+@pytest.mark.rule("auth.other-ids")
 def test_no_error_shows_what_is_in_another_bucket(house: House) -> None:
     daemon, hidden = house.daemon, house.daemon.show(f"/v1/buckets/{HIDDEN}/sources")["sources"]
     pages = [each for each in hidden if each["type"] == "page"]
@@ -226,6 +230,7 @@ def test_no_error_shows_what_is_in_another_bucket(house: House) -> None:
         assert refused.json()["error"]["message"] == f"There is no source {replaced!r}."
 
 
+@pytest.mark.rule("auth.webhook-secret")
 @pytest.mark.parametrize(("method", "path"), [("GET", TEAM_ONLY), ("POST", f"{TEAM_ONLY}/rotate")])
 def test_a_limited_key_neither_reads_nor_rotates_the_webhook_secret(house: House, method: str, path: str) -> None:
     before = house.daemon.show(TEAM_ONLY)["secret"]
@@ -234,6 +239,7 @@ def test_a_limited_key_neither_reads_nor_rotates_the_webhook_secret(house: House
     assert house.daemon.show(TEAM_ONLY)["secret"] == before
 
 
+@pytest.mark.rule("auth.other-bucket")
 def test_no_call_shows_another_bucket(house: House) -> None:
     source_id = house.places["source_id"][0]
     for method, path, body in CALLS:
@@ -252,6 +258,7 @@ def test_what_is_hidden_from_one_key_is_shown_to_another(house: House) -> None:
     assert body_of(house.ask("DELETE", f"/v1/buckets/{OPEN}/sources/{detached}"))["bucket_ids"] == []
 
 
+@pytest.mark.rule("auth.other-bucket")
 def test_no_tool_shows_another_bucket(house: House) -> None:
     tools = Caller(house.daemon, house.key)
     for tool, arguments in (

@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
@@ -28,6 +29,7 @@ def taken(daemon: Daemon, url: str, repeat_key: str | None = None, **fields: Any
     return body_of(take(daemon, url, repeat_key, **fields), 201)
 
 
+@pytest.mark.rule("service.kinds", "service.urls", "source.found", "upload.import")
 def test_a_file_from_a_url_is_found_by_a_search(working: Daemon, site: Site) -> None:
     given: dict[str, Any] = {"tags": ["red"], "metadata": {"year": 2026}, "mapping": "docs"}
     source = taken(working, site.url("/moved"), **given)
@@ -53,6 +55,7 @@ INNER = """127.0.0.1 localhost a.localhost [::1] [::ffff:127.0.0.1] 127.1 213070
     169.254.169.254 10.0.0.1 192.168.1.1 [fd00::1] [fe80::1] 127.0.0.1. ①27.0.0.1"""
 
 
+@pytest.mark.rule("url_fetch_blocked")
 def test_by_default_no_spelling_of_an_inner_address_is_fetched(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(fetch_allow="")
     daemon.make_bucket()
@@ -71,6 +74,7 @@ def test_what_is_no_plain_web_url_is_refused(shared: Daemon) -> None:
         details_of(take(shared, url), "url_fetch_blocked")
 
 
+@pytest.mark.rule("upload.import", "rule3.cross-referral", "error.suggestion")
 def test_a_web_page_is_sent_to_the_other_door_unless_forced(working: Daemon, site: Site) -> None:
     before = working.kept()
     details = details_of(take(working, site.url("/page"), "k1"), "url_is_web_page")
@@ -81,6 +85,7 @@ def test_a_web_page_is_sent_to_the_other_door_unless_forced(working: Daemon, sit
     working.post(details["suggested_endpoint"], 201, json={"url": site.url("/page")})
 
 
+@pytest.mark.rule("url_fetch_failed")
 def test_a_host_that_does_not_serve_the_file_is_reported(shared: Daemon, site: Site) -> None:
     site.put("/loop", b"", status=302, location="/loop")
     before = shared.kept()
@@ -90,6 +95,7 @@ def test_a_host_that_does_not_serve_the_file_is_reported(shared: Daemon, site: S
     taken(shared, site.url("/notes.md"), "host")
 
 
+@pytest.mark.rule("rule5.same-request")
 def test_the_key_alone_decides_whether_an_import_is_a_replay(shared: Daemon, site: Site) -> None:
     first = taken(shared, site.url("/notes.md"), "alone")
     before, fetches = shared.kept(), len(site.server.requests)
@@ -100,6 +106,7 @@ def test_the_key_alone_decides_whether_an_import_is_a_replay(shared: Daemon, sit
     assert (shared.kept(), len(site.server.requests)) == (before, fetches)
 
 
+@pytest.mark.rule("rule6.replay-free")
 def test_an_import_costs_a_create_and_its_bytes_and_its_replay_costs_neither(limited: LimitDaemon, site: Site) -> None:
     daemon = limited(creates_per_second=2, bytes_per_minute=len(NOTES))
     taken(daemon, site.url("/notes.md"), "k1")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.api_keys import KEY_MANAGE, PRESETS, SEARCH
@@ -121,6 +122,7 @@ def test_a_key_for_one_bucket_reaches_nothing_else(working: Daemon) -> None:
     details_of(search(working, key, buckets=["other"]), "bucket_not_found")
 
 
+@pytest.mark.rule("model.keys", "auth.models")
 def test_a_key_for_one_model_searches_with_it_alone_in_both_spellings(working: Daemon) -> None:
     source_id = working.add_ready()
     for spelling in ("svc-agent", "svc-rag-agent"):
@@ -167,6 +169,7 @@ def test_a_revoked_key_is_refused_at_once_and_over_a_restart_and_stays_in_the_li
     assert not opens(daemon, daemon.key)
 
 
+@pytest.mark.rule("auth.models")
 def test_a_key_makes_no_wider_key(daemon: Daemon) -> None:
     inbox, soon, late = daemon.make_bucket(), *(daemon.context.clock.timestamp(seconds) for seconds in (60, 600))
     daemon.make_bucket("other")

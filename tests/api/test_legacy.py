@@ -46,6 +46,7 @@ def batch_of(*places: Json) -> Json:
 # ---- listing buckets
 
 
+@pytest.mark.rule("legacy.buckets", "legacy.deprecation")
 def test_legacy_bucket_list_equals_the_current_one_and_is_marked_as_deprecated(daemon: Daemon) -> None:
     daemon.make_bucket("old")
     body_of(daemon.ask("PATCH", "/v1/buckets/old", json={"status": "archived"}))
@@ -63,6 +64,7 @@ def test_legacy_bucket_list_equals_the_current_one_and_is_marked_as_deprecated(d
 # ---- deprecation
 
 
+@pytest.mark.rule("legacy.deprecation", "version.aliases")
 @pytest.mark.parametrize("door", DOORS)
 def test_every_legacy_response_links_to_the_successor_route(daemon: Daemon, site: Site, door: str) -> None:
     body = body_for(door, site.url("/page"), bucket="inbox")
@@ -72,6 +74,7 @@ def test_every_legacy_response_links_to_the_successor_route(daemon: Daemon, site
     assert [successor_of(answer) for answer in refused] == [f"/v1/buckets/%7Bbucket%7D/{aliases.SUCCESSORS[door]}"] * 4
 
 
+@pytest.mark.rule("legacy.deprecation")
 def test_only_legacy_routes_are_marked_as_deprecated(daemon: Daemon) -> None:
     others = (("GET", SESSION), ("DELETE", BATCH), ("GET", PAGE), ("POST", aliases.BUCKETS), ("GET", "/v1/buckets"))
     for method, path in others:
@@ -86,6 +89,7 @@ def test_only_legacy_routes_are_marked_as_deprecated(daemon: Daemon) -> None:
 # ---- creating sources
 
 
+@pytest.mark.rule("legacy.session", "version.aliases")
 def test_session_for_several_buckets_creates_one_source_in_all_of_them(working: Daemon) -> None:
     ids = make_colours(working)
     body = session_body(title="Quay", tags=["x"], metadata={"n": 1}, bucket_slugs=["red", "blue", "red"])
@@ -105,6 +109,7 @@ def test_session_for_several_buckets_creates_one_source_in_all_of_them(working: 
     assert working.members() == []
 
 
+@pytest.mark.rule("legacy.websites")
 def test_page_is_added_to_several_buckets(working: Daemon, site: Site) -> None:
     ids = make_colours(working)
     source = create(working, PAGE, {"url": site.url("/page"), "bucket_ids": ids, "title": "T", "tags": ["x"]})
@@ -115,6 +120,7 @@ def test_page_is_added_to_several_buckets(working: Daemon, site: Site) -> None:
     assert details == {"source_id": source["id"]}
 
 
+@pytest.mark.rule("legacy.websites")
 def test_suggested_endpoint_for_a_document_names_an_existing_bucket(daemon: Daemon, site: Site) -> None:
     body = {"url": site.url("/file.pdf"), "bucket_slugs": ["new", "inbox"], "create_missing_buckets": True}
     before = aliases.kept(daemon)
@@ -127,6 +133,7 @@ def test_suggested_endpoint_for_a_document_names_an_existing_bucket(daemon: Daem
     details_of(ask(daemon, PAGE, {"url": site.url("/missing"), "bucket": "inbox"}), "website_analysis_failed")
 
 
+@pytest.mark.rule("legacy.batch", "version.aliases")
 def test_batch_for_several_buckets_can_be_finalized_through_each_of_them(working: Daemon) -> None:
     ids = make_colours(working)
     batch = create_uploaded(working, batch_body([A, B], bucket_slugs=["red", "blue"]))
@@ -141,6 +148,7 @@ def test_batch_for_several_buckets_can_be_finalized_through_each_of_them(working
     assert batch_status(working, batch)["status"] == "completed"
 
 
+@pytest.mark.rule("legacy.batch")
 def test_batch_items_are_added_to_their_own_buckets(working: Daemon) -> None:
     red, blue = make_colours(working)
     body = batch_of({"bucket": "red"}, {"bucket_ids": [blue, red]})
@@ -210,6 +218,7 @@ def test_bucket_limited_key_sees_only_the_batch_items_of_its_buckets(daemon: Dae
 # ---- idempotency
 
 
+@pytest.mark.rule("legacy.session")
 @pytest.mark.parametrize("door", DOORS)
 def test_create_is_replayed_even_if_its_buckets_are_named_in_another_way(daemon: Daemon, site: Site, door: str) -> None:
     inbox, red = daemon.make_bucket(), daemon.make_bucket("red")

@@ -21,6 +21,7 @@ MAKING: dict[str, Any] = {"bucket": "new", "create_missing_buckets": True}
 # ---- naming buckets
 
 
+@pytest.mark.rule("legacy.batch", "legacy.bucket-required", "bucket_required")
 def test_create_without_a_destination_bucket_is_refused(shared: Daemon) -> None:
     before = kept(shared)
     for door in DOORS:
@@ -32,6 +33,7 @@ def test_create_without_a_destination_bucket_is_refused(shared: Daemon) -> None:
     assert kept(shared) == before
 
 
+@pytest.mark.rule("legacy.session")
 def test_destination_named_by_two_fields_or_by_an_invalid_value_is_refused(shared: Daemon) -> None:
     wrong: list[tuple[str, Any]]
     wrong = [("bucket_ids", "inbox"), ("bucket_slugs", [7]), ("bucket", ["inbox"]), ("bucket", "x" * 256)]
@@ -50,6 +52,7 @@ def test_destination_named_by_two_fields_or_by_an_invalid_value_is_refused(share
         assert refused_field(ask(shared, door, body_for(door, bucket="inbox") | {"team_id": "x"})) == "team_id"
 
 
+@pytest.mark.rule("legacy.session", "bucket_assignment_failed")
 @pytest.mark.parametrize("door", DOORS)
 def test_refusal_names_every_bucket_that_cannot_be_assigned_and_why(daemon: Daemon, door: str) -> None:
     inbox, old = daemon.make_bucket(), daemon.make_bucket("old")
@@ -78,6 +81,7 @@ def test_refusal_names_every_bucket_that_cannot_be_assigned_and_why(daemon: Daem
             assert kept(daemon) == before
 
 
+@pytest.mark.rule("bucket_assignment_failed")
 def test_refusal_names_the_bad_buckets_of_all_batch_items(shared: Daemon) -> None:
     body = batch_body([A, B])
     body["manifest"]["items"][0]["bucket_slugs"] = ["inbox", "imbox"]
@@ -97,6 +101,7 @@ def test_create_may_name_only_as_many_different_buckets_as_the_limit(make_daemon
 # ---- creating missing buckets
 
 
+@pytest.mark.rule("legacy.session")
 @pytest.mark.parametrize("door", DOORS)
 def test_create_also_creates_the_missing_buckets(daemon: Daemon, site: Site, door: str) -> None:
     body = body_for(door, site.url("/page"), bucket_slugs=["inbox", "new"], create_missing_buckets=True)
@@ -165,6 +170,7 @@ def test_creating_missing_buckets_takes_the_bucket_create_capability(daemon: Dae
 # ---- dry runs
 
 
+@pytest.mark.rule("rule9.legacy")
 @pytest.mark.parametrize("door", DOORS)
 def test_dry_run_lists_the_missing_buckets_and_stores_nothing(daemon: Daemon, site: Site, door: str) -> None:
     inbox, before = daemon.make_bucket(), kept(daemon)

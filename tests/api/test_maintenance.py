@@ -29,6 +29,7 @@ def task_id(working: Daemon, ready: str) -> Iterator[str]:
         yield task_id
 
 
+@pytest.mark.rule("team_store_maintenance")
 def test_searches_are_refused_with_a_retry_after_header(working: Daemon, task_id: str) -> None:
     for answer in (working.search("quay"), working.ask("GET", "/v1/search", params={"q": "quay", "buckets": "inbox"})):
         details = details_of(answer, CODE)
@@ -64,6 +65,7 @@ def test_buckets_and_sources_keep_their_status_and_report_why_they_are_not_ready
     assert working.wait_status(failed, "failed")["ready_withheld_by"] is None
 
 
+@pytest.mark.rule("team_store_maintenance")
 def test_bucket_and_source_are_unchanged_after_a_rebuild_except_for_the_revision(working: Daemon, ready: str) -> None:
     before = working.show("/v1/buckets/inbox")
     wait_rebuilt(working, begin(working))

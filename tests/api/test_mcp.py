@@ -147,6 +147,7 @@ def test_error_names_the_wrong_argument(shared: Daemon) -> None:
     assert shared.members(status="all") == []
 
 
+@pytest.mark.rule("legacy.tools")
 def test_upload_that_the_api_refuses_fails_with_the_code_of_the_api(shared: Daemon) -> None:
     for arguments, code in REFUSED:
         assert refused(shared, UPLOAD, **{**FILE, **arguments})["code"] == code, arguments

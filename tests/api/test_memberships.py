@@ -3,6 +3,8 @@
 import hashlib
 from typing import Any
 
+import pytest
+
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon
@@ -22,6 +24,7 @@ def revision(daemon: Daemon) -> int:
     return int(daemon.show("/v1/buckets/inbox")["revision"])
 
 
+@pytest.mark.rule("source.ready", "buckets.detach")
 def test_source_is_ready_only_when_every_membership_is_indexed(working: Daemon) -> None:
     inbox, second = working.make_bucket(), working.make_bucket("second")
     source_id = working.add_ready()
@@ -58,6 +61,7 @@ def test_failed_source_that_was_attached_to_another_bucket_is_ready_in_both_afte
     assert working.members("inbox") == working.members("second") == [source_id]
 
 
+@pytest.mark.rule("buckets.detach")
 def test_detached_source_keeps_its_bytes_and_can_be_attached_again(working: Daemon) -> None:
     source_id = working.add_ready()
     moved = revision(working)
@@ -84,6 +88,7 @@ def test_attaching_fails_with_another_teams_source_or_bucket_or_an_invalid_sourc
         assert refused_field(shared.ask("POST", INBOX, json=body)) == "source_id", body
 
 
+@pytest.mark.rule("bucket.synced", "source.sync-status", "buckets.sources")
 def test_listing_shows_active_sources_unless_another_status_is_requested(working: Daemon) -> None:
     failed = working.add_source(b" \n", filename="blank.txt")
     working.wait_status(failed, "failed")

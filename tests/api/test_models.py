@@ -25,6 +25,7 @@ def listed(daemon: Daemon, path: str, key: str | None = None) -> list[dict[str, 
     return list(page["data"])
 
 
+@pytest.mark.rule("agents.models", "agents.rag-models")
 def test_every_agent_is_listed_as_a_model_and_found_under_both_spellings(daemon_with_agents: Daemon) -> None:
     made = int(datetime.fromisoformat(daemon_with_agents.show("/v1/agents/sales")["created_at"]).timestamp())
     for path in LISTS:
@@ -36,6 +37,7 @@ def test_every_agent_is_listed_as_a_model_and_found_under_both_spellings(daemon_
         assert daemon_with_agents.show(f"/v1/models/{model}")["id"] == model
 
 
+@pytest.mark.rule("agents.models")
 def test_key_sees_only_the_models_that_it_may_use(daemon_with_agents: Daemon) -> None:
     for allowed in ("svc-agent:sales", "svc-rag-agent:sales"):
         key = daemon_with_agents.add_key(models=(allowed, "svc-agent:made-later"))

@@ -40,6 +40,7 @@ def test_document_describes_exactly_the_routes_that_are_served(shared: Daemon, d
     assert len(shapes) == len(set(shapes))
 
 
+@pytest.mark.rule("version.paths")
 def test_only_health_metrics_and_the_document_have_paths_without_a_version(document: dict[str, Any]) -> None:
     assert {path for path in document["paths"] if not path.startswith("/v1/")} == {
         "/healthz",
@@ -73,12 +74,22 @@ def is_open(path: str) -> bool:
     return path in {"/healthz", "/metrics", "/openapi.json"} or is_storage_path(path)
 
 
+@pytest.mark.rule("endpoint.key")
 def test_only_routes_without_a_key_have_no_security_requirement(document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         operation = document["paths"][row.path][row.method.lower()]
         assert ("security" in operation) == row.keyed == (not is_open(row.path))
 
 
+@pytest.mark.rule(
+    "bucket.fields",
+    "bucket.list",
+    "source.fields",
+    "source.sync-status",
+    "batch.items",
+    "endpoint.idempotency",
+    "status.file",
+)
 def test_examples_of_a_route_get_every_described_response_and_no_other(stage: Stage, document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         described = document["paths"][row.path][row.method.lower()]["responses"]

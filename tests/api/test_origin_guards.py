@@ -111,6 +111,7 @@ def test_ambiguous_framing_is_refused_and_the_connection_closed(port: int) -> No
             assert is_closed(client), what
 
 
+@pytest.mark.rule("auth.team")
 def test_team_id_or_nul_character_in_the_query_string_is_refused(port: int) -> None:
     for query in ("team_id=t", "a=1&team_id=", "team%5fid=t", "team_id"):
         answer = get(port, "Host: localhost", target=f"/?{query}")

@@ -50,6 +50,7 @@ def in_state(daemon: Daemon, state: str) -> dict[str, Any]:
     return batch
 
 
+@pytest.mark.rule("pack.fields")
 def test_pack_response_has_the_offset_and_size_of_each_item(shared: Daemon) -> None:
     answer = ask_batch(shared, pack_body(PIECES))
     batch = body_of(answer, 201)
@@ -63,6 +64,7 @@ def test_pack_response_has_the_offset_and_size_of_each_item(shared: Daemon) -> N
     assert {"offset", "size_bytes"}.isdisjoint(plain["items"][0])
 
 
+@pytest.mark.rule("pack.dialect")
 @pytest.mark.parametrize("state", STATES)
 def test_each_kind_of_put_in_each_state_of_a_pack_has_the_expected_result(shared: Daemon, state: str) -> None:
     for kind, (body, content_range) in PUTS.items():
@@ -81,6 +83,7 @@ def test_each_kind_of_put_in_each_state_of_a_pack_has_the_expected_result(shared
             assert received(shared, batch) == STATES[state], kind
 
 
+@pytest.mark.rule("pack.put")
 def test_finalized_pack_creates_one_source_for_each_item(working: Daemon) -> None:
     batch = open_pack(working, PIECES)
     body_of(put(working, batch, DATA))
@@ -93,6 +96,7 @@ def test_finalized_pack_creates_one_source_for_each_item(working: Daemon) -> Non
     assert working.part_ids() == []
 
 
+@pytest.mark.rule("pack.checksums")
 def test_pack_needs_a_checksum_for_each_item(shared: Daemon) -> None:
     body = pack_body(PIECES)
     for number in (1, 3):
@@ -102,6 +106,7 @@ def test_pack_needs_a_checksum_for_each_item(shared: Daemon) -> None:
     assert refused_field(ask_batch(shared, pack_body(PIECES) | {"pack": "yes"})) == "pack"
 
 
+@pytest.mark.rule("pack.checksums")
 def test_rejected_item_takes_no_bytes_of_the_pack(shared: Daemon) -> None:
     body = pack_body(PIECES)
     body["files"][1]["filename"] = "../x"
@@ -112,6 +117,7 @@ def test_rejected_item_takes_no_bytes_of_the_pack(shared: Daemon) -> None:
     )
 
 
+@pytest.mark.rule("pack.size")
 def test_batch_larger_than_the_pack_limit_gets_no_pack(limited: LimitDaemon) -> None:
     daemon = limited(pack_bytes=SIZE)
     for files, pack in ((PIECES, {"size_bytes": SIZE}), ([*PIECES, ("more", b"x")], None)):
@@ -122,6 +128,7 @@ def test_batch_larger_than_the_pack_limit_gets_no_pack(limited: LimitDaemon) -> 
     assert daemon.show("/v1/limits")["limits"]["pack_bytes"]["value"] == SIZE
 
 
+@pytest.mark.rule("pack.replay")
 def test_replay_returns_the_pack_if_requested_and_a_new_url_after_expiry(daemon: Daemon) -> None:
     first = ask_batch(daemon, pack_body(PIECES), repeat_key="k")
     batch = body_of(first, 201)
@@ -135,6 +142,7 @@ def test_replay_returns_the_pack_if_requested_and_a_new_url_after_expiry(daemon:
     body_of(put(daemon, new, DATA))
 
 
+@pytest.mark.rule("pack.replay")
 def test_pack_is_not_found_with_a_wrong_token(shared: Daemon) -> None:
     batch, other = in_state(shared, "pending"), in_state(shared, "pending")
     token = sessions.path_of(batch).rpartition("/")[2]
@@ -154,6 +162,7 @@ def test_web_page_of_any_origin_may_upload_a_pack(shared: Daemon) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.rule("pack.damaged")
 def test_damaged_item_stays_pending_and_can_be_sent_again_alone_or_in_the_pack(daemon: Daemon) -> None:
     damaged = bytearray(DATA)
     for offset in (CUTS[1] + 5, CUTS[3] + 5):
@@ -172,6 +181,7 @@ def test_damaged_item_stays_pending_and_can_be_sent_again_alone_or_in_the_pack(d
         assert sessions.stored_bytes(daemon, item["knowledge_id"]) == dict(PIECES)[item["client_file_id"]]
 
 
+@pytest.mark.rule("pack.single")
 def test_item_uploaded_on_its_own_is_used_instead_of_its_bytes_in_the_pack(daemon: Daemon) -> None:
     batch = open_pack(daemon, PIECES)
     items, pieces = batch["by_id"], dict(PIECES)
@@ -192,6 +202,7 @@ def test_item_uploaded_on_its_own_is_used_instead_of_its_bytes_in_the_pack(daemo
     assert stored == pieces
 
 
+@pytest.mark.rule("pack.half")
 def test_half_a_pack_can_be_finalized_before_the_rest_is_sent(daemon: Daemon) -> None:
     batch = open_pack(daemon, PIECES)
     assert part_kept(put_part(daemon, batch, DATA, 0, HALF + 9)) == f"bytes=0-{HALF + 9}"
@@ -204,6 +215,7 @@ def test_half_a_pack_can_be_finalized_before_the_rest_is_sent(daemon: Daemon) ->
     assert body_of(put(daemon, batch, b"", f"bytes */{SIZE}"))["status"] == "finalized"
 
 
+@pytest.mark.rule("pack.replay")
 def test_canceled_item_fails_and_the_other_items_of_the_pack_are_finalized(daemon: Daemon) -> None:
     batch = open_pack(daemon, PIECES)
     daemon.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['p1']['session_id']}")
@@ -215,6 +227,7 @@ def test_canceled_item_fails_and_the_other_items_of_the_pack_are_finalized(daemo
     assert daemon.part_ids() == []
 
 
+@pytest.mark.rule("pack.replay")
 def test_pack_whose_items_all_failed_is_canceled(daemon: Daemon) -> None:
     body, replaced = pack_body(PIECES), daemon.add_source()
     for item in body["manifest"]["items"]:
@@ -226,6 +239,7 @@ def test_pack_whose_items_all_failed_is_canceled(daemon: Daemon) -> None:
     details_of(put(daemon, batch["pack"], b"", "bytes */*"), "session_canceled")
 
 
+@pytest.mark.rule("pack.replay")
 def test_expired_pack_refuses_bytes_and_its_stored_bytes_are_removed(daemon: Daemon) -> None:
     batch = in_state(daemon, "uploading")
     daemon.advance(86_500)
@@ -235,6 +249,7 @@ def test_expired_pack_refuses_bytes_and_its_stored_bytes_are_removed(daemon: Dae
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
 
 
+@pytest.mark.rule("pack.size")
 def test_legacy_batch_route_accepts_a_pack(shared: Daemon) -> None:
     body = pack_body(PIECES)
     body["manifest"]["bucket_slugs"] = ["inbox"]

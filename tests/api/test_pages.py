@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -15,6 +16,7 @@ def add_page(daemon: Daemon, url: str, bucket: str = "inbox", key: str | None = 
     return daemon.ask("POST", f"/v1/buckets/{bucket}/pages", key=key, json={"url": url, **fields})
 
 
+@pytest.mark.rule("service.kinds", "service.urls", "source.found", "upload.pages")
 def test_search_finds_the_article_of_a_page_but_not_the_text_around_it(working: Daemon, site: Site) -> None:
     source = body_of(add_page(working, site.url("/page")), 201)
     expected = {"type": "page", "title": "Quays & stones", "filename": "page.html", "http_status": 200}
@@ -39,6 +41,7 @@ def test_page_with_a_php_url_is_stored_as_html(working: Daemon, site: Site) -> N
     assert working.source(source["id"])["content_type"] == "text/html"
 
 
+@pytest.mark.rule("error.source-id", "website_url_exists")
 def test_team_stores_a_page_once_under_all_spellings_of_its_url_until_it_is_deleted(daemon: Daemon, site: Site) -> None:
     source_id = body_of(add_page(daemon, site.url("/page")), 201)["id"]
     asked = len(site.server.requests)
@@ -65,6 +68,7 @@ def test_concurrent_requests_for_one_page_store_it_once(daemon: Daemon, site: Si
     assert list(daemon.files.staging.iterdir()) == []
 
 
+@pytest.mark.rule("upload.pages", "rule3.cross-referral", "error.suggestion", "website_analysis_failed")
 def test_url_that_is_missing_empty_blocked_or_a_file_is_refused(daemon: Daemon, site: Site) -> None:
     for path, reason in (("/missing", "http_status"), ("/empty", "empty")):
         assert details_of(add_page(daemon, site.url(path)), "website_analysis_failed")["reason"] == reason

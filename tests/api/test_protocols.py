@@ -218,6 +218,7 @@ def test_truncated_request_body_gets_a_400_response(port: int) -> None:
         assert (answer.status, answer.code) == (400, "invalid_request")
 
 
+@pytest.mark.rule("upload.cut")
 def test_handler_receives_the_truncated_body_after_the_client_has_left(port: int) -> None:
     # The 400 response shows that the server has noticed.
     assert ask(port, post("/late", 10) + b"abc", shut=True).status == 400

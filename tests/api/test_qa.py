@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from svc_daemon.provider.contract import SearchQuery
 from tests.api.answers import body_of, details_of, refused_field
@@ -19,6 +20,7 @@ def ask(daemon: Daemon, repeat_key: str | None = None, **fields: Any) -> httpx.R
     return daemon.ask("POST", "/v1/buckets/inbox/qa", repeat_key=repeat_key, json={**ASKED, **fields})
 
 
+@pytest.mark.rule("source.counted")
 def test_question_becomes_ready_is_counted_as_qa_and_is_replayed_by_its_key(working: Daemon) -> None:
     source = body_of(ask(working, "k1", tags=["money"], metadata={"year": 2026}), 201)
     expected: dict[str, Any] = ASKED | dict.fromkeys(("question", "title"), "When are refunds paid?")
@@ -34,6 +36,7 @@ def test_question_becomes_ready_is_counted_as_qa_and_is_replayed_by_its_key(work
     assert working.count("sources") == 1
 
 
+@pytest.mark.rule("source.qa")
 def test_api_searches_leave_questions_out_and_a_search_of_the_index_finds_them(working: Daemon) -> None:
     other = working.add_ready(b"The celadon quay was built of grey stone.\n", filename="other.txt")
     source_id = body_of(ask(working), 201)["id"]

@@ -1,5 +1,6 @@
 """Headers of every response: the request id, the release and the API versions."""
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -17,6 +18,7 @@ async def fail(request: Request) -> JSONResponse:
     raise RuntimeError("unexpected")
 
 
+@pytest.mark.rule("endpoint.request-id")
 def test_every_response_has_a_new_request_id_that_handlers_and_logs_use() -> None:
     with serving_client(hardened([Route("/show", show), Route("/fail", fail)])) as client:
         answers = [client.get("/show", headers={"X-Request-Id": "mine"}) for _ in range(3)]

@@ -74,6 +74,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.rule("endpoint.request-id", "error.envelope")
 @pytest.mark.parametrize(("row", "kind"), KINDS)
 def test_response_to_any_generated_request_is_described_in_the_document(
     stage: Stage, row: Endpoint, kind: str, large: bool

@@ -77,6 +77,7 @@ ROUTES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.rule("agents.scope")
 @pytest.mark.parametrize("name", NAMES)
 def test_scope_field_of_any_known_name_is_applied_or_refused(two_buckets: TwoBuckets, name: str, large: bool) -> None:
     values = two_buckets.values(name)
@@ -110,6 +111,7 @@ def test_field_whose_name_resembles_a_scope_is_applied_or_refused(two_buckets: T
         assert result.is_error or two_buckets.other not in str(result)
 
 
+@pytest.mark.rule("agents.scope")
 @pytest.mark.parametrize("name", NAMES)
 def test_tool_applies_or_refuses_a_scope_field_of_any_known_name(
     two_buckets: TwoBuckets, name: str, large: bool
@@ -163,6 +165,7 @@ def test_null_scope_is_ignored_and_an_empty_list_finds_nothing(two_buckets: TwoB
         assert refused["code"] == "invalid_request", name
 
 
+@pytest.mark.rule("agents.scope")
 @pytest.mark.parametrize("name", NAMES)
 def test_creating_an_agent_or_key_applies_or_refuses_a_scope_field(two_buckets: TwoBuckets, name: str) -> None:
     daemon = two_buckets.daemon

@@ -99,6 +99,7 @@ def test_explanation_shows_the_semantic_and_the_keyword_ranks_and_the_fused_scor
     assert (plain["explain"]["semantic"], plain["explain"]["fused"]) == (None, None)
 
 
+@pytest.mark.rule("search_failed")
 def test_hybrid_search_falls_back_to_keywords_if_the_model_fails_and_semantic_search_fails(
     filled: Daemon, model: WordEmbedder
 ) -> None:
@@ -112,6 +113,7 @@ def test_hybrid_search_falls_back_to_keywords_if_the_model_fails_and_semantic_se
     assert page_of(filled, "umber", mode="keyword")["warnings"] == []
 
 
+@pytest.mark.rule("search_timeout", "search_failed")
 def test_search_fails_if_the_model_takes_too_long_or_returns_a_vector_of_another_size(
     filled: Daemon, model: WordEmbedder
 ) -> None:
@@ -123,6 +125,7 @@ def test_search_fails_if_the_model_takes_too_long_or_returns_a_vector_of_another
     details_of(filled.search("umber"), "search_failed")
 
 
+@pytest.mark.rule("search_timeout")
 def test_running_search_is_interrupted_at_its_timeout(working: Daemon) -> None:
     """The clock jumps at its 3rd, 4th or 5th reading; the first two readings are before the query begins."""
     working.add_ready("\n\n".join(f"# Part {number}\n\nThe umber quay." for number in range(1400)).encode())

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.api.answers import details_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
@@ -14,6 +16,7 @@ def switch(daemon: Daemon, method: str = "PUT", **body: Any) -> dict[str, Any]:
     return {name: value for name, value in answer.json().items() if name != "request_id"}
 
 
+@pytest.mark.rule("search_disabled")
 def test_search_is_refused_while_switched_off_even_after_a_restart(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon()
     daemon.make_bucket()

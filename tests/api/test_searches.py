@@ -56,12 +56,14 @@ SCOPES: list[tuple[set[str], list[dict[str, Any]]]] = [
 ]
 
 
+@pytest.mark.rule("service.buckets")
 def test_search_finds_only_sources_in_its_buckets_source_ids_and_tags(filled: Daemon) -> None:
     for expected, bodies in SCOPES:
         for body in bodies:
             assert names(filled, **body) == expected, body
 
 
+@pytest.mark.rule("metadata_filter_too_large")
 def test_search_finds_only_the_named_sources_and_accepts_at_most_200(filled: Daemon) -> None:
     (market,) = filled.found("mullet")
     for ids in ([market], [*[f"src_{number}" for number in range(199)], market]):
@@ -141,12 +143,14 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.rule("agents.search")
 def test_get_with_a_query_string_returns_the_same_page_as_post(filled: Daemon) -> None:
     for body in ASKED:
         page = body_of(filled.ask("GET", "/v1/search", params={"q": "grey mullet", **body}))
         assert without_id(page) == without_id(body_of(filled.search("grey mullet", **body))), body
 
 
+@pytest.mark.rule("agents.search")
 def test_unsupported_query_parameter_is_refused_with_a_hint_to_post(filled: Daemon) -> None:
     for name in ("filters", "filter", "vector_store_ids", "query", "dry_run", "colour"):
         answer = filled.ask("GET", "/v1/search", params={"q": "grey", name: "x"})
@@ -171,6 +175,7 @@ def test_invalid_query_string_is_refused_with_the_name_of_the_parameter(filled: 
             assert refused_field(filled.ask("GET", f"/v1/search?{query}")) == path, query
 
 
+@pytest.mark.rule("bucket_store_indexing_pending")
 def test_search_without_indexed_sources_is_refused_as_pending_or_returns_an_empty_page(filled: Daemon) -> None:
     filled.make_bucket("void")
     pending = details_of(filled.search("grey", buckets=["empty"]), "bucket_store_indexing_pending")
@@ -185,6 +190,7 @@ def test_search_without_indexed_sources_is_refused_as_pending_or_returns_an_empt
     assert pending["pending_member_count"] == 1
 
 
+@pytest.mark.rule("auth.other-team")
 def test_search_finds_nothing_of_another_team_or_of_buckets_beyond_the_key(filled: Daemon) -> None:
     (mine,) = filled.found("mullet")
     theirs = filled.add_team()

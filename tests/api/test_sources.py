@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.wire.sources import SourceAnswer, SourceVerified
@@ -29,6 +31,7 @@ def revision(daemon: Daemon) -> int:
     return int(daemon.show("/v1/buckets/inbox")["revision"])
 
 
+@pytest.mark.rule("service.ready", "status.source")
 def test_ready_source_shows_its_status_and_extraction_on_both_routes(working: Daemon) -> None:
     source_id = working.add_ready()
     source, legacy = (working.show(f"/v1/{route}/{source_id}") for route in ("sources", "knowledge/files"))
@@ -41,6 +44,7 @@ def test_ready_source_shows_its_status_and_extraction_on_both_routes(working: Da
     assert all(TIMESTAMP.fullmatch(source[name]) for name in ("created_at", "updated_at"))
 
 
+@pytest.mark.rule("source.verify", "status.source")
 def test_verify_provider_reads_the_index_instead_of_the_stored_status(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     assert verify(daemon, source_id) == {"state": "STATE_PENDING", "document_id": None}
@@ -55,6 +59,7 @@ def test_verify_provider_reads_the_index_instead_of_the_stored_status(daemon: Da
         assert refused_field(daemon.ask("GET", f"/v1/sources/{source_id}", params={"verify": value})) == "verify"
 
 
+@pytest.mark.rule("source.verify")
 def test_source_without_text_fails_and_can_be_retried(working: Daemon) -> None:
     failed = working.add_source(b" \n", filename="blank.txt")
     path = f"/v1/sources/{failed}"
@@ -84,6 +89,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.rule("auth.other-team")
 def test_source_of_another_team_gets_the_same_404_as_a_missing_one(shared: Daemon) -> None:
     theirs = shared.add_team()
     shared.make_bucket(key=theirs)
@@ -178,6 +184,7 @@ def test_new_title_is_searchable_at_once_and_not_stored_if_the_index_fails(worki
     assert working.found("vermilion") == [source_id]
 
 
+@pytest.mark.rule("source.sha256")
 def test_content_returns_all_stored_bytes_even_for_a_range_request(daemon: Daemon) -> None:
     source_id = daemon.add_source(b"<script>1</script>", filename="päge.html")
     path = f"/v1/sources/{source_id}/content"
@@ -209,6 +216,7 @@ def test_text_of_a_source_has_its_chunks_with_their_locations(working: Daemon) -
     assert (location["headings"], location["line_end"]) == (["Notes"], 3)
 
 
+@pytest.mark.rule("status.delete")
 def test_deleted_source_disappears_at_once_and_its_bytes_and_document_after_cleanup(working: Daemon) -> None:
     other, source_id = working.add_ready(b"Another quay.\n"), working.add_ready()
     moved, path = revision(working), f"/v1/sources/{source_id}"

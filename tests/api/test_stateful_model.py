@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -352,6 +353,17 @@ class Machine(Watching, RuleBasedStateMachine):
             self.find_everywhere()
 
 
+@pytest.mark.rule(
+    "service.buckets",
+    "service.ready",
+    "bucket.counts",
+    "source.ready",
+    "batch.outcomes",
+    "indexing.reported",
+    "deletion.gone",
+    "rule7.refused",
+    "error.source-id",
+)
 def test_every_view_of_the_service_is_what_the_model_predicts(
     loop: Loop, extractor: Extractor, tmp_path: Path, large: bool
 ) -> None:

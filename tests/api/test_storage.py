@@ -37,6 +37,7 @@ def uploading(daemon: Daemon) -> Session:
     return in_state(daemon, "uploading")
 
 
+@pytest.mark.rule("upload.put")
 @pytest.mark.parametrize("state", STATES)
 def test_each_kind_of_put_in_each_state_of_a_session_has_the_expected_result(shared: Daemon, state: str) -> None:
     for kind, (body, content_range) in PUTS.items():
@@ -124,6 +125,7 @@ def test_browser_client_gets_200_with_an_override_header_instead_of_308(shared: 
     assert "X-Http-Status-Code-Override" not in put(shared, session, DATA, X_Guploader_No_308="yes").headers
 
 
+@pytest.mark.rule("session.url", "upload.put", "auth.upload-url")
 def test_session_is_not_found_with_a_wrong_token_and_needs_no_key_with_the_right_one(shared: Daemon) -> None:
     session, other = pending(shared), pending(shared)
     token = path_of(session).rpartition("/")[2]

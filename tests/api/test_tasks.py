@@ -3,10 +3,13 @@
 import re
 from typing import Any
 
+import pytest
+
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
 
+@pytest.mark.rule("source.task", "indexing.queued", "status.task")
 def test_new_task_is_shown_as_queued(shared: Daemon) -> None:
     source_id = shared.add_source()
     task = shared.task(source_id)

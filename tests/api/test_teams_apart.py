@@ -131,6 +131,7 @@ def _filled(value: Any, ids: dict[str, str]) -> Any:
 LISTS = [row for row in ENDPOINTS if row.keyed and row.method == "GET" and not parameters_of(row)]
 
 
+@pytest.mark.rule("buckets.list")
 def test_no_list_has_an_id_of_another_team(two_teams: TwoTeams) -> None:
     for row in LISTS:
         text = two_teams.daemon.ask("GET", row.path, key=two_teams.key, params={"q": "quay"}).text

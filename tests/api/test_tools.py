@@ -27,6 +27,7 @@ def tools(daemon: Daemon) -> Caller:
 # Repeated calls
 
 
+@pytest.mark.rule("legacy.tools")
 def test_repeated_upload_is_replayed_and_stores_no_second_source(tools: Caller) -> None:
     first = tools.upload(NOTES, title="Notes", tags=["a"], metadata={"year": 1802})
     again = tools.upload(NOTES, title="Notes", tags=["a"], metadata={"year": 1802}, bucket="", bucketSlugs=["inbox"])
@@ -162,6 +163,7 @@ def test_interrupted_batch_is_finished_by_the_next_call(tools: Caller) -> None:
     assert len(tools.daemon.members(status="all")) == 2
 
 
+@pytest.mark.rule("legacy.tools")
 def test_files_of_a_batch_may_name_different_buckets(tools: Caller) -> None:
     sent = [{**file, "bucketSlugs": [file["filename"][:3]]} for file in files("one", "two")]
     stored = tools.data("svc-upload-files-batch", files=sent, createMissingBuckets=True)["files"]

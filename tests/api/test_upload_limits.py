@@ -12,6 +12,7 @@ from tests.api.fixtures import LimitDaemon
 from tests.api.sessions import ask_session, finalize, open_session, put, put_part, session_path, state_of, stored_bytes
 
 
+@pytest.mark.rule("rule6.replay-free")
 def test_session_counts_towards_rate_and_quota_only_when_it_is_created(limited: LimitDaemon) -> None:
     daemon, data = limited(creates_per_second=1, bytes_per_minute=1000), b"x" * 600
     session = open_session(daemon, data, repeat_key="k")

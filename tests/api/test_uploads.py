@@ -41,6 +41,7 @@ def archive(daemon: Daemon, status: str = "archived") -> None:
     body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": status}))
 
 
+@pytest.mark.rule("session.fields", "upload.create")
 def test_create_response_has_the_upload_strategy_url_and_headers(shared: Daemon) -> None:
     answer = ask_session(shared, content_type="text/markdown", title="Notes", tags=["a"], metadata={"n": 1})
     session = body_of(answer, 201)
@@ -50,6 +51,7 @@ def test_create_response_has_the_upload_strategy_url_and_headers(shared: Daemon)
     assert (answer.headers["Location"], answer.headers["Cache-Control"]) == (session["upload_url"], "no-store")
 
 
+@pytest.mark.rule("service.sources", "service.session", "source.object")
 def test_finalized_session_creates_a_source_that_becomes_ready(working: Daemon) -> None:
     fields: dict[str, Any] = {"title": "Quay", "tags": ["stone", "grey"], "metadata": {"shelf": 3}}
     fields |= {"sha256": sha256_of(NOTES)}
@@ -104,6 +106,7 @@ def test_concurrent_finalize_requests_create_one_source(
     assert (daemon.count("sources"), len(daemon.blob_names())) == (1, 1)
 
 
+@pytest.mark.rule("session.url")
 def test_expired_session_cannot_be_used_and_its_bytes_are_removed(daemon: Daemon) -> None:
     session = open_uploaded(daemon)
     daemon.advance(3700)
@@ -123,6 +126,7 @@ def test_session_is_unreachable_through_another_bucket_or_a_key_for_another_buck
     assert state_of(shared, session)[0] == "uploaded"
 
 
+@pytest.mark.rule("error.archived")
 def test_session_in_an_archived_bucket_can_be_finalized_once_the_bucket_is_active(daemon: Daemon) -> None:
     session = open_uploaded(daemon)
     archive(daemon)
@@ -133,6 +137,7 @@ def test_session_in_an_archived_bucket_can_be_finalized_once_the_bucket_is_activ
     body_of(finalize(daemon, session), 201)
 
 
+@pytest.mark.rule("service.session-size", "rule1.too-large", "limit.file")
 def test_create_refuses_what_cannot_be_stored_and_leaves_its_idempotency_key_unused(daemon: Daemon) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"size_bytes": 0}, "empty_file"),
@@ -159,6 +164,7 @@ NOT_VALID: dict[str, list[Any]] = {
 NOT_VALID |= {"title": [" "], "metadata": [[]], "sha256": ["abc"], "team_id": ["team_x"], "dry_run": ["yes"]}
 
 
+@pytest.mark.rule("webhook.urls", "upload.create", "event.uploads")
 def test_refusal_names_the_invalid_field(shared: Daemon) -> None:
     for name, values in NOT_VALID.items():
         for value in values:
@@ -178,6 +184,7 @@ def test_session_that_replaced_a_source_is_replayed_after_the_source_is_gone(wor
     assert body_of(ask_session(working, replaces=old, repeat_key="k", dry_run=True))["would_create"] is None
 
 
+@pytest.mark.rule("session.url", "rule4.replay")
 def test_replay_returns_the_session_and_renews_it_if_it_has_expired(daemon: Daemon) -> None:
     first = open_session(daemon, repeat_key="k")
     put_part(daemon, first, NOTES, 0, 9)

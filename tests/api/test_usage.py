@@ -35,6 +35,7 @@ def is_stored(daemon: Daemon, answers: int) -> bool:
     return [tuple(row) for row in rows] == ([(daemon.context.clock.timestamp()[:7], answers)] if answers else [])
 
 
+@pytest.mark.rule("agents.agent")
 @ONE_DAEMON
 def test_only_successful_searches_are_counted(daemon: Daemon) -> None:
     daemon.make_bucket("second")
@@ -62,6 +63,7 @@ def test_every_node_counts_the_searches_of_the_other_nodes(make_daemon: MakeDaem
         details_of(daemon.search("umber"), "rag_quota_exceeded")
 
 
+@pytest.mark.rule("rag_quota_exceeded")
 @ONE_DAEMON
 def test_searches_beyond_the_monthly_quota_are_refused_until_the_next_month(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=3))

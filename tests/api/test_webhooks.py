@@ -64,6 +64,9 @@ def refresh_with_text(daemon: Daemon, site: Site, path: str, source_id: str) -> 
     daemon.post(f"/v1/sources/{source_id}/refresh", 202)
 
 
+@pytest.mark.rule(
+    "webhook.metadata", "indexing.reported", "upload.import", "upload.pages", "event.ready", "event.polling"
+)
 @pytest.mark.parametrize(
     ("route", "path"), [("files/import", "/notes.md"), ("files/import", "/paper.pdf"), ("pages", "/page")]
 )
@@ -91,6 +94,7 @@ def test_ready_event_is_signed_and_sent_only_once_for_a_source(
     assert len(receiver.calls) == 1
 
 
+@pytest.mark.rule("event.failed")
 def test_failed_event_has_its_reason_and_a_later_ready_event_is_sent_too(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         source_id = add_with_webhook(working, site.url("/blank.txt"), receiver.url)
@@ -103,6 +107,7 @@ def test_failed_event_has_its_reason_and_a_later_ready_event_is_sent_too(working
     assert events(receiver) == [("source.failed", source_id), ("source.ready", source_id)]
 
 
+@pytest.mark.rule("indexing.exhausted", "event.failed")
 def test_failed_event_names_exhausted_attempts_as_the_reason(daemon: Daemon, site: Site) -> None:
     with receiving() as receiver:
         add_with_webhook(daemon, site.url("/notes.md"), receiver.url)
@@ -122,6 +127,7 @@ def _poll_receiver(daemon: Daemon, receiver: Receiver) -> bool:
     return bool(receiver.calls)
 
 
+@pytest.mark.rule("event.retried")
 def test_failed_call_is_retried_with_the_same_event(working: Daemon, site: Site) -> None:
     with receiving(500) as receiver:
         add_with_webhook(working, site.url("/notes.md"), receiver.url)
@@ -134,6 +140,7 @@ def test_failed_call_is_retried_with_the_same_event(working: Daemon, site: Site)
     assert [attempt["http_status"] for attempt in logged["attempts"]] == [500, 204]
 
 
+@pytest.mark.rule("event.retried", "limit.webhooks")
 def test_delivery_fails_after_one_retry_and_can_be_resent(working: Daemon, site: Site) -> None:
     with receiving(301, 410, 503) as receiver:
         add_with_webhook(working, site.url("/notes.md"), receiver.url)
@@ -160,6 +167,7 @@ def test_unreachable_receiver_is_logged_with_the_error(working: Daemon, site: Si
     assert (attempt["http_status"], attempt["error"]["code"], attempt["error"]["reason"]) == expected
 
 
+@pytest.mark.rule("event.retried")
 def test_event_is_delivered_after_a_restart_before_its_first_call(make_daemon: MakeDaemon, site: Site) -> None:
     daemon = make_daemon()
     daemon.make_bucket()
@@ -196,6 +204,7 @@ def _answer_late(exchange: Exchange, released: threading.Event) -> None:
     exchange.answer(204)
 
 
+@pytest.mark.rule("indexing.reported")
 def test_source_in_two_buckets_sends_one_ready_event(working: Daemon, site: Site) -> None:
     working.stop()
     working.make_bucket("second")

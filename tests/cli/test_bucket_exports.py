@@ -4,6 +4,8 @@ import os
 import struct
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation
 from tests.cli.consoles import Json, RunSvc
@@ -16,6 +18,7 @@ def counts(summary: Json) -> dict[str, int]:
     return {name: count for name, count in summary["counts"].items() if count}
 
 
+@pytest.mark.rule("export.refused")
 def test_refused_and_dry_run_imports_do_not_create_the_bucket(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
@@ -44,6 +47,7 @@ def test_refused_and_dry_run_imports_do_not_create_the_bucket(
         assert client.get(f"/v1/buckets/{bucket}").status_code == 404
 
 
+@pytest.mark.rule("export.mapping")
 def test_import_keeps_the_mapping_only_with_keep_mapping(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
@@ -57,6 +61,7 @@ def test_import_keeps_the_mapping_only_with_keep_mapping(
             assert [each["mapping"] for each in list_sources(client, into)] == [mapping]
 
 
+@pytest.mark.rule("export.added")
 def test_import_adds_missing_sources_and_replaces_none(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
@@ -83,6 +88,7 @@ def test_import_adds_missing_sources_and_replaces_none(
         assert (back.exit, counts(back.json)) == (0, {"created": 1, "unchanged": 1, "ready": 2})
 
 
+@pytest.mark.rule("export.vectors")
 def test_import_drops_vectors_without_a_matching_model(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
@@ -105,6 +111,7 @@ def test_import_drops_vectors_without_a_matching_model(
     assert (out["model"], out["without_vector"]) == (None, 0)
 
 
+@pytest.mark.rule("export.waits")
 def test_export_waits_for_indexing_and_refuses_bad_destinations(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:
@@ -130,6 +137,7 @@ def test_export_waits_for_indexing_and_refuses_bad_destinations(
     assert Path("pipe.tar").is_fifo()
 
 
+@pytest.mark.rule("export.killed")
 def test_export_overwrites_the_partial_file_of_a_killed_export(
     here: RunSvc, bucket: str, shared_installation: Installation
 ) -> None:

@@ -125,6 +125,7 @@ def test_source_is_attached_detached_and_deleted(here: RunSvc) -> None:
     assert here("source", "show", source["id"]).exit == 5
 
 
+@pytest.mark.rule("bucket.members")
 def test_lists_of_buckets_omit_the_ids_of_their_sources(here: RunSvc) -> None:
     here("bucket", "create", "counted")
     views = here("bucket", "ls", "--json").json["buckets"] + here("status", "--json").json["buckets"]

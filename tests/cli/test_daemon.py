@@ -89,6 +89,7 @@ def test_daemon_logs_prints_and_follows_the_log(shared_installation: Installatio
     assert following.returncode == 130
 
 
+@pytest.mark.rule("log.daemon")
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_followed_log_lines_are_complete_and_none_is_missed_on_rotation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str

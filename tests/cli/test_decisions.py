@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from svc_cli.client.new_files import Description
 from svc_cli.uploads.contents import FileContent
 from svc_cli.uploads.decisions import decide
@@ -71,6 +73,7 @@ def test_files_are_grouped_by_mode_size_and_number() -> None:
         assert _group(mode, *sizes) == groups, (mode, sizes)
 
 
+@pytest.mark.rule("export.metadata")
 def test_file_with_deep_metadata_is_sent_by_the_first_kind_of_request_that_allows_it() -> None:
     def deep(levels: int) -> dict[str, Any]:
         value: Any = 1

@@ -19,6 +19,7 @@ def streamed(*ids: str) -> tuple[int, bytes, dict[str, str]]:
     return 200, lines.encode(), {"Content-Type": "text/event-stream"}
 
 
+@pytest.mark.rule("log.follow")
 def test_follow_resumes_after_the_last_event_and_warns_if_it_has_expired(
     svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

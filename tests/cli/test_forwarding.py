@@ -56,6 +56,7 @@ def latest(one: Installation) -> str:
         return str(client.events({"after": "latest"})["last_id"])
 
 
+@pytest.mark.rule("log.listen")
 def test_forwarded_calls_equal_those_of_the_service_and_include_uploads(
     here: RunSvc, open_installation: Installation, bucket: str, odd: OddServer
 ) -> None:
@@ -92,6 +93,7 @@ def test_forwarded_calls_equal_those_of_the_service_and_include_uploads(
     ]
 
 
+@pytest.mark.rule("log.listen")
 def test_failed_call_is_retried_once_and_each_event_is_called_once(
     open_installation: Installation, bucket: str, odd: OddServer, tmp_path: Path
 ) -> None:
@@ -129,6 +131,7 @@ def test_failed_call_is_retried_once_and_each_event_is_called_once(
         assert called(local) == []
 
 
+@pytest.mark.rule("log.follow")
 def test_no_call_is_lost_when_the_service_is_unreachable_and_only_recent_ones_are_known(
     open_installation: Installation, bucket: str, odd: OddServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def test_key_create_prints_only_the_key_and_the_key_works(here: RunSvc, monkeypa
     assert here("bucket", "create", "other", "--json").failure == (4, "forbidden_project_key")
 
 
+@pytest.mark.rule("auth.lists")
 @pytest.mark.parametrize("capability", ["answer:create", "webhook:manage"])
 def test_a_key_that_lists_nothing_is_accepted_and_listing_names_what_it_lacks(
     here: RunSvc, monkeypatch: pytest.MonkeyPatch, capability: str

@@ -173,6 +173,7 @@ def test_new_run_resumes_the_pack_of_an_interrupted_run(
     assert 2_000_000 <= sum(each.item.sent_bytes for each in transfers) <= sum(sizes) - stored
 
 
+@pytest.mark.rule("pack.command")
 def test_file_changed_or_deleted_after_hashing_fails_alone(
     shared_installation: Installation, make_transfers: MakeTransfers
 ) -> None:
@@ -194,6 +195,7 @@ def test_file_changed_or_deleted_after_hashing_fails_alone(
     assert (counters["pending"], counters["total"]) == (0, 6), "no file of the batch is pending"
 
 
+@pytest.mark.rule("pack.command")
 def test_file_damaged_in_transit_is_sent_again_alone(
     shared_installation: Installation, make_transfers: MakeTransfers
 ) -> None:
@@ -205,6 +207,7 @@ def test_file_damaged_in_transit_is_sent_again_alone(
     wait_until(lambda: _puts(shared_installation) == before + 3, "three requests in the log")
 
 
+@pytest.mark.rule("pack.absent")
 def test_files_are_sent_one_by_one_if_the_service_offers_no_pack_or_refuses_it(
     odd: OddServer, make_transfers: MakeTransfers
 ) -> None:

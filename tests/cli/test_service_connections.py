@@ -129,6 +129,7 @@ def test_service_with_an_overlapping_api_version_works_with_one_notice(
     assert (finished.exit, finished.stderr.count("9.0.0"), "restart" in finished.stderr) == (0, 1, False)
 
 
+@pytest.mark.rule("upgrade.note")
 def test_running_daemon_of_an_older_release_is_noted_once_with_the_restart_command(
     svc: RunSvc, odd: OddServer, files: DataFiles
 ) -> None:

@@ -33,6 +33,7 @@ def project(svc: RunSvc) -> Path:
     return file
 
 
+@pytest.mark.rule("trust.narrows")
 def test_untrusted_file_names_no_service_and_only_narrows(project: Path) -> None:
     settings = CliSettings.load(dict(os.environ), Path.cwd())
     assert not settings.is_project_trusted
@@ -50,6 +51,7 @@ def test_untrusted_file_keeps_what_narrows_the_users_own_settings(project: Path,
     assert settings.get("sync.prune", "delete") == "delete", "a flag is the user's own word"
 
 
+@pytest.mark.rule("trust.address")
 @pytest.mark.parametrize("command", ["status", "upload svc.toml -b b", "auth status", "watch status", "bucket ls"])
 def test_untrusted_address_stops_a_command_before_anything_is_sent(
     project: Path, svc: RunSvc, monkeypatch: pytest.MonkeyPatch, command: str
@@ -76,6 +78,7 @@ def test_own_address_counts_whatever_the_project_says(project: Path, svc: RunSvc
     assert svc("bucket", "ls", "--base-url", "http://127.0.0.1:8", "--json").exit == 12
 
 
+@pytest.mark.rule("trust.place")
 def test_trust_holds_for_one_place_and_one_content(project: Path, svc: RunSvc, tmp_path: Path) -> None:
     trusted = svc("config", "trust", "--json")
     assert (trusted.exit, trusted.json["trusted"], trusted.json["values"]["sync.max_delete"]) == (0, True, "100%")
@@ -116,6 +119,7 @@ def test_damaged_list_of_trusted_files_is_named_in_the_error(project: Path, svc:
     assert (ended.exit, "trusted.json can't be read" in ended.json["error"]["message"]) == (2, True)
 
 
+@pytest.mark.rule("trust.place")
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 3)])
 def test_trust_shows_the_values_and_asks_on_a_terminal(
     make_installation: MakeInstallation, answer: str, code: int

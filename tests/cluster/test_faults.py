@@ -45,6 +45,7 @@ def _content(client: httpx.Client, source_id: str) -> bytes | None:
     return answer.content if answer.is_success else None
 
 
+@pytest.mark.rule("cluster.kills")
 def test_faulty_object_store_loses_no_acknowledged_source_and_fails_none(
     engines: RunningEngines, make_node: MakeNode
 ) -> None:
@@ -80,6 +81,7 @@ def test_faulty_object_store_loses_no_acknowledged_source_and_fails_none(
         assert EngineInspector({**node.environ, **engines.store.environ}).assert_consistent() == kept.keys()
 
 
+@pytest.mark.rule("cluster.kills")
 def test_index_has_each_document_once_despite_cut_connections(
     engines: RunningEngines, make_node: MakeNode, large: bool
 ) -> None:
@@ -108,6 +110,7 @@ def test_index_has_each_document_once_despite_cut_connections(
         assert EngineInspector(direct).assert_consistent() == set(made.values())
 
 
+@pytest.mark.rule("cluster.hangs")
 def test_node_with_a_full_disk_refuses_large_uploads_and_other_nodes_do_the_work(
     make_node: MakeNode,
 ) -> None:
@@ -138,6 +141,7 @@ def test_node_with_a_full_disk_refuses_large_uploads_and_other_nodes_do_the_work
     assert EngineInspector(door.environ).assert_consistent() == set(made.values())
 
 
+@pytest.mark.rule("cluster.clock")
 def test_node_whose_clock_is_an_hour_ahead_uses_the_database_servers_time(engines: RunningEngines) -> None:
     ahead = Clock(now=lambda: datetime.now(UTC) + timedelta(hours=1), monotonic=time.monotonic)
 

@@ -1,5 +1,7 @@
 """Documents survive an outage of Milvus that lasts longer than the attempts of a task."""
 
+import pytest
+
 from tests.acceptance.calls import make_bucket, search, upload
 from tests.acceptance.installations import wait_until
 from tests.cluster.nodes import MakeNode, RunningEngines
@@ -7,6 +9,7 @@ from tests.cluster.nodes import MakeNode, RunningEngines
 BUCKET = "inbox"
 
 
+@pytest.mark.rule("indexing.waits")
 def test_documents_wait_without_counting_attempts_while_the_index_is_unavailable(
     engines: RunningEngines, make_node: MakeNode
 ) -> None:

@@ -233,6 +233,7 @@ def turns(engines: RunningEngines, make_node: MakeNode) -> Iterator[Turns]:
         yield Turns(nodes, commits, inspector, site)
 
 
+@pytest.mark.rule("cluster.commit")
 def test_lost_response_to_a_commit_loses_no_bytes_and_duplicates_no_source(turns: Turns, large: bool) -> None:
     turns.node.start()
     with turns.client() as client:

@@ -132,6 +132,7 @@ def test_node_that_searched_an_empty_team_finds_documents_written_later(
     assert found(other, "fox") == ["src_1"]
 
 
+@pytest.mark.rule("cluster.clock")
 def test_changes_by_a_node_whose_clock_is_an_hour_behind_take_effect(
     provider: MilvusProvider, server: MilvusServer
 ) -> None:

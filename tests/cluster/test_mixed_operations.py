@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
+import pytest
 
 from tests.acceptance.calls import make_bucket
 from tests.acceptance.installations import Installation, WaitTimeout, wait_until
@@ -107,6 +108,7 @@ class Outages:
             self.back[1]()
 
 
+@pytest.mark.rule("cluster.kills")
 def test_acknowledged_operations_survive_kills_of_nodes_and_outages_of_engines(
     engines: RunningEngines, make_node: MakeNode, large: bool
 ) -> None:

@@ -48,6 +48,7 @@ def working(engine: PostgresEngine, loop: Loop, extractor: Extractor, tmp_path: 
     daemon.close()
 
 
+@pytest.mark.rule("cluster.health")
 def test_requests_are_refused_and_tasks_wait_while_the_server_is_unavailable(
     working: Daemon, engine: PostgresEngine
 ) -> None:

@@ -51,6 +51,7 @@ def fill(node: Installation) -> None:
         wait_until(lambda: client.get(bucket).json()["memberCount"] == DOCUMENTS, "all are ready", 120, every_s=0.2)
 
 
+@pytest.mark.rule("cluster.shared")
 def test_two_nodes_share_the_embedding_and_embed_each_text_once(make_node: MakeNode, vectors: VectorServer) -> None:
     plain = make_node("plain").start()
     fill(plain)
@@ -72,6 +73,7 @@ def test_two_nodes_share_the_embedding_and_embed_each_text_once(make_node: MakeN
     assert [node.stop() for node in nodes] == [0, 0]
 
 
+@pytest.mark.rule("cluster.shared")
 def test_nodes_claim_each_task_once_without_conflicts(engines: RunningEngines) -> None:
     url = engines.postgres.make_database()
     nodes = [PostgresDatabase(url, prepare=migrate_shared) for _ in range(3)]

@@ -44,6 +44,7 @@ def client_of(nodes: Sequence[Installation], number: int) -> httpx.Client:
     return client
 
 
+@pytest.mark.rule("cluster.affinity")
 def test_upload_over_all_nodes_is_complete_despite_cut_connections(nodes: Sequence[Installation], large: bool) -> None:
     size_bytes, cuts = (LARGE_SIZE, LARGE_CUTS) if large else (SIZE, CUTS)
     moments, data = random.Random(5), random.Random(7).randbytes(size_bytes)
@@ -73,6 +74,7 @@ def test_upload_over_all_nodes_is_complete_despite_cut_connections(nodes: Sequen
     assert EngineInspector(nodes[0].environ).assert_consistent() == {source["id"]}
 
 
+@pytest.mark.rule("cluster.limits")
 @pytest.mark.parametrize("nodes", [{"SVC_LIMIT_CREATES_PER_SECOND": str(PER_SECOND)}], indirect=True)
 def test_create_rate_limit_applies_to_three_nodes_together(nodes: Sequence[Installation]) -> None:
     accepted, refused, lock = list[str](), list[httpx.Response](), threading.Lock()
@@ -98,6 +100,7 @@ def test_create_rate_limit_applies_to_three_nodes_together(nodes: Sequence[Insta
         assert {source["id"] for source in list_sources(client, BUCKET)} == set(accepted)
 
 
+@pytest.mark.rule("cluster.affinity")
 def test_same_request_to_all_nodes_concurrently_creates_its_sources_once(
     nodes: Sequence[Installation], large: bool
 ) -> None:
@@ -161,6 +164,7 @@ def _racing_batch(client: httpx.Client, word: str) -> Send:
 # A node that hangs.
 
 
+@pytest.mark.rule("cluster.hangs")
 @pytest.mark.parametrize("nodes", [{"SVC_LIMIT_LEASE_SECONDS": "3", "SVC_LIMIT_TASK_ATTEMPTS": "50"}], indirect=True)
 def test_suspended_node_blocks_neither_an_upload_nor_the_queue(nodes: Sequence[Installation]) -> None:
     with ExitStack() as stack:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ VERDICTS: list[tuple[Claim | None, Claim, ReplayVerdict]] = [
 ]
 
 
+@pytest.mark.rule("rule5.same-request")
 def test_every_pair_of_stored_and_new_requests_has_its_verdict() -> None:
     for stored, new, verdict in VERDICTS:
         assert judge(stored, new) is verdict, (stored, new)
@@ -36,6 +38,7 @@ def test_only_the_key_decides_if_bodies_are_not_compared() -> None:
     assert judge(Claim(route=IMPORTS, fingerprint="old body"), Claim(route=IMPORTS, fingerprint=None)) is REPLAY
 
 
+@pytest.mark.rule("limit.keys")
 def test_a_key_is_visible_ascii_up_to_the_limit() -> None:
     for key in ["a", "!", "~", "x" * 255, "8e03978e-40d5-43e8-bc93-6894a57f9324", "!~[]{}\"'\\"]:
         assert is_key(key, 255), key

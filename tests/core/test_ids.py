@@ -58,6 +58,7 @@ def test_a_kind_is_its_prefix_and_an_underscore() -> None:
     assert len(set(prefixes)) == len(prefixes)
 
 
+@pytest.mark.rule("model.spellings", "version.models")
 def test_both_spellings_of_a_model_name_the_agent() -> None:
     for model, agent_id in [
         *(("svc-agent", "default"), ("svc-rag-agent", "default"), ("svc-agent:sales", "sales")),

@@ -2,6 +2,8 @@
 
 from itertools import combinations_with_replacement, permutations, product
 
+import pytest
+
 from svc_daemon.core.readiness import ACTIVE, ARCHIVED, DELETING, is_ready, store_status, sync_status
 from tests.rules.modules import modules
 
@@ -12,6 +14,7 @@ SLOWEST_FIRST = ("failed", "queued", "syncing", "active")
 MEMBERSHIPS = [some for size in range(4) for some in combinations_with_replacement(SYNCS, size)]
 
 
+@pytest.mark.rule("source.ready")
 def test_a_source_is_ready_if_it_and_all_its_memberships_are_active() -> None:
     for status, memberships in product(STATUSES, MEMBERSHIPS):
         expected = status == "active" and len(memberships) > 0 and set(memberships) == {"active"}

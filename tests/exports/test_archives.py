@@ -31,6 +31,7 @@ def handmade() -> Handmade:
     return Handmade.of(("one.md", ONE), ("two.md", TWO))
 
 
+@pytest.mark.rule("export.tarfile")
 def test_pythons_own_tarfile_writes_and_reads_an_export() -> None:
     data, file = handmade().write(), io.BytesIO()
     archive = read(data)
@@ -47,6 +48,7 @@ def test_pythons_own_tarfile_writes_and_reads_an_export() -> None:
     assert file.getvalue() == data
 
 
+@pytest.mark.rule("export.altered")
 def test_no_byte_of_an_export_can_be_changed_or_be_missing() -> None:
     data = handmade().write()
     for place in range(0, len(data), 11):
@@ -120,6 +122,7 @@ ARCHIVES = {
 }
 
 
+@pytest.mark.rule("export.altered")
 def test_an_archive_that_svc_would_not_have_written_is_refused() -> None:
     accepted = []
     for name, data in ARCHIVES.items():
@@ -208,6 +211,7 @@ MANIFESTS = {
 }
 
 
+@pytest.mark.rule("export.altered")
 def test_a_manifest_that_svc_would_not_have_written_is_refused() -> None:
     accepted = []
     for name, data in MANIFESTS.items():
@@ -227,6 +231,7 @@ def test_an_export_may_have_vectors_with_any_numbers_in_them() -> None:
     assert read(data).manifest.encode() in data
 
 
+@pytest.mark.rule("export.refused")
 def test_what_an_upload_may_not_have_is_refused() -> None:
     entry: dict[str, Any] = {
         "question": "q",

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from svc_cli.exports.exporting import LONGEST_LOOK_S, LOOK_S, STALLED_S, wait_embedded
 from svc_cli.progress import Silent
 
@@ -32,6 +34,7 @@ def looks(*missing: int, state: str = "ready", timeout_s: float | None = None) -
     return service.looks
 
 
+@pytest.mark.rule("export.waits-vectors")
 def test_an_export_waits_for_vectors_as_long_as_there_are_more_to_come() -> None:
     assert [looks(0), looks(9, state="off"), looks(9, state="failing"), looks(9, 5, 5, 1, 0)] == [1, 1, 1, 5]
     assert looks(9, timeout_s=1) < 1 / LOOK_S + 5

@@ -82,6 +82,7 @@ class LocksContract:
                 assert await free(one, "key_c") == []
         assert await free(other, "key_a", "key_b", "key_c") == ["key_a", "key_b", "key_c"]
 
+    @pytest.mark.rule("upload.cut")
     async def test_a_takeover_waits_until_the_holder_has_stored_the_received_bytes(self, pair: Pair) -> None:
         one, other = pair
         for works in (False, True):

@@ -22,6 +22,7 @@ FILES = [(f"f{number:02}", b"Crane %02d.\n" % number) for number in range(60)]
 STEP = 25
 
 
+@pytest.mark.rule("finalize.pending")
 def test_files_beyond_the_time_budget_of_a_finalize_are_pending(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

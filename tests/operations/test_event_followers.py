@@ -25,6 +25,7 @@ def read() -> tuple[float, float]:
     return began_s, time.monotonic()
 
 
+@pytest.mark.rule("log.turns")
 async def test_only_one_request_reads_at_a_time() -> None:
     followers, begun, may_end = Followers(), list[int](), threading.Event()
 
@@ -42,6 +43,7 @@ async def test_only_one_request_reads_at_a_time() -> None:
     assert begun == [0, 1, 2]
 
 
+@pytest.mark.rule("log.turns")
 async def test_a_read_begins_only_after_a_rest_in_proportion_to_the_last_one() -> None:
     followers = Followers()
     spans = await asyncio.gather(*(followers.read(read) for _ in range(3)))

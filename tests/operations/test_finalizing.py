@@ -74,6 +74,7 @@ def test_finalizing_with_stale_rows_replays_and_creates_no_second_source(daemon:
     assert daemon.count("sources") == len(daemon.blob_names()) == len(FILES)
 
 
+@pytest.mark.rule("finalize.repeated")
 def test_concurrent_finalizes_create_each_source_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "TAKEOVER_S", PATIENCE_S)  # none of them may time out
     batch = filled(daemon)
@@ -128,6 +129,7 @@ def test_bytes_that_do_not_match_the_declared_hash_create_no_source(daemon: Daem
     assert (set(outcomes(finalize_batch(daemon, batch)).values()), set(daemon.blob_names())) == ({"pending"}, set())
 
 
+@pytest.mark.rule("batch.counters", "finalize.failed")
 def test_finalizing_fails_if_the_bucket_was_archived_meanwhile(daemon: Daemon) -> None:
     batch = filled(daemon)
     members = uploads_of(daemon, batch)

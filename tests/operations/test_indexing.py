@@ -6,6 +6,8 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+import pytest
+
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Chunk, Extraction
 from svc_daemon.operations import documents, indexing, sweeping, syncing, tasks
@@ -56,6 +58,7 @@ def shown(daemon: Daemon, source_id: str) -> dict[str, Any]:
     return both
 
 
+@pytest.mark.rule("indexing.claimed")
 def test_of_many_concurrent_claims_one_gets_the_task_and_counts_one_attempt(daemon: Daemon) -> None:
     source_id = daemon.add_source()
 
@@ -95,6 +98,7 @@ def test_the_worker_extends_its_lease_while_it_works(make_daemon: MakeDaemon) ->
         daemon.wait(lambda: lease_until_s() > first, "a heartbeat")
 
 
+@pytest.mark.rule("indexing.alone")
 def test_the_first_lost_lease_makes_a_task_suspect_and_three_more_fail_the_source(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     for attempt in range(4):
@@ -194,6 +198,7 @@ MEANWHILE: dict[str, tuple[Callable[[Daemon, str], object], bool]] = {
 }
 
 
+@pytest.mark.rule("indexing.active")
 def test_a_source_is_ready_on_completion_only_if_the_index_has_its_current_buckets_and_title(
     make_daemon: MakeDaemon,
 ) -> None:
@@ -248,6 +253,7 @@ def test_an_attempt_replaces_the_document_of_an_earlier_attempt(daemon: Daemon) 
     assert sorted(indexed.bucket_ids) == sorted(daemon.source(source_id)["bucket_ids"])
 
 
+@pytest.mark.rule("indexing.restored")
 def test_documents_of_a_later_state_are_replaced_after_a_restore(daemon: Daemon) -> None:
     """The state was restored from an older copy, so the index has other texts, in the same or later generations."""
     stored = [daemon.add_source() for _ in range(3)]
@@ -282,6 +288,7 @@ def assert_own_texts(daemon: Daemon, source_ids: list[str]) -> None:
         assert contents(daemon)[source_id][2] == daemon.source(source_id)["extraction"]["chunks"]
 
 
+@pytest.mark.rule("indexing.rejoined")
 def test_a_bucket_that_a_source_left_and_rejoined_during_indexing_is_in_the_index(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     held = claim(daemon)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import pytest
+
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.packs import authorize_pack, put_pack
 from svc_daemon.operations.uploads import ChunkBody
@@ -36,6 +38,7 @@ def begin(daemon: Daemon, batch: dict[str, Any]) -> "asyncio.Task[object]":
     return daemon.loop.run(work())
 
 
+@pytest.mark.rule("pack.single")
 def test_a_request_for_an_item_of_a_pack_interrupts_the_pack_which_can_be_resumed(daemon: Daemon) -> None:
     newcomers: dict[str, Callable[[dict[str, Any]], object]] = {
         "the pack again": lambda batch: put(daemon, batch, b"", "bytes */*"),

@@ -91,6 +91,7 @@ def test_reconciling_removes_orphaned_documents_and_requeues_sources_without_a_d
     assert set(working.found("quay")) == {kept, lost}
 
 
+@pytest.mark.rule("indexing.restored")
 def test_reconciling_restores_the_buckets_of_documents(working: Daemon) -> None:
     """The state was restored from an older copy: after that copy, one source left its bucket and one joined another."""
     left, joined, same = (working.add_ready() for _ in range(3))

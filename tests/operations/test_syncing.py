@@ -50,6 +50,7 @@ def clean(daemon: Daemon) -> int:
     return daemon.loop.run(syncing.clean_detachments(daemon.context))
 
 
+@pytest.mark.rule("indexing.active")
 def test_each_step_of_a_sync_changes_the_shown_status_and_the_revision(daemon: Daemon, indexed: str) -> None:
     seen = [revision(daemon)]
     assert status(daemon, indexed) == ("queued", False)

@@ -91,6 +91,7 @@ def two_teams(directory: SampleDirectory, make_daemon: MakeDaemon) -> tuple[Samp
     return directory, other
 
 
+@pytest.mark.rule("team.removed")
 @pytest.mark.sqlite
 @pytest.mark.folders
 @pytest.mark.index_files
@@ -133,6 +134,7 @@ def test_a_removal_that_is_killed_anywhere_ends_without_a_trace_of_the_team(
         assert traces(place, other), line
 
 
+@pytest.mark.rule("team.keys")
 def test_removing_a_team_disables_its_keys_at_once_and_waits_for_running_tasks(
     daemon: Daemon,
 ) -> None:
@@ -166,6 +168,7 @@ def test_removing_a_team_disables_its_keys_at_once_and_waits_for_running_tasks(
     assert (daemon.blob_names(), daemon.count("keys"), daemon.count("tasks")) == ([], 1, 0)
 
 
+@pytest.mark.rule("team.rm")
 def test_removing_the_only_team_or_an_unknown_team_is_refused(daemon: Daemon) -> None:
     with pytest.raises(ServiceError, match="only team"):
         daemon.write(lambda connection: queue_removal(connection, IDS, "default"))

@@ -25,6 +25,7 @@ def names(path: Path) -> list[str]:
     return sorted(each.name for each in path.iterdir()) if path.exists() else []
 
 
+@pytest.mark.rule("backup.removed")
 def test_files_removed_during_a_backup_are_kept_until_it_ends(folder: Folder) -> None:
     files, gate = folder.files, Removals(folder.files.held)
     for name in ("src_a", "src_b"):
@@ -45,6 +46,7 @@ def test_files_removed_during_a_backup_are_kept_until_it_ends(folder: Folder) ->
     assert (names(files.held), names(files.blobs)) == ([], [])
 
 
+@pytest.mark.rule("backup.removed")
 def test_files_kept_for_a_killed_backup_are_removed(folder: Folder) -> None:
     files = folder.files
     (files.blobs / "src_a").write_bytes(b"a")

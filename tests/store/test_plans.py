@@ -128,6 +128,7 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
 SORTED = {"SEARCH d USING INDEX deliveries_due", MEMBERS, "SEARCH t USING PRIMARY KEY"}
 
 
+@pytest.mark.rule("log.turns")
 def test_frequent_queries_use_their_index(db: Connection) -> None:
     for ask, index in INDEXES:
         steps = plan(db, lambda ask=ask: ask(db))  # type: ignore[misc]

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from svc_daemon.wire import headers
 from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
 from svc_daemon.wire.errors import ErrorBody, ErrorEnvelope
@@ -15,6 +17,7 @@ def test_error_codes_are_lowercase_words_and_unique_across_both_kinds() -> None:
     assert all(code.name.lower() == code.value for code in codes)
 
 
+@pytest.mark.rule("error.envelope")
 def test_error_envelope_is_as_specified() -> None:
     body = ErrorBody(code="empty_file", message="m", retryable=False, details={"a": 1})
     assert ErrorEnvelope(error=body, request_id="req_1").model_dump() == {

@@ -22,6 +22,7 @@ def wait_emptied(daemon: Daemon) -> dict[str, Any]:
     return wait_rebuilt(daemon, empty(daemon))
 
 
+@pytest.mark.rule("buckets.shared")
 def test_deleting_a_bucket_deletes_its_sources_but_only_detaches_shared_ones(working: Daemon) -> None:
     _, shared = working.add_ready(), working.add_ready()
     second = working.make_bucket("second")
@@ -40,6 +41,7 @@ def test_deleting_a_bucket_deletes_its_sources_but_only_detaches_shared_ones(wor
     assert (answer["created"], answer["counts"]["total"]) == (True, 0)
 
 
+@pytest.mark.rule("deletion.partial")
 def test_a_source_that_cannot_be_deleted_restores_the_bucket_which_can_be_deleted_again(working: Daemon) -> None:
     kept, *others = [working.add_ready() for _ in range(4)]
     refuse(working, "DELETE", "sources", f"OLD.id = '{kept}'")

@@ -2,6 +2,8 @@
 
 import gzip
 
+import pytest
+
 from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
@@ -25,6 +27,7 @@ def wait_attempt(daemon: Daemon, source_id: str, attempt: int) -> None:
     daemon.wait(lambda: state_of(daemon, source_id) == due, f"attempt {attempt} of {source_id} ends")
 
 
+@pytest.mark.rule("indexing.claimed")
 def test_a_task_reports_its_progress(working: Daemon) -> None:
     with adding(working) as source_id:
         task = working.task(source_id)
@@ -70,6 +73,7 @@ def test_a_retryable_failure_is_retried_after_a_pause(working: Daemon) -> None:
     assert sorted(working.found("quay")) == sorted(working.members())
 
 
+@pytest.mark.rule("indexing.failed")
 def test_a_source_fails_with_the_last_cause_after_three_attempts(working: Daemon) -> None:
     working.provider.fail("put_documents", BUSY, times=3)
     source_id = working.add_source()
@@ -84,6 +88,7 @@ def test_a_source_fails_with_the_last_cause_after_three_attempts(working: Daemon
     assert working.task(source_id)["attempt"] == 1
 
 
+@pytest.mark.rule("indexing.failed")
 def test_a_permanent_failure_is_not_retried(working: Daemon) -> None:
     working.provider.fail("put_documents", BROKEN)
     source_id = working.add_source()

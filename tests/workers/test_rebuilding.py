@@ -36,6 +36,7 @@ def filled(working: Daemon) -> Daemon:
     return working
 
 
+@pytest.mark.rule("team_store_maintenance")
 @pytest.mark.index_files
 def test_a_rebuilt_index_has_the_same_documents_and_chunk_ids(filled: Daemon) -> None:
     before, chunks = contents(filled), rebuilds.chunk_ids(filled, "umber quay")

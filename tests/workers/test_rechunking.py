@@ -61,6 +61,7 @@ def finish(daemon: Daemon, begun: SourceReading) -> None:
     daemon.loop.run(finish_rechunk(daemon.context, begun, extraction))
 
 
+@pytest.mark.rule("bucket.chunking")
 def test_documents_are_rechunked_and_found_under_the_same_ids(working: Daemon) -> None:
     first, second = working.add_ready(LONG), working.add_ready()
     before = sizes(working, first)
@@ -75,6 +76,7 @@ def test_documents_are_rechunked_and_found_under_the_same_ids(working: Daemon) -
     assert sizes(working, working.add_ready(LONG)) == after
 
 
+@pytest.mark.rule("bucket.chunking")
 def test_a_source_stays_ready_and_searchable_while_it_is_rechunked(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     seen: list[tuple[bool, bool]] = []
@@ -115,6 +117,7 @@ def test_a_source_in_two_buckets_is_rechunked_only_for_its_oldest_bucket(working
     assert (left(working), left(working, "second")) == (1, 1)
 
 
+@pytest.mark.rule("bucket.chunking")
 def test_after_a_kill_during_rechunking_the_old_chunks_are_found_until_it_is_finished(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     old = chunk_ids(working, "umber")
@@ -204,6 +207,7 @@ def test_a_rebuild_during_rechunking_ends_with_the_new_chunks(working: Daemon) -
     assert max(sizes(working, source_id)) <= SMALL["max"]
 
 
+@pytest.mark.rule("bucket.chunking")
 def test_chunking_sizes_that_are_not_sent_keep_their_values(daemon: Daemon) -> None:
     sizes = {**SMALL, "overlap": 0}
     for sent in ({**SMALL, "overlap": 50}, {"target": 280}, {"overlap": 0}):
@@ -231,6 +235,7 @@ def test_a_new_chunking_is_applied_at_once_although_a_retry_is_pending(
     assert max(sizes(working, source_id)) <= SMALL["max"]
 
 
+@pytest.mark.rule("indexing.restored")
 def test_a_document_of_a_later_state_is_not_taken_for_the_new_chunks(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     working.stop()

@@ -80,6 +80,7 @@ def wait_opened(daemon: Daemon, shelf: Shelf) -> None:
     wait_state(daemon, "ready")
 
 
+@pytest.mark.rule("export.offers")
 def test_offered_vectors_are_stored_to_the_last_bit_and_only_samples_are_computed(
     working: Daemon, shelf: Shelf
 ) -> None:
@@ -109,6 +110,7 @@ def test_offered_vectors_are_stored_to_the_last_bit_and_only_samples_are_compute
     assert (counted["passages"], counted["missing"], counted["model"]) == (31, 0, "words@1")
 
 
+@pytest.mark.rule("export.offers")
 def test_a_vector_that_does_not_fit_is_left_out_and_the_passage_gets_its_own(working: Daemon, shelf: Shelf) -> None:
     wait_opened(working, shelf)
     right = vector_of(TEXTS[0])
@@ -134,6 +136,7 @@ def test_a_vector_that_does_not_fit_is_left_out_and_the_passage_gets_its_own(wor
     assert sum(shelf.first.batches) == len(TEXTS)
 
 
+@pytest.mark.rule("export.offers")
 def test_offers_for_one_bucket_change_nothing_in_another(working: Daemon, shelf: Shelf) -> None:
     wait_opened(working, shelf)
     working.make_bucket("other")
@@ -151,6 +154,7 @@ def test_offers_for_one_bucket_change_nothing_in_another(working: Daemon, shelf:
     assert stored(working, source_id) == {row(text, b"")["text_sha256"]: vector_of(text) for text in TEXTS}
 
 
+@pytest.mark.rule("export.offers")
 def test_which_offers_are_samples_can_not_be_foreseen(working: Daemon, shelf: Shelf) -> None:
     shelf.first.gate.clear()
     wait_opened(working, shelf)
@@ -168,6 +172,7 @@ def test_which_offers_are_samples_can_not_be_foreseen(working: Daemon, shelf: Sh
     shelf.first.gate.set()
 
 
+@pytest.mark.rule("export.offers")
 def test_if_a_sample_is_wrong_no_offer_for_the_batch_is_used(
     working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -189,6 +194,7 @@ def test_if_a_sample_is_wrong_no_offer_for_the_batch_is_used(
     working.wait(lambda: working.count("vector_offers") == 2, "the offers are gone")
 
 
+@pytest.mark.rule("export.offers-kept")
 def test_an_offer_stays_until_its_source_is_active_with_the_generation_that_was_embedded(
     working: Daemon, shelf: Shelf
 ) -> None:
@@ -222,6 +228,7 @@ def test_offers_for_passages_that_have_their_vectors_before_their_source_is_acti
     assert shelf.first.batches == [1]
 
 
+@pytest.mark.rule("export.offers-refused")
 def test_without_a_model_nothing_is_kept_and_while_it_is_loaded_what_may_fit(working: Daemon, shelf: Shelf) -> None:
     right = row(TEXTS[0], vector_of(TEXTS[0]))
     assert offer(working, right) == 0
@@ -238,6 +245,7 @@ def test_without_a_model_nothing_is_kept_and_while_it_is_loaded_what_may_fit(wor
     assert working.show(OFFERS)["missing"] == 0
 
 
+@pytest.mark.rule("export.offers-refused")
 def test_an_offer_needs_its_rights_and_room(make_daemon: MakeDaemon, shelf: Shelf) -> None:
     daemon = make_daemon(limits=Limits(creates_per_second=0, offered_vectors=2))
     bucket_id = daemon.make_bucket()

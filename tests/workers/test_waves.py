@@ -99,6 +99,7 @@ def test_a_wave_costs_one_claim_and_one_completion(daemon: Daemon) -> None:
     assert set(daemon.found("umber", max_num_results=50)) <= set(made)
 
 
+@pytest.mark.rule("indexing.alone")
 def test_a_document_that_kills_its_parser_costs_only_itself(caged: tuple[Daemon, Path]) -> None:
     daemon, scratch = caged
     half = WAVE_DOCUMENTS // 2
@@ -134,6 +135,7 @@ def test_each_of_a_wave_fails_for_its_own_reason(daemon: Daemon) -> None:
     assert (codes, outcomes(daemon, *good)) == (["no_extractable_text", "stored_bytes_lost"], {READ})
 
 
+@pytest.mark.rule("indexing.waits")
 def test_a_parser_that_cannot_be_started_is_not_taken_for_lost_bytes(
     caged: tuple[Daemon, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_wave_that_the_index_refuses_is_taken_apart(daemon: Daemon) -> None:
     assert set(lanes(daemon)) == {"single"}
 
 
+@pytest.mark.rule("indexing.waits")
 def test_documents_wait_until_a_damaged_index_is_rebuilt(daemon: Daemon) -> None:
     """However long that takes: a rebuild soon after another one begins after a minute."""
     for count in (1, 5):
@@ -178,6 +181,7 @@ def test_documents_wait_until_a_damaged_index_is_rebuilt(daemon: Daemon) -> None
     assert set(lanes(daemon)) == {"prompt"}
 
 
+@pytest.mark.rule("indexing.waits")
 def test_a_wave_waits_through_a_shortage(daemon: Daemon) -> None:
     made = add_wave(daemon)
     daemon.provider.fail("put_documents", refused())
@@ -298,6 +302,7 @@ def test_in_a_shortage_one_document_is_tried_at_a_time(
         assert [daemon.source(source_id)["status"] for source_id in made] == ["indexing", "queued", "queued"]
 
 
+@pytest.mark.rule("indexing.alone")
 def test_a_lost_worker_makes_suspects_which_are_read_alone_one_by_one(daemon: Daemon, make_daemon: MakeDaemon) -> None:
     made = add_wave(daemon)
     assert len(daemon.loop.run(claim_indexing(daemon.context, Turns(2))) or []) == len(made)

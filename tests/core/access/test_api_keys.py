@@ -18,6 +18,7 @@ KEY_IDS = st.text("0123456789abcdefghjkmnpqrstvwxyz", min_size=26, max_size=26).
 SECRETS = st.binary(min_size=32, max_size=32)
 
 
+@pytest.mark.rule("auth.bearer")
 def test_a_key_is_sk_and_86_lower_case_characters() -> None:
     assert (TEXT[:3], len(TEXT), TEXT) == ("sk-", 3 + 26 + 52 + 8, TEXT.lower())
 

@@ -16,12 +16,14 @@ CURSOR = str(CURSORS.of(EVENTS[0]))
 SWAP = str.maketrans({"A": "B", **{each: "A" for each in map(chr, range(128)) if each != "A"}})
 
 
+@pytest.mark.rule("log.cursors")
 def test_a_cursor_names_its_event_and_is_always_the_same() -> None:
     cursors = [str(EventCursors.of_team(b"s" * 32, "team_a").of(each)) for each in EVENTS]
     assert [CURSORS.find_event_id(each) for each in cursors] == EVENTS
     assert (cursors[0], len(set(cursors)), {len(each) for each in cursors}) == (CURSOR, len(EVENTS), {60})
 
 
+@pytest.mark.rule("log.cursors")
 def test_cursors_show_neither_an_id_nor_an_order() -> None:
     cursors = [str(CURSORS.of(each)) for each in EVENTS]
     assert not any(event_id[4:14] in cursor for event_id, cursor in zip(EVENTS, cursors, strict=True))
@@ -37,6 +39,7 @@ def test_a_cursor_with_any_other_character_is_none() -> None:
         assert CURSORS.find_event_id(forged) is None, place
 
 
+@pytest.mark.rule("log.cursors")
 @pytest.mark.parametrize(("secret", "team_id"), [(b"s" * 32, "team_b"), (b"t" * 32, "team_a")])
 def test_a_cursor_of_another_team_or_installation_is_none(secret: bytes, team_id: str) -> None:
     assert EventCursors.of_team(secret, team_id).find_event_id(CURSOR) is None

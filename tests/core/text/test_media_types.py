@@ -2,6 +2,8 @@
 
 from itertools import product
 
+import pytest
+
 from svc_daemon.core.text.media_types import FORMATS, detect, find_format, from_filename, text_encoding
 from tests import samples
 
@@ -66,6 +68,7 @@ TYPE_DETECTED_CASES = [
 ]
 
 
+@pytest.mark.rule("source.content-type")
 def test_a_media_type_is_detected() -> None:
     for data, filename, declared, expected in TYPE_DETECTED_CASES:
         assert detect(data, filename, declared) == expected, (data[:40], filename, declared)

@@ -2,6 +2,8 @@
 
 import itertools
 
+import pytest
+
 from svc_daemon.core.uploads import batches
 from svc_daemon.core.uploads.batches import roll_up
 
@@ -14,6 +16,7 @@ ON_THEIR_WAY = [WAITING, INDEXED_NOW, SYNCING]
 EVERY_THREE = list(itertools.combinations_with_replacement([*ENDED, *ON_THEIR_WAY, UNSENT], 3))
 
 
+@pytest.mark.rule("batch.partial")
 def test_the_status_of_a_batch_follows_from_its_items() -> None:
     for status, items in {
         "open": [[UNSENT], [UNSENT, LEFT_OUT]],
@@ -30,6 +33,7 @@ def test_the_status_of_a_batch_follows_from_its_items() -> None:
         assert roll_up(some, is_expired=True).status == status, some
 
 
+@pytest.mark.rule("batch.terminal")
 def test_a_batch_is_not_terminal_while_an_item_is_outstanding() -> None:
     for items in EVERY_THREE:
         outstanding = any(item in ON_THEIR_WAY or item == UNSENT for item in items)
@@ -39,6 +43,7 @@ def test_a_batch_is_not_terminal_while_an_item_is_outstanding() -> None:
         assert rolled.ready is (set(items) == {READY}), items
 
 
+@pytest.mark.rule("batch.counters")
 def test_the_counters_add_up() -> None:
     for items in EVERY_THREE:
         counters = dict(roll_up(items, is_expired=False).counters)

@@ -1,5 +1,6 @@
 """Tests the fields of a source as clients send them: what is stored, and what is refused."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_tags_keep_order_and_case_without_duplicates() -> None:
     assert check_tags(["b", "a", "b", "A", "語" * 64], LIMITS) == ("b", "a", "A", "語" * 64)
 
 
+@pytest.mark.rule("limit.tags")
 def test_twenty_different_tags_are_allowed_and_one_more_is_refused() -> None:
     twenty = [f"tag {number}" for number in range(20)]
     assert check_tags([*twenty, *twenty], LIMITS) == tuple(twenty)
@@ -40,6 +42,7 @@ def test_a_tag_that_is_empty_long_or_invisible_is_refused() -> None:
         assert refusal(check_tags, ["fine", tag], LIMITS).code == "invalid_request", ascii(tag)
 
 
+@pytest.mark.rule("limit.metadata")
 def test_metadata_is_measured_in_bytes_of_utf_8() -> None:
     for character in ["x", "ü", "語"]:
         width = len(character.encode())
