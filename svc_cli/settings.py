@@ -227,10 +227,11 @@ def user_file(environ: Mapping[str, str]) -> Path:
 
 
 def find_project_file(cwd: Path) -> Path | None:
-    """Find the nearest readable `svc.toml` in `cwd` or its parents."""
+    """Find the nearest `svc.toml` in `cwd` or its parents."""
     for folder in (cwd, *cwd.parents):
         candidate = folder / PROJECT_FILE
-        if os.access(candidate, os.R_OK) and candidate.is_file():
+        # A file that can't be read is not passed over for one further up: reading it is an error.
+        if os.access(candidate, os.F_OK) and candidate.is_file():
             return candidate
     return None
 

@@ -5,6 +5,7 @@ stranger's again.
 """
 
 import json
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,7 +73,7 @@ def place_of(file: Path) -> str:
     Links in the folder's path are resolved, but not the file itself: as a link to a trusted file in another folder, it
     would apply the trusted settings to the wrong folder.
     """
-    return str(file.parent.resolve() / file.name)
+    return str(Path(os.path.realpath(file.parent)) / file.name)
 
 
 def sha256_of(content: bytes) -> str:

@@ -114,14 +114,15 @@ def trust(
     if not path.exists():
         raise PathMissing(f"{path}: there is no such file.", details={"path": str(path)})
     value, seen = _wishes(call, SettingsFile.read(path))
-    if not (dry_run or force) and call.may_ask():
+    asks = not (dry_run or force) and call.may_ask()
+    if asks:
         call.console.err.write(f"{_render_wishes(call, value)}\n")
         call.confirm("trust this file?")
     if not dry_run:
         trusted.add(path, seen)
-    said = "would be trusted" if dry_run else "trusted"
+    said = f"{'would be ' if dry_run else ''}trusted: {path}"
     value |= {"trusted": not dry_run, "dry_run": dry_run}
-    call.console.show(value, lambda: f"{_render_wishes(call, value)}\n{said}: {path}")
+    call.console.show(value, lambda: said if asks else f"{_render_wishes(call, value)}\n{said}")
 
 
 def _wishes(call: Invocation, file: SettingsFile) -> tuple[dict[str, Any], Trust]:
@@ -131,7 +132,7 @@ def _wishes(call: Invocation, file: SettingsFile) -> tuple[dict[str, Any], Trust
     bucket = file.values.get("bucket") or call.settings.get("bucket") or "(no bucket)"
     mappings = read_mappings(file.tables, file.path, bucket)
     tables = [
-        {"name": each.name, "dir": str(each.folder.resolve()), "bucket": each.bucket, "prune": each.prune}
+        {"name": each.name, "dir": os.path.realpath(each.folder), "bucket": each.bucket, "prune": each.prune}
         for each in mappings
     ]
     seen = Trust(sha256_of(file.content), [table["dir"] or "" for table in tables])

@@ -1,5 +1,6 @@
 """The sources of settings and API keys, the validation of settings files, and the storage of keys."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,17 @@ def test_nearest_project_file_in_a_parent_folder_is_used(tmp_path: Path) -> None
     deep = tmp_path / "a" / "b" / "c"
     deep.mkdir()
     assert (find_project_file(deep), find_project_file(tmp_path / "a")) == (inner, outer)
+
+
+def test_project_file_that_cannot_be_read_is_not_passed_over(environ: dict[str, str], tmp_path: Path) -> None:
+    _write(tmp_path / "svc.toml", 'bucket = "outer"')
+    _write(tmp_path / "in" / "svc.toml", 'bucket = "inner"').chmod(0)
+    try:
+        found = CliSettings.load(environ, tmp_path / "in").get("bucket")
+    except UsageError as error:
+        found = error.message.rpartition(": ")[0]
+    inner = str(tmp_path / "in" / "svc.toml")
+    assert found == "inner" if os.access(inner, os.R_OK) else inner in found
 
 
 def test_invalid_setting_in_a_file_is_an_error_that_names_it(environ: dict[str, str], tmp_path: Path) -> None:
