@@ -78,7 +78,8 @@ def list_teams(as_json: JsonFlag = False) -> None:
     index = DataFiles(data_dir(os.environ)).index
     for team in listed["teams"]:
         # A cluster has no index files.
-        team["index_bytes"] = sum(path.stat().st_size for path in index.glob(f"{team['id']}.db*"))
+        files = [path for path in index.glob("*.db*") if path.name.partition(".")[0] == team["id"]]
+        team["index_bytes"] = sum(path.stat().st_size for path in files)
     lines = []
     for team in listed["teams"]:
         sizes = f"{team['sources']} sources, {team['size_bytes']} bytes, index {team['index_bytes']} bytes"

@@ -109,11 +109,13 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
 
 def _writable(path: str | None) -> Path | None:
     """Return the path of the report. Raises UsageError early if it can't be written."""
+    from svc_cli.downloads import find_target
+
     if path is None:
         return None
-    report = Path(path)
+    report = find_target(path)
     if not report.parent.is_dir():
-        raise UsageError(f"--junit {path}: there is no folder {report.parent}.")
+        raise UsageError(f"--junit {path}: there is no folder {Path(path).parent}.")
     if report.is_dir():
         raise UsageError(f"--junit {path}: this is a folder.", hint="name the file of the report in it.")
     is_new = not report.exists()

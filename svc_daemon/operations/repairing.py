@@ -48,7 +48,9 @@ async def recover(context: Context, team_id: str, place: str) -> None:
     source_id = ids.source_of(name) or ""
     document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
     stored = await asyncio.to_thread(context.provider.get_text, team_id, source_id)
-    if document is None or stored is None:
+    # The index of a restored backup may have any text in place of an id.
+    bucket_ids = list(filter(ids.FILE_NAME.fullmatch, document.bucket_ids)) if document is not None else []
+    if document is None or stored is None or not bucket_ids:
         return
     if isinstance(context.stores, DataFolders):
         blobs, path = context.stores.blobs, Path(place)
@@ -68,7 +70,7 @@ async def recover(context: Context, team_id: str, place: str) -> None:
     described = new_source(context, team_id, upload, size_bytes=found.size_bytes, sha256=await blob.hash())
     own_name = None if name == source_id else name
     source = replace(described, id=source_id, blob=own_name, generation=document.generation + 1)
-    await context.write(lambda connection: _add(connection, context, source, document.bucket_ids))
+    await context.write(lambda connection: _add(connection, context, source, bucket_ids))
 
 
 def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids: Collection[str]) -> None:

@@ -207,7 +207,13 @@ def test_a_bad_file_or_a_missing_folder_is_reported_before_any_query(svc: RunSvc
     assert refused.failure == (2, "svc_golden_refused")
     assert "query 1, line 1: there is no field 'soruce'" in refused.stderr
     Path("golden.yaml").write_text("- query: fox\n  source: a.md\n")
-    reports = {"reports/eval.xml": "there is no folder reports", "golden": "this is a folder", "x" * 300: "too long"}
+    Path("link.xml").symlink_to(Path("..", "theirs.xml"))
+    reports = {
+        "link.xml": "leads out of its folder",
+        "reports/eval.xml": "there is no folder reports",
+        "golden": "this is a folder",
+        "x" * 300: "too long",
+    }
     for path, message in reports.items():
         unwritable = svc("eval", "golden.yaml", "--junit", path)
         assert (unwritable.exit, message in unwritable.stderr) == (2, True), path

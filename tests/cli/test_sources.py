@@ -128,6 +128,25 @@ def test_source_get_writes_to_the_target_of_a_symlink_and_keeps_its_mode(svc: Ru
     assert found == (target, plan, 0o600)
 
 
+def test_source_get_writes_no_file_that_a_link_out_of_the_folder_or_a_second_name_leads_to(
+    svc: RunSvc, plan: bytes, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_bytes(b"theirs")
+    for target in (theirs, Path("..", "theirs"), tmp_path / "new"):
+        Path("link.pdf").symlink_to(target)
+        refused = svc(*GET, "-o", "link.pdf")
+        assert (refused.exit, "out of its folder" in refused.stderr, str(tmp_path) in refused.stderr) == (2, True, True)
+        Path("link.pdf").unlink()
+    # The draft's name, too, may be that of another file.
+    Path(".plan.pdf.part").hardlink_to(theirs)
+    assert svc(*GET, "-o", "plan.pdf").exit == 2
+    Path(".plan.pdf.part").unlink()
+    os.mkfifo(".plan.pdf.part")
+    assert svc(*GET, "-o", "plan.pdf").exit == 2
+    assert (theirs.read_bytes(), (tmp_path / "new").exists(), Path("plan.pdf").exists()) == (b"theirs", False, False)
+
+
 def test_source_get_writes_into_a_named_pipe_without_replacing_it(svc: RunSvc, plan: bytes) -> None:
     os.mkfifo("pipe")
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
