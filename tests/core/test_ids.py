@@ -71,15 +71,18 @@ def test_both_spellings_of_a_model_name_the_agent() -> None:
         assert refused.value.code == "model_not_found", model
 
 
-def test_a_spelling_of_a_model_is_not_an_agent_id() -> None:
-    for agent_id in ["svc-agent", "svc-rag-agent", "SVC-Agent", "svc-agents", "default"]:
-        assert is_model_spelling(agent_id) is (agent_id not in ("svc-agents", "default")), agent_id
+@pytest.mark.parametrize("agent_id", ["svc-agent", "svc-rag-agent", "SVC-Agent", "svc-agents", "default"])
+def test_a_spelling_of_a_model_is_not_an_agent_id(agent_id: str) -> None:
+    assert is_model_spelling(agent_id) is (agent_id not in ("svc-agents", "default"))
 
 
-def test_a_list_of_models_allows_their_agents() -> None:
-    for models, agent_id, allowed in [
+@pytest.mark.parametrize(
+    ("models", "agent_id", "allowed"),
+    [
         *((None, "sales", True), ((), "default", False), (("svc-agent",), "sales", False)),
         *((("svc-agent",), "default", True), (("svc-rag-agent",), "default", True)),
         *((("svc-rag-agent:default",), "default", True), (("svc-agent:sales", "svc-agent:b"), "sales", True)),
-    ]:
-        assert is_allowed(models, agent_id) is allowed, (models, agent_id)
+    ],
+)
+def test_a_list_of_models_allows_their_agents(models: tuple[str, ...] | None, agent_id: str, allowed: bool) -> None:
+    assert is_allowed(models, agent_id) is allowed

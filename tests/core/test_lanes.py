@@ -1,5 +1,7 @@
 """Tests lanes: which lane starts a child process next, and how large a wave is."""
 
+import pytest
+
 from svc_daemon.core.lanes import FEW, LANES, PROMPT, SINGLE, SUSPECT, WAVE, choose, fill, in_turn
 
 #: The child processes by lane, the last turn of each lane, and the order of lanes expected. The limit is 2 children.
@@ -24,16 +26,23 @@ def test_lanes_take_turns_and_no_two_suspects_are_read_together() -> None:
     assert in_turn({}, {}, 1) == list(LANES) and in_turn({WAVE: 1}, {}, 1) == [PROMPT, SINGLE, SUSPECT]
 
 
-def test_small_documents_share_a_child_and_bulk_uploads_have_their_own_lane() -> None:
-    for is_small, together, lane in [
+@pytest.mark.parametrize(
+    ("is_small", "together", "lane"),
+    [
         (True, 1, PROMPT),
         (True, FEW, PROMPT),
         (True, FEW + 1, WAVE),
         (False, 99, SINGLE),
-    ]:
-        assert choose(is_small=is_small, together=together) == lane
+    ],
+)
+def test_small_documents_share_a_child_and_bulk_uploads_have_their_own_lane(
+    is_small: bool, together: int, lane: str
+) -> None:
+    assert choose(is_small=is_small, together=together) == lane
 
 
-def test_a_wave_has_at_least_one_document_and_limited_bytes() -> None:
-    for sizes, most, count in [([], 10, 0), ([99], 10, 1), ([4, 6, 1], 10, 2), ([4, 7], 10, 1), ([0] * 64, 10, 64)]:
-        assert fill(sizes, most) == count, sizes
+@pytest.mark.parametrize(
+    ("sizes", "most", "count"), [([], 10, 0), ([99], 10, 1), ([4, 6, 1], 10, 2), ([4, 7], 10, 1), ([0] * 64, 10, 64)]
+)
+def test_a_wave_has_at_least_one_document_and_limited_bytes(sizes: list[int], most: int, count: int) -> None:
+    assert fill(sizes, most) == count

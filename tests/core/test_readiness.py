@@ -21,18 +21,18 @@ def test_a_source_is_ready_if_it_and_all_its_memberships_are_active() -> None:
         assert is_ready(status, memberships) is expected, (status, memberships)
 
 
-def test_the_sync_status_is_that_of_the_least_advanced_membership() -> None:
-    for memberships in MEMBERSHIPS:
-        expected = next((sync for sync in SLOWEST_FIRST if sync in memberships), "queued")
-        assert {sync_status(order) for order in permutations(memberships)} == {expected}
+@pytest.mark.parametrize("memberships", MEMBERSHIPS)
+def test_the_sync_status_is_that_of_the_least_advanced_membership(memberships: tuple[str, ...]) -> None:
+    expected = next((sync for sync in SLOWEST_FIRST if sync in memberships), "queued")
+    assert {sync_status(order) for order in permutations(memberships)} == {expected}
 
 
-def test_the_status_of_a_buckets_index_follows_from_its_counts() -> None:
-    for ready, waiting, failed in product((0, 1), repeat=3):
-        status = "degraded" if failed else "indexing" if waiting else "active" if ready else "empty"
-        assert store_status(ready, waiting, failed) == status, (ready, waiting, failed)
-        # A rebuild has priority over all counts.
-        assert store_status(ready, waiting, failed, in_maintenance=True) == "maintenance"
+@pytest.mark.parametrize(("ready", "waiting", "failed"), [*product((0, 1), repeat=3)])
+def test_the_status_of_a_buckets_index_follows_from_its_counts(ready: int, waiting: int, failed: int) -> None:
+    status = "degraded" if failed else "indexing" if waiting else "active" if ready else "empty"
+    assert store_status(ready, waiting, failed) == status
+    # A rebuild has priority over all counts.
+    assert store_status(ready, waiting, failed, in_maintenance=True) == "maintenance"
 
 
 def test_operations_use_the_constants_for_statuses_of_buckets() -> None:

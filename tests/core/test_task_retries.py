@@ -1,9 +1,16 @@
-"""Tests the pauses before retries, and which attempt is the last."""
+"""Tests the pauses before retries, which attempt is the last, and which errors are shortages."""
+
+import errno
+import os
+import sqlite3
+import threading
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svc_daemon.core.resource_shortages import ERRNOS, SENTENCES, Lack, find_lack
 from svc_daemon.core.task_retries import LONGEST_PAUSE_S, is_last, pause_s, retry_after_s
 
 
@@ -22,17 +29,77 @@ def test_jitter_multiplies_a_pause_by_half_to_one_and_a_half() -> None:
     assert pause_s(2, 0.999_999) == pytest.approx(6, abs=0.001)
 
 
-def test_an_attempt_is_the_last_if_no_retry_helps_or_none_is_left() -> None:
-    for attempt, attempts, is_final in [(1, 3, False), (2, 3, False), (3, 3, True), (4, 3, True), (1, 1, True)]:
-        assert is_last(attempt, attempts, retryable=True) is is_final, (attempt, attempts)
-        assert is_last(attempt, attempts, retryable=False), (attempt, attempts)
+@pytest.mark.parametrize(
+    ("attempt", "attempts", "is_final"), [(1, 3, False), (2, 3, False), (3, 3, True), (4, 3, True), (1, 1, True)]
+)
+def test_an_attempt_is_the_last_if_no_retry_helps_or_none_is_left(attempt: int, attempts: int, is_final: bool) -> None:
+    assert is_last(attempt, attempts, retryable=True) is is_final
+    assert is_last(attempt, attempts, retryable=False)
 
 
-def test_retry_after_estimates_the_remaining_time_within_limits() -> None:
-    for elapsed_s, done, total, expected in [
+@pytest.mark.parametrize(
+    ("elapsed_s", "done", "total", "expected"),
+    [
         *((0.0, 0, None, 1), (9.0, 0, 100, 1), (9.0, 5, None, 1), (10.0, 10, 15, 5)),
         *((1.0, 10, 11, 1), (1.0, 10, 10, 1), (60.0, 1, 1000, 30)),
         # The clock was set back.
         (-60.0, 10, 20, 1),
-    ]:
-        assert retry_after_s(elapsed_s, done, total) == expected, (elapsed_s, done, total)
+    ],
+)
+def test_retry_after_estimates_the_remaining_time_within_limits(
+    elapsed_s: float, done: int, total: int | None, expected: int
+) -> None:
+    assert retry_after_s(elapsed_s, done, total) == expected
+
+
+@pytest.mark.parametrize(("number", "lack"), ERRNOS.items())
+def test_the_error_number_shows_the_missing_resource(number: int, lack: Lack) -> None:
+    error = OSError(number, os.strerror(number))
+    assert find_lack(error) is lack
+    try:
+        try:
+            raise error
+        except OSError as cause:
+            raise RuntimeError("in other words") from cause
+    except RuntimeError as reworded:
+        assert find_lack(ExceptionGroup("several", [ValueError("another"), reworded])) is lack
+
+
+def test_a_full_database_and_exhausted_memory_are_shortages() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(sqlite3.OperationalError) as full:
+        connection.execute("CREATE TABLE notes (text TEXT)")
+    connection.close()
+    assert find_lack(full.value) is Lack.DISK
+    with pytest.raises(MemoryError) as memory:
+        bytearray(1 << 62)
+    assert find_lack(memory.value) is Lack.MEMORY
+
+
+def test_a_thread_that_can_not_start_is_a_shortage() -> None:
+    # Take the message from this interpreter itself.
+    before = threading.stack_size(1 << 44)
+    try:
+        with pytest.raises(RuntimeError) as refused:
+            threading.Thread(target=print).start()
+    finally:
+        threading.stack_size(before)
+    assert find_lack(refused.value) is Lack.PROCESSES
+
+
+def test_an_error_that_is_its_own_cause_ends_the_search() -> None:
+    error = ValueError("as a library raises it")
+    error.__cause__ = error
+    assert find_lack(error) is None
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EFBIG, "too large"), OSError(errno.EIO, "failed"), ValueError("wrong"), OSError("?")]
+)
+def test_errors_caused_by_a_document_or_a_broken_disk_are_not_shortages(error: Any) -> None:
+    assert find_lack(error) is None
+
+
+def test_each_shortage_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(Lack)

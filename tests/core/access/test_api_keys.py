@@ -45,15 +45,15 @@ def test_random_text_is_never_a_key(text: str) -> None:
     assert parse(text) is parse("sk-" + text) is None
 
 
-def test_a_truncated_padded_or_upper_case_key_is_invalid() -> None:
-    for text in ["", "sk-", TEXT[:-1], TEXT + "0", TEXT[3:], TEXT.upper(), f" {TEXT}", f"{TEXT}\n"]:
-        assert parse(text) is None, text
+@pytest.mark.parametrize("text", ["", "sk-", TEXT[:-1], TEXT + "0", TEXT[3:], TEXT.upper(), f" {TEXT}", f"{TEXT}\n"])
+def test_a_truncated_padded_or_upper_case_key_is_invalid(text: str) -> None:
+    assert parse(text) is None
 
 
-def test_a_secret_of_another_size_is_refused() -> None:
-    for size in [0, 16, 31, 33]:
-        with pytest.raises(ValueError, match="32 bytes"):
-            api_keys.mint(KEY_ID, bytes(size))
+@pytest.mark.parametrize("size", [0, 16, 31, 33])
+def test_a_secret_of_another_size_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        api_keys.mint(KEY_ID, bytes(size))
 
 
 def test_presets_have_the_capabilities_of_the_contract() -> None:
@@ -93,21 +93,30 @@ def test_an_expiry_is_stored_in_utc_with_milliseconds() -> None:
         assert "expires_at" in str(refusal(api_keys.choose_expiry, text, NOW)), text
 
 
-def test_a_new_key_inherits_the_restrictions_that_are_not_given() -> None:
-    for field, has, asked, gets in [
+@pytest.mark.parametrize(
+    ("field", "has", "asked", "gets"),
+    [
         *(("buckets", None, None, None), ("buckets", None, ("x",), ("x",)), ("buckets", ("x", "y"), None, ("x", "y"))),
         *(("buckets", ("x", "y"), ("x",), ("x",)), ("models", None, ("svc-agent",), ("svc-agent",))),
         ("models", ("svc-agent:a",), None, ("svc-agent:a",)),
         ("models", ("svc-agent:a", "svc-agent"), ("svc-rag-agent:a",), ("svc-rag-agent:a",)),
         *(("expires_at", None, None, None), ("expires_at", None, SOON, SOON), ("expires_at", LATE, None, LATE)),
         *(("expires_at", LATE, SOON, SOON), ("expires_at", SOON, SOON, SOON)),
-    ]:
-        made = api_keys.narrow(kept(**{field: has}), kept(**{field: asked}))
-        assert getattr(made, field) == gets, (field, has, asked)
+    ],
+)
+def test_a_new_key_inherits_the_restrictions_that_are_not_given(
+    field: str,
+    has: str | tuple[str, ...] | None,
+    asked: str | tuple[str, ...] | None,
+    gets: str | tuple[str, ...] | None,
+) -> None:
+    made = api_keys.narrow(kept(**{field: has}), kept(**{field: asked}))
+    assert getattr(made, field) == gets
 
 
-def test_a_key_covers_the_keys_that_it_could_create() -> None:
-    for maker, other, sees in [
+@pytest.mark.parametrize(
+    ("maker", "other", "sees"),
+    [
         *((kept(), kept(), True), (kept(), kept("a"), True), (kept(), kept("a", "c"), False)),
         *((kept(), kept(buckets=("x",), models=("svc-agent",)), True), (kept(buckets=("x",)), kept(), False)),
         (kept(buckets=("x", "y")), kept(buckets=("y",)), True),
@@ -115,5 +124,7 @@ def test_a_key_covers_the_keys_that_it_could_create() -> None:
         (kept(models=("svc-agent",)), kept(models=("svc-rag-agent",)), True),
         *((kept(models=("svc-agent",)), kept(models=("svc-agent:a",)), False), (kept(expires_at=SOON), kept(), True)),
         *((kept(*CAPABILITIES), kept(*capabilities), True) for capabilities in PRESETS.values()),
-    ]:
-        assert covers(maker, other) is sees, (maker, other)
+    ],
+)
+def test_a_key_covers_the_keys_that_it_could_create(maker: Grant, other: Grant, sees: bool) -> None:
+    assert covers(maker, other) is sees

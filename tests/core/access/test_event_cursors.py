@@ -33,10 +33,10 @@ def test_cursors_show_neither_an_id_nor_an_order() -> None:
         assert sum(a == b for a, b in zip(first[4:], second[4:], strict=True)) < 10
 
 
-def test_a_cursor_with_any_other_character_is_none() -> None:
-    for place in range(len(PREFIX), len(CURSOR)):
-        forged = CURSOR[:place] + CURSOR[place].translate(SWAP) + CURSOR[place + 1 :]
-        assert CURSORS.find_event_id(forged) is None, place
+@pytest.mark.parametrize("place", range(len(PREFIX), len(CURSOR)))
+def test_a_cursor_with_any_other_character_is_none(place: int) -> None:
+    forged = CURSOR[:place] + CURSOR[place].translate(SWAP) + CURSOR[place + 1 :]
+    assert CURSORS.find_event_id(forged) is None
 
 
 @pytest.mark.rule("log.cursors")

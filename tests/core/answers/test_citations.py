@@ -1,10 +1,14 @@
-"""Tests which citation marks of a model's answer are kept, and whether the answer is grounded."""
+"""Tests the citation marks of answers, and which answers are grounded."""
 
 import random
 from itertools import pairwise
+from typing import Any
+
+import pytest
 
 from svc_daemon.core.answers import grounding
 from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer
+from svc_daemon.core.answers.grounding import is_support
 from svc_daemon.core.answers.passages import Citation, quote_of
 from tests.core.answers.passages import passage
 from tests.core.limits import cpu_limit_s
@@ -75,35 +79,42 @@ def write(pieces: list[str]) -> tuple[WrittenAnswer, list[str | Citation]]:
     return answer, [*fed, *answer.finish()]
 
 
-def test_marks_are_checked_against_the_passages_and_become_citations() -> None:
-    for written, kept, is_grounded in WRITTEN:
-        answer, pieces = write([written])
-        assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded), written
-        for mark, citation in pairwise(pieces):
-            if isinstance(citation, Citation):
-                assert str(mark).strip() == f"[{citation.number}]", written
-                assert answer.text[citation.index :].startswith(f"[{citation.number}]"), written
-                assert quote_of(PASSAGES[citation.passage], citation.span) in PASSAGES[citation.passage].text
+@pytest.mark.parametrize(("written", "kept", "is_grounded"), WRITTEN)
+def test_marks_are_checked_against_the_passages_and_become_citations(
+    written: str, kept: str, is_grounded: bool
+) -> None:
+    answer, pieces = write([written])
+    assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded)
+    for mark, citation in pairwise(pieces):
+        if isinstance(citation, Citation):
+            assert str(mark).strip() == f"[{citation.number}]"
+            assert answer.text[citation.index :].startswith(f"[{citation.number}]")
+            assert quote_of(PASSAGES[citation.passage], citation.span) in PASSAGES[citation.passage].text
 
 
-def test_the_result_does_not_depend_on_how_the_answer_is_cut_into_pieces() -> None:
-    for written, kept, is_grounded in WRITTEN:
-        cuts = random.Random(written)
-        for _ in range(5):
-            places = sorted(cuts.choices(range(len(written) + 1), k=8))
-            sent = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
-            answer, pieces = write(sent)
-            assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded), sent
-            assert "".join(piece for piece in pieces if isinstance(piece, str)) == kept, sent
+@pytest.mark.parametrize(("written", "kept", "is_grounded"), WRITTEN)
+def test_the_result_does_not_depend_on_how_the_answer_is_cut_into_pieces(
+    written: str, kept: str, is_grounded: bool
+) -> None:
+    cuts = random.Random(written)
+    for _ in range(5):
+        places = sorted(cuts.choices(range(len(written) + 1), k=8))
+        sent = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
+        answer, pieces = write(sent)
+        assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded), sent
+        assert "".join(piece for piece in pieces if isinstance(piece, str)) == kept, sent
 
 
-def test_a_mark_cites_its_sentence_and_a_quotation_exactly_its_words() -> None:
-    for written, quote in [
+@pytest.mark.parametrize(
+    ("written", "quote"),
+    [
         ("Requests go to a manager [1].", "Requests go to the manager."),
         ("They “get 30 days of vacation” [1].", "get 30 days of vacation"),
-    ]:
-        answer, _ = write([written])
-        assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == [quote], written
+    ],
+)
+def test_a_mark_cites_its_sentence_and_a_quotation_exactly_its_words(written: str, quote: str) -> None:
+    answer, _ = write([written])
+    assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == [quote]
 
 
 def test_text_is_passed_on_as_soon_as_it_can_not_become_a_mark() -> None:
@@ -145,3 +156,32 @@ def test_a_megabyte_is_checked_quickly_whole_or_in_small_pieces() -> None:
         for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)]):
             answer, _ = write(pieces)
             assert len(answer.text) > 1_000_000
+
+
+#: Coverage of the question, number of words found, and cosine similarity.
+ENOUGH = [
+    # By words alone: the fewer words are found, the more of the question they must cover.
+    *((1.0, 1, None), (0.71, 1, None), (0.67, 2, None), (0.55, 5, None), (0.35, 10, None)),
+    # By the mean of both, by similarity alone, and by words if the similarity isn't too low.
+    *((0.60, 2, 0.50), (0.0, 0, 0.63), (0.71, 1, 0.30)),
+]
+TOO_LITTLE = [
+    # More than ten words count as ten.
+    *((0.69, 1, None), (0.65, 2, None), (0.53, 5, None), (0.33, 10, None), (0.33, 60, None), (0.0, 0, None)),
+    *((0.60, 2, 0.46), (0.0, 0, 0.61), (0.71, 1, 0.24), (1.0, 3, -0.1)),
+]
+
+
+@pytest.mark.parametrize("case", ENOUGH + TOO_LITTLE)
+def test_a_passage_supports_an_answer_by_coverage_words_and_similarity(case: Any) -> None:
+    assert is_support(*case) is (case in ENOUGH)
+
+
+def test_a_single_sentence_counts_by_its_trust() -> None:
+    """The coverage is 0.4, which is 0.3 too little. With a trust of 0.5, it counts as much as the sentence."""
+    cases = {(0.16, 1.0): True, (0.14, 1.0): False, (0.46, 0.5): True, (0.44, 0.5): False, (1, 0): False}
+    for (share, trust), enough in cases.items():
+        # The more a single sentence counts, the lower the similarity of its passage may be.
+        not_far = 0.25 - 0.15 * trust
+        found = [is_support(0.4, 1, cosine, share, trust) for cosine in (None, not_far + 0.01, not_far - 0.01)]
+        assert found == [enough, enough, False], (share, trust)

@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+import pytest
+
 from svc_daemon.core.answers.claims import Number, Reference, is_borne_out, numbers_of
 from tests.core.answers.passages import passage
 from tests.core.answers.statements import ALARMS, FOUND_OUT, MISSED, PROVED, Statement
@@ -12,15 +14,17 @@ def is_supported(statement: Statement, question: str = "") -> bool:
     return is_borne_out(statement.sentence, [Reference(passage(statement.passage))], question)
 
 
-def test_fair_and_false_sentences_are_judged_as_listed() -> None:
-    for statements, supported in [(PROVED, True), (ALARMS, False), (FOUND_OUT, False), (MISSED, True)]:
-        assert [each.sentence for each in statements if is_supported(each) is not supported] == []
+@pytest.mark.parametrize(
+    ("statements", "supported"), [(PROVED, True), (ALARMS, False), (FOUND_OUT, False), (MISSED, True)]
+)
+def test_fair_and_false_sentences_are_judged_as_listed(statements: list[Statement], supported: bool) -> None:
+    assert [each.sentence for each in statements if is_supported(each) is not supported] == []
 
 
-def test_sentences_of_the_passage_itself_are_supported() -> None:
-    for each in {each.passage for each in (*PROVED, *ALARMS)}:
-        reference = Reference(passage(each))
-        assert all(is_borne_out(sentence.text, [reference], "") for sentence in reference.sentences)
+@pytest.mark.parametrize("each", sorted({each.passage for each in (*PROVED, *ALARMS)}))
+def test_sentences_of_the_passage_itself_are_supported(each: str) -> None:
+    reference = Reference(passage(each))
+    assert all(is_borne_out(sentence.text, [reference], "") for sentence in reference.sentences)
 
 
 def test_words_of_the_question_may_be_repeated() -> None:
@@ -51,7 +55,7 @@ def test_the_numbers_in_a_text_are_found() -> None:
         assert numbers_of(text) == [Number(Decimal(value), sign) for value, sign in numbers]
 
 
-def test_the_processor_time_grows_linearly_with_the_text() -> None:
-    for part in ["not ", "5 ", "$5", "a, ", "Ab ", "% "]:
-        with cpu_limit_s(3):
-            is_borne_out(part * (50_000 // len(part)), [Reference(passage(part * 500))], "")
+@pytest.mark.parametrize("part", ["not ", "5 ", "$5", "a, ", "Ab ", "% "])
+def test_the_processor_time_grows_linearly_with_the_text(part: str) -> None:
+    with cpu_limit_s(3):
+        is_borne_out(part * (50_000 // len(part)), [Reference(passage(part * 500))], "")

@@ -53,10 +53,12 @@ def test_a_very_long_earlier_turn_takes_little_time() -> None:
         assert "vacation" in sharpen(asked(book, "and for part-time staff?"), 10_000)
 
 
-def test_a_conversation_ends_with_its_last_question() -> None:
-    for roles, kept in [("", ""), ("a", ""), ("u", "u"), ("ua", "u"), ("uau", "uau"), ("auaa", "au")]:
-        turns = [Turn({"u": USER, "a": ASSISTANT}[role], "x") for role in roles]
-        assert len(conversations.up_to_question(turns)) == len(kept), roles
+@pytest.mark.parametrize(
+    ("roles", "kept"), [("", ""), ("a", ""), ("u", "u"), ("ua", "u"), ("uau", "uau"), ("auaa", "au")]
+)
+def test_a_conversation_ends_with_its_last_question(roles: str, kept: str) -> None:
+    turns = [Turn({"u": USER, "a": ASSISTANT}[role], "x") for role in roles]
+    assert len(conversations.up_to_question(turns)) == len(kept)
 
 
 #: The question `and on sundays?` after one about a library. The weights of the words found are 3 of 8 in total.

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -63,14 +64,14 @@ def test_a_chunk_ends_at_a_block_rather_than_at_a_sentence() -> None:
     assert first.text == (SENTENCE * 20).strip()
 
 
-def test_code_and_rows_are_cut_at_line_ends_and_keep_line_numbers() -> None:
+@pytest.mark.parametrize("kind", ("code", "row"))
+def test_code_and_rows_are_cut_at_line_ends_and_keep_line_numbers(kind: str) -> None:
     lines = "\n".join(f"{number:03} = value. Another" for number in range(1, 101))
-    for kind in ("code", "row"):
-        chunks = chunk_document(document_of(("paragraph", "x"), (kind, lines)), SMALL)
-        for chunk in chunks[1:]:
-            # The block starts on line 3, so line 3 has 001.
-            first = int(chunk.text[:3]) + 2
-            assert (chunk.line_start, chunk.line_end) == (first, first + chunk.text.count("\n")), kind
+    chunks = chunk_document(document_of(("paragraph", "x"), (kind, lines)), SMALL)
+    for chunk in chunks[1:]:
+        # The block starts on line 3, so line 3 has 001.
+        first = int(chunk.text[:3]) + 2
+        assert (chunk.line_start, chunk.line_end) == (first, first + chunk.text.count("\n"))
 
 
 def test_no_chunk_crosses_a_page_or_a_heading() -> None:
@@ -125,7 +126,7 @@ def test_a_line_of_25_mb_is_chunked_in_seconds() -> None:
         assert len(chunk_document(document, OPTIONS)) > 20_000
 
 
-def test_contradictory_sizes_are_refused() -> None:
-    for sizes in [{"min": 0}, {"target": 700}, {"max": 900}, {"overlap": 401}, {"overlap": -1}]:
-        with pytest.raises(ValueError, match="must be"):
-            ChunkingOptions(**sizes)
+@pytest.mark.parametrize("sizes", [{"min": 0}, {"target": 700}, {"max": 900}, {"overlap": 401}, {"overlap": -1}])
+def test_contradictory_sizes_are_refused(sizes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        ChunkingOptions(**sizes)

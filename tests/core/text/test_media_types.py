@@ -69,9 +69,9 @@ TYPE_DETECTED_CASES = [
 
 
 @pytest.mark.rule("source.content-type")
-def test_a_media_type_is_detected() -> None:
-    for data, filename, declared, expected in TYPE_DETECTED_CASES:
-        assert detect(data, filename, declared) == expected, (data[:40], filename, declared)
+@pytest.mark.parametrize(("data", "filename", "declared", "expected"), TYPE_DETECTED_CASES)
+def test_a_media_type_is_detected(data: bytes, filename: str, declared: str, expected: str) -> None:
+    assert detect(data, filename, declared) == expected
 
 
 def test_a_detected_type_is_detected_again_if_declared() -> None:
@@ -90,10 +90,11 @@ def test_an_office_file_is_detected_by_its_beginning() -> None:
     assert detect(samples.make_epub({"a": samples.PROSE})[:200], "", "") == "application/epub+zip"
 
 
-def test_detection_takes_no_exponential_time() -> None:
-    # Almost HTML or mail, with parts that a bad pattern would match in 2**500 ways.
-    for data in (b"<!---->" * 500 + b"x", b"<!-- --> " * 400 + b"<htm", b"From: a\r\n" + b" x\r\n" * 500 + b"x"):
-        assert detect(data, "note") == "text/plain", data[:20]
+@pytest.mark.parametrize(
+    "data", (b"<!---->" * 500 + b"x", b"<!-- --> " * 400 + b"<htm", b"From: a\r\n" + b" x\r\n" * 500 + b"x")
+)
+def test_detection_takes_no_exponential_time(data: bytes) -> None:
+    assert detect(data, "note") == "text/plain"
 
 
 def test_an_encoding_is_detected_unless_the_bytes_are_binary() -> None:
@@ -110,13 +111,16 @@ def test_an_encoding_is_detected_unless_the_bytes_are_binary() -> None:
     assert text_encoding(b"a\x00b") is text_encoding(bytes(range(1, 256))) is None
 
 
-def test_a_file_name_implies_a_media_type() -> None:
-    for filename, expected in [
+@pytest.mark.parametrize(
+    ("filename", "expected"),
+    [
         *(("a.pdf", "application/pdf"), ("notes.txt.gz", "application/gzip"), ("Notes.MD.GZ", "application/gzip")),
         *((".md", "text/markdown"), ("Dockerfile", "text/x-dockerfile")),
         *((name, None) for name in ("archive.tar.gz", "notes.gz", ".gz", "gz", "folder.md/file", "md")),
-    ]:
-        assert from_filename(filename) == expected, filename
+    ],
+)
+def test_a_file_name_implies_a_media_type(filename: str, expected: str | None) -> None:
+    assert from_filename(filename) == expected
 
 
 def test_each_extension_and_type_belongs_to_one_format() -> None:

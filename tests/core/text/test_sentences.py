@@ -1,5 +1,7 @@
 """Tests where sentences begin and end in extracted text, and what is code."""
 
+import pytest
+
 from svc_daemon.core.text.sentences import CODE, FRAGMENT, LONGEST, ROW, Span, cost_of, fences_of, sentences_of
 from tests.core.limits import cpu_limit_s
 
@@ -30,9 +32,9 @@ CASES = [
 ]
 
 
-def test_a_text_is_split_into_sentences() -> None:
-    for text, sentences in CASES:
-        assert [text[span.start : span.end] for span in sentences_of(text)] == sentences, text
+@pytest.mark.parametrize(("text", "sentences"), CASES)
+def test_a_text_is_split_into_sentences(text: str, sentences: list[str]) -> None:
+    assert [text[span.start : span.end] for span in sentences_of(text)] == sentences
 
 
 def test_a_very_long_sentence_is_cut_at_spaces() -> None:
@@ -44,10 +46,10 @@ def test_a_very_long_sentence_is_cut_at_spaces() -> None:
     assert [tuple(span) for span in sentences_of(text, len(text))] == [(0, len(text) - 1)]
 
 
-def test_the_processor_time_grows_linearly_with_the_text() -> None:
-    for piece in ["a", ".", "\n", " ", "- ", "[", "1. ", ". [1]", '."".', "a\n", "# "]:
-        with cpu_limit_s(5):
-            sentences_of(piece * 30_000)
+@pytest.mark.parametrize("piece", ["a", ".", "\n", " ", "- ", "[", "1. ", ". [1]", '."".', "a\n", "# "])
+def test_the_processor_time_grows_linearly_with_the_text(piece: str) -> None:
+    with cpu_limit_s(5):
+        sentences_of(piece * 30_000)
 
 
 COSTS: dict[float, list[str]] = {
@@ -64,9 +66,9 @@ COSTS: dict[float, list[str]] = {
 }
 
 
-def test_rows_fragments_and_code_get_their_costs() -> None:
-    for text, cost in ((text, cost) for cost, texts in COSTS.items() for text in texts):
-        assert cost_of(text, Span(0, len(text)), []) == cost, text
+@pytest.mark.parametrize(("text", "cost"), [(text, cost) for cost, texts in COSTS.items() for text in texts])
+def test_rows_fragments_and_code_get_their_costs(text: str, cost: float) -> None:
+    assert cost_of(text, Span(0, len(text)), []) == cost
 
 
 def test_text_between_fences_is_code() -> None:

@@ -1,5 +1,7 @@
 """Tests Content-Range and the state of a session; tests/api/test_storage.py tests each PUT in each state."""
 
+import pytest
+
 from svc_daemon.core.uploads import sessions
 from svc_daemon.core.uploads.sessions import ContentRange
 from tests.core.refusals import refusal
@@ -21,11 +23,16 @@ def test_a_content_range_is_parsed() -> None:
         assert refusal(sessions.parse_range, text).code == "invalid_request", text
 
 
-def test_the_state_follows_from_stored_status_and_received_bytes() -> None:
-    for stored, received, state, state_when_expired in [
+@pytest.mark.parametrize(
+    ("stored", "received", "state", "state_when_expired"),
+    [
         *(("open", 0, "pending", "expired"), ("open", 1, "uploading", "expired")),
         *(("open", 999, "uploading", "expired"), ("open", 1000, "uploaded", "expired")),
         *(("finalized", 0, "finalized", "finalized"), ("canceled", 500, "canceled", "canceled")),
-    ]:
-        assert sessions.state_of(stored, received, SIZE, is_expired=False) == state, (stored, received)
-        assert sessions.state_of(stored, received, SIZE, is_expired=True) == state_when_expired, (stored, received)
+    ],
+)
+def test_the_state_follows_from_stored_status_and_received_bytes(
+    stored: str, received: int, state: str, state_when_expired: str
+) -> None:
+    assert sessions.state_of(stored, received, SIZE, is_expired=False) == state
+    assert sessions.state_of(stored, received, SIZE, is_expired=True) == state_when_expired

@@ -1,4 +1,4 @@
-"""Tests the fields of a source as clients send them: what is stored, and what is refused."""
+"""Tests the fields of a source as clients send them, and which content is a web page."""
 
 import pytest
 from hypothesis import given
@@ -6,18 +6,22 @@ from hypothesis import strategies as st
 
 from svc_daemon.core.uploads import source_fields as fields
 from svc_daemon.core.uploads.source_fields import check_metadata, check_tags, clean_file_name, split_tags
+from svc_daemon.core.uploads.web_pages import is_web_page, page_file_name, page_title
 from svc_daemon.settings.limits import Limits
 from tests.core.refusals import field_of, refusal
 
 LIMITS = Limits()
 
 
-def test_tags_in_a_form_are_split_at_commas_and_trimmed() -> None:
-    for text, tags in [
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
         *(("", []), (" , ,", []), ("a", ["a"]), ("a,b", ["a", "b"]), (" a , b c ,", ["a", "b c"])),
         *(("a,a", ["a", "a"]), ("Ü,ß", ["Ü", "ß"])),
-    ]:
-        assert split_tags(text) == tags, text
+    ],
+)
+def test_tags_in_a_form_are_split_at_commas_and_trimmed(text: str, tags: list[str]) -> None:
+    assert split_tags(text) == tags
 
 
 @given(st.text())
@@ -37,20 +41,20 @@ def test_twenty_different_tags_are_allowed_and_one_more_is_refused() -> None:
     assert (refused.code, refused.details) == ("too_many_tags", {"max_tags": 20, "tags": 21})
 
 
-def test_a_tag_that_is_empty_long_or_invisible_is_refused() -> None:
-    for tag in ["", "x" * 65, "a\nb", "a\x00", "\x7f", "a\u200bb", "\u202e", "\ud800"]:
-        assert refusal(check_tags, ["fine", tag], LIMITS).code == "invalid_request", ascii(tag)
+@pytest.mark.parametrize("tag", ["", "x" * 65, "a\nb", "a\x00", "\x7f", "a\u200bb", "\u202e", "\ud800"])
+def test_a_tag_that_is_empty_long_or_invisible_is_refused(tag: str) -> None:
+    assert refusal(check_tags, ["fine", tag], LIMITS).code == "invalid_request"
 
 
 @pytest.mark.rule("limit.metadata")
-def test_metadata_is_measured_in_bytes_of_utf_8() -> None:
-    for character in ["x", "ü", "語"]:
-        width = len(character.encode())
-        fitting = {"k": character * ((8192 - len('{"k":""}')) // width)}
-        assert check_metadata(fitting, LIMITS) == fitting
-        refused = refusal(check_metadata, {"k": fitting["k"] + character}, LIMITS)
-        assert (refused.code, refused.details["max_bytes"]) == ("metadata_too_large", 8192), character
-        assert refused.details["size_bytes"] > 8192
+@pytest.mark.parametrize("character", ["x", "ü", "語"])
+def test_metadata_is_measured_in_bytes_of_utf_8(character: str) -> None:
+    width = len(character.encode())
+    fitting = {"k": character * ((8192 - len('{"k":""}')) // width)}
+    assert check_metadata(fitting, LIMITS) == fitting
+    refused = refusal(check_metadata, {"k": fitting["k"] + character}, LIMITS)
+    assert (refused.code, refused.details["max_bytes"]) == ("metadata_too_large", 8192)
+    assert refused.details["size_bytes"] > 8192
 
 
 def test_metadata_that_is_not_an_object_is_refused() -> None:
@@ -94,16 +98,16 @@ REFUSED = [
 ]
 
 
-def test_a_file_name_keeps_its_last_component_in_normal_form() -> None:
-    for sent, kept in KEPT + [(name, name) for name in UNCHANGED]:
-        assert clean_file_name(sent) == kept, ascii(sent)
+@pytest.mark.parametrize(("sent", "kept"), KEPT + [(name, name) for name in UNCHANGED])
+def test_a_file_name_keeps_its_last_component_in_normal_form(sent: str, kept: str) -> None:
+    assert clean_file_name(sent) == kept
 
 
-def test_a_misleading_file_name_is_refused_in_one_printable_line() -> None:
-    for sent in REFUSED:
-        refused = refusal(clean_file_name, sent, "items.3.filename")
-        assert field_of(refused) == ("invalid_request", "items.3.filename"), ascii(sent)
-        assert refused.message.isprintable(), ascii(sent)
+@pytest.mark.parametrize("sent", REFUSED)
+def test_a_misleading_file_name_is_refused_in_one_printable_line(sent: str) -> None:
+    refused = refusal(clean_file_name, sent, "items.3.filename")
+    assert field_of(refused) == ("invalid_request", "items.3.filename")
+    assert refused.message.isprintable()
 
 
 def test_a_question_becomes_one_line_or_is_refused() -> None:
@@ -115,11 +119,61 @@ def test_a_question_becomes_one_line_or_is_refused() -> None:
         assert field_of(refused) == ("invalid_request", "alternate_questions.3"), text
 
 
-def test_an_answer_without_a_word_is_refused() -> None:
-    for text in ["", " ", "?!", "\n"]:
-        assert "answer" in str(refusal(fields.check_answer, text)), text
+@pytest.mark.parametrize("text", ["", " ", "?!", "\n"])
+def test_an_answer_without_a_word_is_refused(text: str) -> None:
+    assert "answer" in str(refusal(fields.check_answer, text))
 
 
 def test_the_text_of_a_question_has_its_answer_below() -> None:
     text = fields.question_text("Why?", "Because.", ["How so?", "What for?"])
     assert text == "# Why?\n\n- How so?\n- What for?\n\nBecause.\n"
+
+
+HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
+FRAGMENT = b"<div><p>Hello</p></div>"
+TEXT = b"Hello there. Nothing but words.\n"
+PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
+JSON = b'{"answer": 42}'
+
+
+#: Content, declared type and name.
+PAGES = [
+    *((HTML, "text/html", ""), (HTML, "text/html; charset=utf-8", "index.html"), (HTML, "TEXT/HTML", "index.php")),
+    *((HTML, "application/xhtml+xml", ""), (HTML, "", ""), (HTML, "text/plain", "")),
+    *((HTML, "application/octet-stream", "page"), (b"\xef\xbb\xbf" + HTML, "text/html", "")),
+    *((FRAGMENT, "text/html", ""), (FRAGMENT, "text/html", "index.php")),
+    *((TEXT, "text/html", ""), (TEXT, "text/plain", "page.html")),
+]
+FILES = [
+    *((HTML, "text/plain", "page.php"), (FRAGMENT, "text/plain", "")),
+    *((TEXT, "text/plain", ""), (TEXT, "text/markdown", "readme.md"), (TEXT, "", "")),
+    *((PDF, "text/html", "report.html"), (PDF, "application/pdf", "report.pdf"), (PDF, "", "")),
+    *((JSON, "application/json", ""), (b"\x89PNG\r\n\x1a\n\x00\x00", "text/html", "")),
+    (b'<?xml version="1.0"?><rss></rss>', "application/rss+xml", ""),
+]
+
+
+@pytest.mark.parametrize("case", PAGES + FILES)
+def test_content_declared_type_and_name_decide_what_is_a_page(case: tuple[bytes, str, str]) -> None:
+    assert is_web_page(*case) is (case in PAGES)
+
+
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        *((b"<title>Quays</title>", "Quays"), (b"<TITLE lang='en'>\n Quays &amp;\n stones </TITLE>", "Quays & stones")),
+        *((b"<html><head><title></title><body>", None), (b"<title>never ends", None), (b"<p>none</p>", None)),
+        *((b"<title>Zo\xc3\xab</title>", "Zoë"), (b"<title>Caf\xe9s</title>", "Cafés")),
+        *((b"<title>a\x01b</title>", "ab"), (b"<title>" + b"x" * 50 + b"</title>", "x" * 20)),
+        (b"<title>&#8203;</title>", None),
+    ],
+)
+def test_a_pages_title_is_extracted(head: bytes, title: str | None) -> None:
+    assert page_title(head, max_characters=20) == title
+
+
+def test_the_file_name_of_a_page_ends_in_html() -> None:
+    for name in ["a.html", "A.HTM", "a.xhtml"]:
+        assert page_file_name(name) == name
+    for name, kept in [("index.php", "index.php"), ("example.com", "example.com"), ("x" * 255, "x" * 240)]:
+        assert page_file_name(name) == f"{kept}.html"
