@@ -87,7 +87,7 @@ class ByteStoreContract:
         return open_node()
 
     async def test_a_stored_blob_is_read_whole_in_ranges_and_as_a_file(self, node: Node) -> None:
-        for size in (1, HEAD_BYTES + 1, SPILL_BYTES - 1, SPILL_BYTES + 1, 6 * SPILL_BYTES + 7):
+        for size in (1, HEAD_BYTES, HEAD_BYTES + 1, SPILL_BYTES - 1, SPILL_BYTES, SPILL_BYTES + 1, 6 * SPILL_BYTES + 7):
             data = content(size)
             name = await node.keep(data)
             blob, facts = node.blobs.blob(name), await node.blobs.blob(name).find()

@@ -1,6 +1,7 @@
 """Opens a real state database with two teams for the tests of the store. Durability is tested elsewhere."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.store.migrations import migrate
+from tests.store.folders import Folder
 from tests.store.rows import add_teams
 
 
@@ -32,3 +34,9 @@ def db(request: pytest.FixtureRequest) -> Iterator[Connection]:
     assert opened.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     assert opened.execute("PRAGMA foreign_key_check").fetchall() == []
     opened.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    with ThreadPoolExecutor(2) as executor:
+        yield Folder(tmp_path / "data", executor)

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import hashlib
 import os
 import resource
 import shutil
@@ -19,13 +18,12 @@ import pytest
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.blobs import Blobs, FolderSync
-from svc_daemon.store.staging import HEAD_BYTES, SPILL_BYTES, StagedFile
+from svc_daemon.store.staging import SPILL_BYTES, StagedFile
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.limits import limited
 
 pytestmark = pytest.mark.anyio
 
-SIZES = [1, HEAD_BYTES, SPILL_BYTES - 1, SPILL_BYTES, SPILL_BYTES + 1, 3 * SPILL_BYTES + 7]
 SMALL_AND_SPILLED = [10, SPILL_BYTES + 10]
 
 
@@ -75,31 +73,12 @@ def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]
     monkeypatch.setattr(os, "fsync", sync)
 
 
-async def test_a_kept_blob_has_the_received_bytes_with_size_and_hash(blobs: Blobs, files: DataFiles) -> None:
-    for number, size_bytes in enumerate(SIZES):
-        content = _content(size_bytes)
-        staged = await _keep(blobs, content, f"src_{number}")
-        hashed = hashlib.sha256(content).hexdigest()
-        assert (staged.size_bytes, staged.sha256, staged.head) == (size_bytes, hashed, content[:HEAD_BYTES])
-        await staged.discard()
-        assert blobs.path(f"src_{number}").read_bytes() == content, size_bytes
-    assert _names(files.staging) == []
-
-
 async def test_small_files_are_written_to_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
     staged = await _fill(blobs.stage(), _content(SPILL_BYTES - 1))
     assert _names(files.staging) == []
     await staged.append(b"x")
     assert [path.stat().st_size for path in files.staging.iterdir()] == [SPILL_BYTES]
     await staged.discard()
-
-
-async def test_discarding_is_idempotent_and_leaves_no_file(blobs: Blobs, files: DataFiles) -> None:
-    for size_bytes in (0, *SIZES):
-        staged = await _fill(blobs.stage(), _content(size_bytes))
-        await staged.discard()
-        await staged.discard()
-        assert _names(files.blobs, files.staging) == [], size_bytes
 
 
 async def test_a_file_is_synced_after_its_rename_and_then_its_folder(
@@ -124,6 +103,7 @@ async def test_files_that_are_kept_at_the_same_time_are_all_complete(blobs: Blob
 
     await asyncio.gather(*(_keep(blobs, content, source_id) for source_id, content in contents.items()))
     assert {source_id: blobs.path(source_id).read_bytes() for source_id in _names(files.blobs)} == contents
+    assert _names(files.staging) == []
 
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)

@@ -1,13 +1,17 @@
-"""Tests tasks: claims, leases and fencing, and that a worker that lost its claim changes nothing."""
+"""Tests tasks: claims, leases and fencing, and what waits during a rebuild."""
 
 from collections.abc import Callable
 from math import inf
 
+import pytest
+
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store import tasks
+from svc_daemon.store.memberships import claim_syncs, next_sync_due, schedule_syncs, withdraw_syncs
 from svc_daemon.store.tasks import TaskRow, claim_task, finish_task, list_expired, park_task, retry_task
-from svc_daemon.wire.tasks import INDEXING
-from tests.store.rows import LATER, NOW, add_task, table, undone
+from svc_daemon.store.tombstones import create_detachment, list_detachments
+from svc_daemon.wire.tasks import INDEXING, REBUILD
+from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, table
 
 ERROR = {"code": "extraction_crashed", "message": "It died.", "retryable": True}
 Change = Callable[[Connection, TaskRow], None]
@@ -62,28 +66,28 @@ def test_a_claimed_task_can_not_be_claimed_again(db: Connection) -> None:
     assert tasks.is_held(db, task)
 
 
-def test_a_stale_claim_changes_nothing(db: Connection) -> None:
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_stale_claim_changes_nothing(db: Connection, loss: str, write: str) -> None:
     stale = _claimed(db)
-    for loss, steps in LOSSES.items():
-        for write, change in WRITES.items():
-            with undone(db):
-                for step in steps:
-                    step(db, stale)
-                before = table(db, "tasks")
-                change(db, stale)
-                assert (table(db, "tasks"), tasks.is_held(db, stale)) == (before, False), (loss, write)
+    for step in LOSSES[loss]:
+        step(db, stale)
+    before = table(db, "tasks")
+    WRITES[write](db, stale)
+    assert table(db, "tasks") == before
+    assert not tasks.is_held(db, stale)
 
 
-def test_a_held_claim_changes_only_its_own_task(db: Connection) -> None:
+@pytest.mark.parametrize("write", WRITES)
+def test_a_held_claim_changes_only_its_own_task(db: Connection, write: str) -> None:
     add_task(db, "2", source_id="src_2")
     _claim(db, "2")
     held = _claimed(db)
     first, second = table(db, "tasks")
-    for write, change in WRITES.items():
-        with undone(db):
-            change(db, held)
-            after = table(db, "tasks")
-            assert (after[0] != first, after[1]) == (True, second), write
+    WRITES[write](db, held)
+    changed, other = table(db, "tasks")
+    assert changed != first
+    assert other == second
 
 
 def test_each_claim_of_a_task_has_another_token(db: Connection) -> None:
@@ -113,3 +117,43 @@ def test_canceling_ends_only_the_open_tasks_of_the_source(db: Connection) -> Non
     tasks.cancel_tasks(db, "src_1", LATER)
     statuses = {row["id"]: (row["status"], row["finished_at"]) for row in table(db, "tasks")}
     assert statuses == {"task_1": ("succeeded", NOW), "task_2": ("queued", None), "task_3": ("canceled", LATER)}
+
+
+def claim(db: Connection, task: TaskRow) -> TaskRow:
+    claimed = tasks.claim_again(db, task.id, NOW, 30.0, "clear")
+    assert claimed is not None
+    return claimed
+
+
+def test_syncs_and_detachments_of_a_team_in_maintenance_wait(db: Connection) -> None:
+    for team_id, due_at in ((OURS, NOW), (THEIRS, LATER)):
+        source = add_source(db, team_id, add_bucket(db, team_id=team_id), team_id=team_id)
+        schedule_syncs(db, source.id, due_at)
+        create_detachment(db, team_id, source.id)
+    rebuild = add_task(db, "1", type=REBUILD)
+    assert (next_sync_due(db), [sync.team_id for sync in claim_syncs(db, LATER, 30.0, 10)]) == (LATER, [THEIRS])
+    assert [noted.team_id for noted in list_detachments(db, now_s=0, limit=10)] == [THEIRS]
+    tasks.finish_task(db, claim(db, rebuild), "succeeded", NOW)
+    assert (next_sync_due(db), [sync.team_id for sync in claim_syncs(db, LATER, 30.0, 10)]) == (NOW, [OURS])
+    assert len(list_detachments(db, now_s=0, limit=10)) == 2
+
+
+def test_only_claimed_syncs_of_the_team_are_withdrawn(db: Connection) -> None:
+    for team_id in (OURS, THEIRS):
+        bucket = add_bucket(db, team_id=team_id)
+        schedule_syncs(db, add_source(db, team_id, bucket, team_id=team_id).id, NOW)
+        add_source(db, f"{team_id}_2", bucket, sync="active", team_id=team_id)
+    claim_syncs(db, NOW, 30.0, 10)
+    before = table(db, "memberships")
+    withdraw_syncs(db, OURS, LATER)
+    (changed,) = [row for row in table(db, "memberships") if row not in before]
+    expected = {"source_id": f"src_{OURS}", "sync_status": "queued", "due_at": LATER, "attempt": 2}
+    assert {name: changed[name] for name in expected} == expected
+
+
+def test_running_tasks_are_listed_by_team_and_type(db: Connection) -> None:
+    for name, team_id in (("a", OURS), ("b", OURS), ("c", THEIRS)):
+        claim(db, add_task(db, name, team_id))
+    add_task(db, "waiting")
+    claim(db, add_task(db, "1", type=REBUILD))
+    assert [task.id for task in tasks.list_running(db, OURS, INDEXING)] == ["task_a", "task_b"]
