@@ -1,6 +1,7 @@
-"""The data directory has one owner at a time, and is private to its user."""
+"""Tests the data directory: its lock, and the secrets in it."""
 
 import fcntl
+import os
 import shutil
 import stat
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.data_directory import DirectoryLocked, lock_directory, make_folders
+from svc_daemon.errors import StorageError
+from svc_daemon.operations.installations import prepare_secret, write_secret
 from svc_daemon.paths import DataFiles
 
 
@@ -36,3 +39,20 @@ def test_lock_of_an_earlier_release_is_respected(tmp_path: Path) -> None:
             pass
     with lock_directory(files):
         pass
+
+
+def test_a_secret_is_readable_by_its_owner_only_and_partial_files_of_a_kill_are_removed(tmp_path: Path) -> None:
+    (tmp_path / ".admin.key.0badcafe").write_text("sk-half")
+    write_secret(tmp_path / "admin.key", "sk-one")
+    assert (tmp_path / "admin.key").read_text() == "sk-one\n"
+    assert (tmp_path / "admin.key").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["admin.key"]
+
+
+def test_a_damaged_secret_is_reported_with_a_hint_and_left_unchanged(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path)
+    for data in (b"", b"\n", b"00ff\n", b"no hex at all", b"\xff\xfe\x00", b"0" * 66):
+        files.secret.write_bytes(data)
+        with pytest.raises(StorageError, match=r"damaged.*delete it"):
+            prepare_secret(files, os.urandom)
+        assert files.secret.read_bytes() == data

@@ -1,25 +1,47 @@
-"""Tests finalizing upload sessions after kills, in races, on disk errors, and in a bucket that was archived."""
+"""Tests finalizing sessions and batches, and packs that other requests interrupt."""
 
 import asyncio
 import errno
 import os
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+from svc_daemon.core.times import Clock
 from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations import batches
+from svc_daemon.operations.authorization import authenticate
 from svc_daemon.operations.finalizing import Finalized, finalize_all
+from svc_daemon.operations.packs import authorize_pack, put_pack
 from svc_daemon.operations.setting_aside import sort_leftovers
+from svc_daemon.operations.uploads import ChunkBody
 from svc_daemon.process import locks
+from svc_daemon.store.batches import get_batch
 from svc_daemon.store.uploads import UploadRow, get_upload, list_uploads
 from tests.acceptance.installations import PATIENCE_S
 from tests.api import sessions
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.sessions import finalize, finalize_batch, open_batch, open_session, outcomes, put, state_of, stored_bytes
+from tests.api.sessions import (
+    finalize,
+    finalize_batch,
+    open_batch,
+    open_pack,
+    open_session,
+    outcomes,
+    part_kept,
+    path_of,
+    put,
+    state_of,
+    stored_bytes,
+)
 
 FILES = [(f"f{number}", b"Crane %d.\n" % number) for number in range(5)]
 
@@ -62,16 +84,6 @@ def test_a_finalize_after_a_kill_that_followed_the_commit_is_replayed(daemon: Da
     assert body_of(finalize(daemon, session))["id"] == source["id"]
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert stored_bytes(daemon, source["id"]) == NOTES
-
-
-def test_finalizing_with_stale_rows_replays_and_creates_no_second_source(daemon: Daemon) -> None:
-    batch = filled(daemon)
-    stale = uploads_of(daemon, batch)
-    made = finalize_batch(daemon, batch)["finalized"]
-    outcome = daemon.loop.run(finalize_all(daemon.context, stale, daemon.admin))
-    assert [one.source.id for one in outcome if one.source] == [item["knowledge_id"] for item in made]
-    assert all(one.replayed for one in outcome)
-    assert daemon.count("sources") == len(daemon.blob_names()) == len(FILES)
 
 
 @pytest.mark.rule("finalize.repeated")
@@ -139,3 +151,106 @@ def test_finalizing_fails_if_the_bucket_was_archived_meanwhile(daemon: Daemon) -
     assert (set(daemon.blob_names()), set(daemon.part_ids())) == (set(), set())
     status = sessions.batch_status(daemon, batch)
     assert (status["status"], status["counters"]["failed"]) == ("failed", len(FILES))
+
+
+#: The files have 10 bytes each.
+MANY = [(f"f{number:02}", b"Crane %02d.\n" % number) for number in range(60)]
+STEP = 25
+
+
+@pytest.mark.rule("finalize.pending")
+def test_files_beyond_the_time_budget_of_a_finalize_are_pending(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "STEP_BYTES", STEP * 10)
+    lot = open_batch(daemon, MANY)
+    for name, data in MANY[1:]:
+        body_of(put(daemon, lot["by_id"][name], data))
+    readings = count(0, int(daemon.limits.finalize_seconds * 0.7))
+    slow = Clock(now=daemon.context.clock.now, monotonic=lambda: next(readings))
+    context = replace(daemon.context, clock=slow)
+    key = authenticate(context, f"Bearer {daemon.key}")
+    batch = daemon.read(lambda connection: get_batch(connection, daemon.team_id, lot["batch_id"]))
+    report = daemon.loop.run(batches.finalize_batch(context, key, batch, abandon=False))
+    assert (report.status, len(report.outcomes)) == ("partial", STEP)
+    reasons = {upload.client_file_id: reason for upload, reason in report.pending}
+    assert reasons.pop("f00") == "blob_not_uploaded"
+    left = len(MANY) - 1 - STEP
+    assert list(reasons.values()) == ["time_budget_exhausted"] * left
+    counted = {"replayed": STEP, "finalized": left, "pending": 1}
+    assert Counter(outcomes(finalize_batch(daemon, lot)).values()) == counted
+    assert daemon.count("sources") == len(MANY) - 1
+
+
+ITEMS = [(f"f{number}", b"Crane %d.\n" % number * 20) for number in range(12)]
+WHOLE = b"".join(data for _, data in ITEMS)
+#: In the middle of the fourth file.
+CUT = sum(len(data) for _, data in ITEMS[:3]) + 70
+
+
+def begin(daemon: Daemon, batch: dict[str, Any]) -> "asyncio.Task[object]":
+    """Start a PUT whose client sends the first bytes of the pack and then hangs."""
+
+    async def dead(sent: asyncio.Event) -> AsyncIterator[bytes]:
+        yield WHOLE[:CUT]
+        sent.set()
+        await asyncio.Event().wait()
+
+    async def work() -> "asyncio.Task[object]":
+        sent, batch_id = asyncio.Event(), batch["batch_id"]
+        members = authorize_pack(daemon.context, batch_id, path_of(batch).rpartition("/")[2])
+        sending = ChunkBody(None, len(WHOLE), dead(sent))
+        task: asyncio.Task[object] = asyncio.create_task(put_pack(daemon.context, batch_id, members, sending))
+        await sent.wait()
+        return task
+
+    return daemon.loop.run(work())
+
+
+@pytest.mark.rule("pack.single")
+def test_a_request_for_an_item_of_a_pack_interrupts_the_pack_which_can_be_resumed(daemon: Daemon) -> None:
+    newcomers: dict[str, Callable[[dict[str, Any]], object]] = {
+        "the pack again": lambda batch: put(daemon, batch, b"", "bytes */*"),
+        "an item that it has begun": lambda batch: put(daemon, batch["by_id"]["f3"], ITEMS[3][1]),
+        "an item that it has not reached": lambda batch: put(daemon, batch["by_id"]["f9"], ITEMS[9][1]),
+        "a cancel": lambda batch: daemon.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['f11']['session_id']}"),
+    }
+    for name, come in newcomers.items():
+        batch = open_pack(daemon, ITEMS)
+        task = begin(daemon, batch)
+        come(batch)
+        error = task.exception() if task.done() else None
+        assert isinstance(error, ServiceError), name
+        assert (error.code, error.rule.retryable) == ("request_in_progress", True), name
+        kept = CUT if name != "an item that it has begun" else sum(len(data) for _, data in ITEMS[:4])
+        assert part_kept(put(daemon, batch, b"", "bytes */*")) == f"bytes=0-{kept - 1}", name
+        body_of(put(daemon, batch, WHOLE[kept:], f"bytes {kept}-{len(WHOLE) - 1}/*"))
+        ended = finalize_batch(daemon, batch)
+        assert outcomes(ended) == dict.fromkeys(dict(ITEMS), "finalized") | (
+            {"f11": "failed"} if name == "a cancel" else {}
+        )
+        for item in ended["finalized"]:
+            assert stored_bytes(daemon, item["knowledge_id"]) == dict(ITEMS)[item["client_file_id"]], name
+
+
+def test_a_finalize_while_a_pack_is_sent_finalizes_the_items_that_have_arrived(daemon: Daemon) -> None:
+    batch = open_pack(daemon, ITEMS)
+    body_of(put(daemon, batch["by_id"]["f5"], ITEMS[5][1]))
+    task = begin(daemon, batch)
+    first = outcomes(finalize_batch(daemon, batch))
+    assert [name for name, place in first.items() if place == "finalized"] == ["f0", "f1", "f2", "f5"]
+    assert isinstance(task.exception(), ServiceError)
+    assert part_kept(put(daemon, batch, b"", "bytes */*")) == f"bytes=0-{CUT - 1}"
+    body_of(finalize(daemon, batch["by_id"]["f0"]))
+    body_of(put(daemon, batch, WHOLE))
+    assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized", "replayed"}
+
+
+def test_abandoning_a_batch_while_its_pack_is_sent_keeps_only_the_items_that_have_arrived(daemon: Daemon) -> None:
+    batch = open_pack(daemon, ITEMS)
+    task = begin(daemon, batch)
+    ended = outcomes(finalize_batch(daemon, batch, mode="abandon_pending"))
+    # The pack is interrupted first, so the items that it has completed count.
+    assert isinstance(task.exception(), ServiceError)
+    assert ended == dict.fromkeys(dict(ITEMS), "failed") | dict.fromkeys(["f0", "f1", "f2"], "finalized")
+    assert daemon.part_ids() == []

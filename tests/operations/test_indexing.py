@@ -19,7 +19,7 @@ from svc_daemon.wire.error_codes import SourceErrorCode
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.provider.samples import make_document
-from tests.workers.rebuilds import begin, contents, delete, join, leave, wait_gone, wait_rebuilt
+from tests.workers.rebuilds import begin, contents, join, leave
 
 TEXT = "The umber quay."
 CHUNK = Chunk(ordinal=0, text=TEXT, char_start=0, char_end=len(TEXT))
@@ -226,16 +226,6 @@ def test_a_source_is_ready_on_completion_only_if_the_index_has_its_current_bucke
             daemon.close()
 
 
-def test_a_source_that_is_deleted_before_its_completion_stays_deleted(daemon: Daemon) -> None:
-    source_id = daemon.add_source()
-    held = claim(daemon)
-    entry = put(daemon, held)
-    delete(daemon, source_id)
-    assert not complete(daemon, held, entry) and daemon.count("memberships") == 0
-    documents.undo(daemon.context, [held.source])
-    wait_gone(daemon, source_id)
-
-
 def test_an_attempt_replaces_the_document_of_an_earlier_attempt(daemon: Daemon) -> None:
     daemon.make_bucket("second")
     source_id = daemon.add_source()
@@ -323,20 +313,6 @@ def test_a_source_is_not_ready_while_older_buckets_are_being_written_to_the_inde
     daemon.start("syncing")
     daemon.wait_ready(source_id)
     assert sorted(contents(daemon)[source_id][1]) == sorted(daemon.source(source_id)["bucket_ids"])
-
-
-def test_a_source_completed_during_a_rebuild_is_ready_only_after_its_sync(daemon: Daemon) -> None:
-    source_id = daemon.add_source()
-    held = claim(daemon)
-    entry = put(daemon, held)
-    task_id = begin(daemon)
-    assert complete(daemon, held, entry)
-    assert daemon.source(source_id)["bucket_sync_status"] == "queued"
-    daemon.start("rebuilding")
-    wait_rebuilt(daemon, task_id)
-    assert not daemon.source(source_id)["ready"]
-    daemon.start("syncing")
-    daemon.wait_ready(source_id)
 
 
 def test_an_old_title_that_is_written_late_to_the_index_is_corrected(daemon: Daemon) -> None:

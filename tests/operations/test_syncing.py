@@ -1,14 +1,12 @@
 """Tests the steps of a bucket sync: stale claims, leases, failures, detached buckets and changed titles."""
 
-from math import inf
-
 import pytest
 
 from svc_daemon.operations import syncing
 from svc_daemon.operations.syncing import Sync
 from svc_daemon.provider.errors import ProviderFailed
 from tests.acceptance.installations import PATIENCE_S
-from tests.api.answers import body_of, details_of
+from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.workers.rebuilds import add_unsynced, join, leave
 
@@ -67,26 +65,6 @@ def test_each_step_of_a_sync_changes_the_shown_status_and_the_revision(daemon: D
     complete(daemon, claim(daemon))
     seen.append(revision(daemon))
     assert (status(daemon, indexed), len(set(seen))) == (("active", True), 4)
-
-
-def test_completing_a_stale_sync_changes_nothing(daemon: Daemon, indexed: str) -> None:
-    stale = claim(daemon)
-    daemon.advance(31)
-    assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, daemon.context.clock.lease_s())) == 1
-    complete(daemon, stale)
-    assert status(daemon, indexed) == ("queued", False)
-    current = claim(daemon)
-    complete(daemon, stale)
-    assert status(daemon, indexed) == ("syncing", False)
-    complete(daemon, current)
-    assert status(daemon, indexed) == ("active", True)
-
-
-def test_the_next_start_releases_interrupted_syncs(daemon: Daemon, indexed: str) -> None:
-    claim(daemon)
-    assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, inf)) == 1
-    daemon.start("syncing")
-    daemon.wait_ready(indexed)
 
 
 def test_completing_a_sync_of_a_detached_or_requeued_source_changes_nothing(daemon: Daemon, indexed: str) -> None:
@@ -149,12 +127,6 @@ def test_a_stale_title_in_the_index_is_corrected(working: Daemon, ready: str) ->
     assert (working.found("ochre"), clean(working)) == ([ready], 1)
     assert (working.found("vermilion"), working.found("ochre")) == ([ready], [])
     assert clean(working) == working.count("detachments") == 0
-
-
-def test_a_new_title_is_recorded_as_pending_before_the_index_is_changed(working: Daemon, ready: str) -> None:
-    working.provider.fail("set_title", BUSY)
-    details_of(working.ask("PATCH", f"/v1/sources/{ready}", json={"title": "Vermilion"}), "search_failed")
-    assert working.count("detachments") == 1
 
 
 def test_a_pending_title_stays_recorded_until_the_state_has_the_title(working: Daemon, ready: str) -> None:

@@ -9,7 +9,7 @@ from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.triggers import allow, refuse
-from tests.workers.rebuilds import adding, contents, delete, join, leave, wait_gone
+from tests.workers.rebuilds import adding, contents, delete, wait_gone
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
 BROKEN = ProviderFailed("The engine is on fire.", retryable=False)
@@ -114,21 +114,6 @@ def test_a_source_that_is_deleted_during_indexing_stays_deleted(daemon: Daemon) 
         delete(daemon, ready)
 
 
-def test_changes_made_during_indexing_reach_the_index(working: Daemon) -> None:
-    buckets = [working.make_bucket(slug) for slug in ("second", "third")]
-    with adding(working) as source_id:
-        working.patch(f"/v1/sources/{source_id}", title="Vermilion harbours")
-        join(working, source_id, "second")
-        join(working, source_id, "third")
-        leave(working, source_id, "inbox")
-    working.wait_ready(source_id)
-    assert working.found("vermilion") == working.found("notes", source_ids=[source_id]) == [source_id]
-    for bucket in ("second", "third"):
-        assert working.found("quay", buckets=[bucket]) == [source_id]
-    working.wait(lambda: working.count("detachments") == 0, "the index no longer has the bucket that was left")
-    assert sorted(contents(working)[source_id][1]) == sorted(buckets)
-
-
 def test_many_files_of_one_team_do_not_delay_a_file_of_another_team(daemon: Daemon) -> None:
     theirs = daemon.add_team()
     daemon.make_bucket(key=theirs)
@@ -160,17 +145,6 @@ def test_a_stop_requeues_running_tasks_without_counting_an_attempt(working: Daem
         assert working.task(source_id)["attempt"] == 1
 
 
-def test_repeated_stops_count_no_attempt(daemon: Daemon) -> None:
-    made = [daemon.add_source() for _ in range(12)]
-    for _ in range(10):
-        daemon.start("indexing")
-        daemon.stop()
-        assert daemon.read(lambda c: c.execute("SELECT id FROM tasks WHERE status = 'running'").fetchall()) == []
-    daemon.start()
-    daemon.wait_ready(*made)
-    assert [daemon.task(source_id)["attempt"] for source_id in made] == [1] * len(made)
-
-
 def test_a_failing_claim_does_not_stop_the_worker(daemon: Daemon) -> None:
     """A trigger stands for the full disk: it makes the claim raise an error."""
     source_id = daemon.add_source()
@@ -190,9 +164,3 @@ def test_a_compressed_text_is_searchable_with_its_lines_and_downloaded_unchanged
     assert (hit["location"]["line_start"], hit["location"]["headings"]) == (3, ["Notes"])
     content = working.ask("GET", f"/v1/sources/{source_id}/content")
     assert (content.content, content.headers["content-type"]) == (packed, "application/gzip")
-
-
-def test_the_shown_content_type_is_the_detected_one(working: Daemon) -> None:
-    source_id = working.add_ready(b"<!DOCTYPE html><html><body><p>The umber quay.</p></body></html>", filename="a.txt")
-    assert working.source(source_id)["content_type"] == "text/html"
-    assert working.ask("GET", f"/v1/sources/{source_id}/content").content.startswith(b"<!DOCTYPE")

@@ -94,20 +94,6 @@ def test_changes_made_during_a_rebuild_reach_the_new_index(filled: Daemon) -> No
     assert set(filled.members("third")) == found(filled, "third") == {third}
 
 
-def test_a_source_uploaded_during_a_rebuild_is_not_ready_before_its_end(filled: Daemon) -> None:
-    filled.stop()
-    task_id = begin(filled)
-    filled.start("indexing", "syncing")
-    source_id = filled.add_source()
-    waiting = filled.wait_status(source_id, "active")
-    shown = (waiting["ready"], waiting["bucket_sync_status"], waiting["ready_withheld_by"])
-    assert shown == (False, "queued", "team_store_maintenance")
-    filled.start("rebuilding")
-    wait_rebuilt(filled, task_id)
-    filled.wait_ready(source_id)
-    assert filled.source(source_id)["ready_withheld_by"] is None
-
-
 def test_a_source_being_indexed_when_a_rebuild_deletes_the_old_index_is_indexed_again(filled: Daemon) -> None:
     with adding(filled) as source_id:
         task_id = begin(filled)

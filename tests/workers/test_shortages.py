@@ -111,13 +111,6 @@ def test_below_the_disk_reserve_tasks_wait_with_a_cause_and_continue_afterwards(
     assert "Traceback" not in caplog.text
 
 
-def test_a_failure_for_lack_of_descriptors_counts_no_attempt(working: Daemon) -> None:
-    """Tests `EMFILE` only; the tests of core have every error number that means a shortage."""
-    working.provider.fail("put_documents", refused(errno.EMFILE), times=MOST_ALONE)
-    assert working.task(working.add_ready())["attempt"] == 1
-    wait_short(working, short=False)
-
-
 def test_a_document_that_alone_keeps_hitting_a_shortage_fails(working: Daemon) -> None:
     working.provider.fail("put_documents", refused(), times=MOST_ALONE + 3)
     source_id = working.add_source()

@@ -1,4 +1,4 @@
-"""Reads of the event log take turns, and leave most of a processor to others."""
+"""Tests whose turn it is: uploads before indexing, and one reader of the event log after the other."""
 
 import asyncio
 import threading
@@ -9,9 +9,36 @@ from itertools import pairwise
 import pytest
 
 from svc_daemon.process.event_followers import REST_TIMES, Followers
+from svc_daemon.process.upload_gates import UPLOADS_TURN_S, Gates
 from tests.acceptance.installations import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
+
+
+async def test_indexing_waits_until_no_upload_is_running() -> None:
+    gates = Gates()
+    seen: list[str] = []
+
+    async def index() -> None:
+        await gates.let_uploads_go_first()
+        seen.append("indexing")
+
+    await asyncio.wait_for(index(), UPLOADS_TURN_S)
+    with gates.uploading():
+        with gates.uploading():
+            indexing = asyncio.create_task(index())
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        seen.append("uploads")
+    await indexing
+    assert seen == ["indexing", "uploads", "indexing"]
+
+
+async def test_indexing_does_not_wait_forever_for_an_endless_upload() -> None:
+    gates = Gates()
+    with gates.uploading():
+        await asyncio.wait_for(gates.let_uploads_go_first(), PATIENCE_S)
+
 
 #: Processor time of a read in these tests, in seconds.
 READ_S = 0.02
