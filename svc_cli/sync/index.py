@@ -296,6 +296,8 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         # A power failure may lose the last rows, which can be restored from the bucket.
         connection.execute("PRAGMA synchronous = NORMAL")
+        # The names of deleted files must not stay in the file.
+        connection.execute("PRAGMA secure_delete = ON")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")

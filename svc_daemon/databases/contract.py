@@ -98,5 +98,8 @@ class Database(Protocol):
     def look(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, a single statement that reads, without a transaction."""
 
+    def empty_log(self) -> None:
+        """Remove deleted rows from the write-ahead log, if it is a file of this process."""
+
     def close(self) -> None:
         """Finish the queued work, then close all connections."""

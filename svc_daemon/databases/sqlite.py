@@ -132,6 +132,11 @@ class SqliteDatabase:
             with _translating_storage():
                 return work(reader.connection)
 
+    def empty_log(self) -> None:
+        # `_bound_log` empties it after this commit.
+        self._log_wait_bytes = 0
+        self.write(lambda _: None)
+
     def close(self) -> None:
         """Finish the queued work, interrupt reads, then close all connections. Idempotent."""
         if not self._writer.close():
@@ -240,35 +245,33 @@ class SqliteDatabase:
 
 def open_connection(path: Path) -> sqlite3.Connection:
     """Open a connection with our settings. Transactions must be begun explicitly."""
-    connection = connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
-    try:
-        _set_up(connection)
-    except BaseException:
-        connection.close()
-        raise
+    with ExitStack() as stack:
+        connection = connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+        stack.callback(connection.close)
+        connection.row_factory = sqlite3.Row
+        for pragma in (
+            f"busy_timeout = {BUSY_TIMEOUT_S * 1000}",
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+            f"journal_size_limit = {LOG_SIZE_LIMIT_BYTES}",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        connection.executescript(DISTRUST)
+        # SQLite's own `lower` converts only ASCII.
+        connection.create_function(
+            "lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True
+        )
+        # In PostgreSQL, each node's writer has a number. An SQLite file has only one writer, number 0.
+        connection.create_function("writer_number", 0, lambda: 0)
+        # In SQLite, `seq` alone orders new events. They all get the highest `turn`, so that they follow events that were
+        # copied from PostgreSQL.
+        connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
+        connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
+        stack.pop_all()
     return connection
-
-
-def _set_up(connection: sqlite3.Connection) -> None:
-    connection.row_factory = sqlite3.Row
-    for pragma in (
-        f"busy_timeout = {BUSY_TIMEOUT_S * 1000}",
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
-        f"journal_size_limit = {LOG_SIZE_LIMIT_BYTES}",
-    ):
-        connection.execute(f"PRAGMA {pragma}")
-    connection.executescript(DISTRUST)
-    # SQLite's own `lower` converts only ASCII.
-    connection.create_function("lowercase", 1, lambda text: None if text is None else text.lower(), deterministic=True)
-    # In PostgreSQL, each node's writer has a number. An SQLite file has only one writer, number 0.
-    connection.create_function("writer_number", 0, lambda: 0)
-    # In SQLite, `seq` alone orders new events. They all get the highest `turn`, so that they follow events that were
-    # copied from PostgreSQL.
-    connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
-    connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
 
 
 @contextmanager
@@ -356,12 +359,10 @@ def _close_reader(reader: _Reader) -> None:
 def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
     """Open the writer's connection, and let `prepare` create or upgrade the schema. Raises StorageError."""
     try:
-        connection = open_connection(path)
-        try:
+        with ExitStack() as stack:
+            connection = stack.enter_context(closing(open_connection(path)))
             prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
+            stack.pop_all()
     except sqlite3.Error as error:
         raise StorageError(f"The database {path} can't be opened: {error}.") from error
     return connection

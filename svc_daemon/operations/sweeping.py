@@ -115,6 +115,22 @@ async def forget_ended(context: Context) -> int:
     return count
 
 
+async def purge(context: Context) -> bool:
+    """Overwrite what deleted sources have left in the search indexes, and then in the log of the state database.
+
+    Returns False if the indexes have nothing of deleted sources.
+    """
+    is_purged = False
+    for team_id in await context.read_in_thread(teams.list_team_ids):
+        try:
+            is_purged |= await asyncio.to_thread(context.provider.purge, team_id)
+        except ProviderError as error:
+            log.warning("the index of %s can't be purged: %s", team_id, error)
+    if is_purged:
+        await asyncio.to_thread(context.database.empty_log)
+    return is_purged
+
+
 async def sweep_objects(context: Context, after: str) -> str | None:
     """Delete old objects that no database row names, among the next page of objects after the key `after`.
 

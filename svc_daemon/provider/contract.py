@@ -285,6 +285,13 @@ class SearchProvider(Protocol):
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
         """Remove the team's vectors, except those of `keep_model`."""
 
+    def purge(self, team_id: str) -> bool:
+        """Overwrite what deleted documents have left in the team's files, such as words. May take seconds.
+
+        Returns False if nothing was overwritten.
+        """
+        ...
+
     def list_teams(self) -> list[str]:
         """List the teams that have an index, even if the state database doesn't know them."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from svc_daemon.operations.events import forget_events
 from svc_daemon.operations.indexing import release_expired
@@ -12,6 +13,7 @@ from svc_daemon.operations.sweeping import (
     expire_uploads,
     forget_ended,
     forget_old_keys,
+    purge,
     rebuild_lost,
     recall_far_pauses,
     reconcile_index,
@@ -23,12 +25,16 @@ from svc_daemon.operations.vectors import forget_offers
 from svc_daemon.process.contexts import Context
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
 #: Interval in seconds for checking leases and repeating failed steps.
 ROUND_S = 10.0
 #: Old rows are deleted once in this many rounds, about every hour.
 ROUNDS_PER_PURGE = 360
+#: Minimum time in seconds between two purges: each writes a good part of a team's index.
+PURGE_PAUSE_S = 3600.0
 #: Minimum time in seconds between two commits of the number of answers and searches.
 COUNT_PAUSE_S = 1.0
 
@@ -48,6 +54,9 @@ class SweepingWorker(Worker):
         self._due_s: float | None = None
         #: Key of the last object checked in the current pass over the object store; None between two passes.
         self._swept: str | None = None
+        #: Whether deleted data may be left in the files.
+        self._is_unpurged = False
+        self._purge_due_s = 0.0
 
     async def work(self) -> float:
         monotonic = self.context.clock.monotonic
@@ -56,7 +65,9 @@ class SweepingWorker(Worker):
                 await _try(self, rebuild_lost)
             await _try(self, reconcile_index)
             self._due_s = monotonic() + ROUND_S
-        await _try(self, clean_tombstones)
+        if await _try(self, clean_tombstones):
+            self._is_unpurged = True
+        await self._purge(self._purge_due_s)
         now_s = monotonic()
         # The remaining steps run once per interval, however often deletions wake the worker.
         if now_s < self._due_s:
@@ -73,6 +84,8 @@ class SweepingWorker(Worker):
             await _try(self, forget_ended)
             await _try(self, forget_events)
             await _try(self, forget_offers)
+            await _try(self, lambda context: asyncio.to_thread(context.database.empty_log))
+            self._is_unpurged = True
             if self._rounds:
                 # Delete set-aside files, but not right after a start: the clock may still be wrong, and these files may
                 # be the only copies.
@@ -82,6 +95,17 @@ class SweepingWorker(Worker):
             await _try(self, self._sweep_page)
         self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
         return ROUND_S
+
+    async def stop(self) -> None:
+        # Whoever deletes a source and then stops the service expects that nothing of it is left.
+        await self._purge(due_s=0.0)
+
+    async def _purge(self, due_s: float) -> None:
+        now_s = self.context.clock.monotonic()
+        if self._is_unpurged and now_s >= due_s and self.context.shortages.now is None:
+            self._is_unpurged = False
+            if await _try(self, purge):
+                self._purge_due_s = now_s + PURGE_PAUSE_S
 
     async def _sweep_page(self, context: Context) -> None:
         self._swept = await sweep_objects(context, self._swept or "")
@@ -111,10 +135,11 @@ class CountingWorker(Worker):
             raise
 
 
-async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> None:
+async def _try(worker: Worker, step: Callable[[Context], Awaitable[T]]) -> T | None:
     """Run a step, and log its error so that the other steps still run."""
     try:
-        await step(worker.context)
+        return await step(worker.context)
     except Exception as error:
         if not await worker.context.shortages.is_cause_of(error):
             log.exception("%s failed", worker.doing)
+        return None

@@ -13,7 +13,7 @@ import pytest
 
 from svc_daemon.databases.bulk_inserts import GROUP_ROWS, group_rows
 from svc_daemon.databases.sqlite import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, SqliteDatabase
-from tests.acceptance.installations import PATIENCE_S
+from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.databases.contract_suite import DatabaseContract, OpenDatabase
 from tests.databases.notes import held, ids, prepare
 
@@ -42,10 +42,19 @@ class TestSqliteDatabase(DatabaseContract):
 
 def test_connections_have_the_expected_pragma_settings(database: SqliteDatabase) -> None:
     def settings(connection: Connection) -> dict[str, Any]:
-        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "trusted_schema", "query_only")
+        names = (
+            "journal_mode",
+            "synchronous",
+            "foreign_keys",
+            "busy_timeout",
+            "trusted_schema",
+            "query_only",
+            "secure_delete",
+        )
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
     common = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5000, "trusted_schema": 0}
+    common["secure_delete"] = 1
     assert database.write(settings) == {**common, "query_only": 0}
     assert database.read(settings) == {**common, "query_only": 1}
 
@@ -64,6 +73,15 @@ def test_wal_is_truncated_after_a_long_read_ends(database: SqliteDatabase) -> No
         assert _write_megabytes(database, 24) > LOG_SIZE_LIMIT_BYTES
     _write_megabytes(database, 3)
     assert database.path.with_name("notes.db-wal").stat().st_size <= LOG_SIZE_LIMIT_BYTES
+
+
+def test_deleted_row_is_in_no_file_after_the_log_was_emptied(database: SqliteDatabase) -> None:
+    for statement in ("INSERT INTO notes (text) VALUES ('the umber quay')", "DELETE FROM notes"):
+        database.write(lambda connection, statement=statement: connection.execute(statement))  # type: ignore[misc]
+    files = [database.path, database.path.with_name("notes.db-wal")]
+    assert any(b"umber" in file.read_bytes() for file in files)
+    database.empty_log()
+    wait_until(lambda: not any(b"umber" in file.read_bytes() for file in files), "the log is empty")
 
 
 def test_wal_stays_limited_while_reads_overlap_continuously(database: SqliteDatabase) -> None:

@@ -150,6 +150,8 @@ class ProviderContract(VectorContract):
             assert (provider.get_document(TEAM, "src_1"), provider.get_text(TEAM, "src_1")) == (None, None)
             assert [listed.source_id for listed in provider.list_documents(TEAM)] == ["src_2"]
             assert found(provider, "fox") == ["src_2"]
+            provider.purge(TEAM)
+            assert not provider.purge(TEAM)
         put(provider, "src_1", "dog", buckets=["bkt_1"])
         assert (found(provider, "dog"), found(provider, "fox")) == (["src_1"], ["src_2"])
 

@@ -20,6 +20,7 @@ from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS,
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, VERSION, prepare
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
+from tests.acceptance.installations import wait_until
 from tests.provider.contract_suite import ProviderContract
 from tests.provider.samples import TEAM, found, make_document, put, put_each, search
 
@@ -123,17 +124,25 @@ def test_changes_leave_rows_and_postings_in_step(provider: EmbeddedProvider, out
     assert count_rows(outside) == before
     provider.delete_document(TEAM, "src_0")
     assert set(count_rows(outside).values()) == {0}
+    provider.purge(TEAM)
     assert outside.execute("SELECT chunks, removed FROM totals").fetchall() == [(0, 0)]
     check_index(outside)
 
 
-def test_a_deleted_text_can_not_be_read_in_the_file(provider: EmbeddedProvider, file: Path) -> None:
-    secret = "correct horse battery staple"
+def test_a_deleted_text_can_not_be_read_in_the_file_nor_after_a_purge_its_words(
+    provider: EmbeddedProvider, file: Path, outside: sqlite3.Connection
+) -> None:
+    secret, log = "correct horse battery staple ", file.with_name(f"{file.name}-wal")
     put(provider, "src_0", "kept")
     put(provider, "src_1", secret * 20, title="x", headings=("y",))
     provider.delete_document(TEAM, "src_1")
-    provider.close()
+    outside.execute("PRAGMA wal_checkpoint").fetchall()
     assert secret.encode() not in file.read_bytes()
+    assert b"battery" in log.read_bytes()
+    assert provider.purge(TEAM)
+    wait_until(lambda: log.stat().st_size == 0, "the log is empty")
+    assert not [word for word in secret.split() if word[:4].encode() in file.read_bytes()]
+    check_index(outside)
 
 
 def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:

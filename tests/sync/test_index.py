@@ -35,6 +35,18 @@ def test_rows_are_stored_and_can_be_saved_removed_moved_and_replaced(path: Path)
         assert list(index.load()) == ["\u00e9.md"], "all rows are replaced at once"
 
 
+def test_names_of_removed_files_are_in_no_file_of_a_closed_index(path: Path) -> None:
+    rows = [ROWS[0]._replace(path=f"{number} secret.md") for number in range(500)]
+    with Index(path) as index:
+        index.save([*rows, ROWS[0]])
+        index.begin_batch(Journaled("key", {}, {row.path: row for row in rows}))
+    assert b"secret" in path.read_bytes()
+    with Index(path) as index:
+        index.finish_batch("key", rows)
+        index.remove(row.path for row in rows)
+    assert not [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()]
+
+
 def test_batch_is_stored_until_the_rows_of_its_files_are_saved(path: Path) -> None:
     with Index(path) as index:
         index.begin([ROWS[0]], BATCH)

@@ -140,6 +140,10 @@ class PostgresDatabase:
         """Run `work`, a single statement, without a transaction."""
         return self._readers.read(work, in_transaction=False)
 
+    def empty_log(self) -> None:
+        # The server's log is not ours.
+        pass
+
     def close(self) -> None:
         """Finish the queued work, interrupt reads, then close all connections. Idempotent."""
         self._writer.close()

@@ -7,6 +7,11 @@ from svc_daemon.provider.embedded import documents, embeddings, memberships, pos
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
+#: With more chunks than this, writing all rows and postings anew would take too long.
+RENEW_MOST = 5_000
+#: With more free pages than this, 200 MB, overwriting them would take too long.
+OVERWRITE_MOST_PAGES = 50_000
+
 #: Returns whether a new document may replace the visible one. The argument is the visible document's row, or None.
 MayReplace = Callable[[sqlite3.Row | None], bool]
 
@@ -149,6 +154,34 @@ def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
     """Remove the row and memberships of a hidden document that has no chunks or text left."""
     _delete_row(connection, document_key)
     postings.clean_up(connection)
+
+
+def is_purge_due(connection: sqlite3.Connection) -> bool:
+    """Whether documents were removed since the last purge, and the index is small enough for one."""
+    totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
+    return bool(totals["removed"] and totals["chunks"] <= postings.REBUILD_MOST)
+
+
+def purge(connection: sqlite3.Connection) -> None:
+    """Overwrite what removed documents have left: words in the postings, and text in unused parts of pages."""
+    (chunks,) = connection.execute("SELECT chunks FROM totals").fetchone()
+    (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    with overwriting(connection):
+        if pages <= OVERWRITE_MOST_PAGES:
+            # A blob of this size takes all free pages, such as those that FTS5 has freed. Deleting it overwrites them.
+            connection.execute(
+                "INSERT INTO texts (document_key, piece, text_zlib) VALUES (-1, 0, zeroblob(:size))",
+                {"size": (pages + 1) * page_bytes},
+            )
+            connection.execute("DELETE FROM texts WHERE document_key = -1")
+        # Where SQLite has moved a row to another page, the old page may still have its bytes, so write all pages anew.
+        for table in ("documents", "texts", "chunks") if chunks <= RENEW_MOST else ():
+            connection.execute(f"CREATE TEMP TABLE moved AS SELECT * FROM {table}")  # noqa: S608 - our own names
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608
+            connection.execute(f"INSERT INTO {table} SELECT * FROM moved")  # noqa: S608
+            connection.execute("DROP TABLE moved")
+        postings.drop_removed_words(connection, anew=chunks <= RENEW_MOST)
 
 
 def list_hidden(connection: sqlite3.Connection) -> list[int]:

@@ -54,14 +54,22 @@ def count_removed(connection: sqlite3.Connection, chunks: int) -> None:
 
 
 def clean_up(connection: sqlite3.Connection) -> None:
-    """Rebuild the postings if many chunks were removed, or clear them if no document is left."""
+    """Rebuild the postings if many chunks were removed, or clear them if no document is left.
+
+    The number of removed chunks is then 1, so that the next purge overwrites the pages that this has freed.
+    """
     totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
     if connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None:
-        _run(connection, "delete-all")
+        _run(connection, "delete-all", removed=1)
     elif totals["removed"] > max(LEAST_REMOVED, totals["chunks"]) and totals["chunks"] <= REBUILD_MOST:
-        _run(connection, "rebuild")
+        _run(connection, "rebuild", removed=1)
 
 
-def _run(connection: sqlite3.Connection, command: str) -> None:
+def drop_removed_words(connection: sqlite3.Connection, *, anew: bool) -> None:
+    """Remove the words of removed chunks: write all postings `anew`, or merge them, which takes a fifth of the time."""
+    _run(connection, "rebuild" if anew else "optimize", removed=0)
+
+
+def _run(connection: sqlite3.Connection, command: str, *, removed: int) -> None:
     connection.execute("INSERT INTO chunk_index (chunk_index) VALUES (:command)", {"command": command})
-    connection.execute("UPDATE totals SET removed = 0")
+    connection.execute("UPDATE totals SET removed = :removed", {"removed": removed})

@@ -16,7 +16,7 @@ from svc_daemon.provider.contract import (
     StoredText,
     VectorCount,
 )
-from svc_daemon.provider.embedded import documents, embeddings, writing
+from svc_daemon.provider.embedded import document_rows, documents, embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack
 from svc_daemon.provider.embedded.searching import search
@@ -157,6 +157,17 @@ class EmbeddedProvider:
             return
         with self._files.translated(team_id):
             embeddings.drop(index.database, keep_model)
+
+    def purge(self, team_id: str) -> bool:
+        index = self._files.find(team_id)
+        if index is None:
+            return False
+        with self._files.translated(team_id):
+            if not index.database.read(document_rows.is_purge_due):
+                return False
+            index.database.write(document_rows.purge)
+            index.database.empty_log()
+        return True
 
     def list_teams(self) -> list[str]:
         return self._files.list_teams()

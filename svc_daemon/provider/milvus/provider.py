@@ -91,6 +91,9 @@ class MilvusProvider:
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
         embeddings.drop(self._server, team_id, keep_model)
 
+    def purge(self, team_id: str) -> bool:  # noqa: ARG002 - Milvus does this by itself, when it compacts its segments
+        return False
+
     def list_teams(self) -> list[str]:
         return editions.list_teams(self._server)
 
