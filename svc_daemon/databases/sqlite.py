@@ -266,8 +266,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
         )
         # In PostgreSQL, each node's writer has a number. An SQLite file has only one writer, number 0.
         connection.create_function("writer_number", 0, lambda: 0)
-        # In SQLite, `seq` alone orders new events. They all get the highest `turn`, so that they follow events that were
-        # copied from PostgreSQL.
+        # In SQLite, `seq` alone orders new events. All get the highest `turn`, to follow events copied from PostgreSQL.
         connection.create_function("this_turn", 0, lambda: LAST_TURN, deterministic=True)
         connection.create_function("unsettled_turn", 0, lambda: LAST_TURN + 1, deterministic=True)
         stack.pop_all()

@@ -39,10 +39,10 @@ def test_names_of_removed_files_are_in_no_file_of_a_closed_index(path: Path) -> 
     rows = [ROWS[0]._replace(path=f"{number} secret.md") for number in range(500)]
     with Index(path) as index:
         index.save([*rows, ROWS[0]])
-        index.begin_batch(Journaled("key", {}, {row.path: row for row in rows}))
+        index.begin(rows, Journaled("key", {}, {row.path: row for row in rows}))
     assert b"secret" in path.read_bytes()
     with Index(path) as index:
-        index.finish_batch("key", rows)
+        index.finish("key", rows)
         index.remove(row.path for row in rows)
     assert not [file for file in path.parent.iterdir() if b"secret" in file.read_bytes()]
 

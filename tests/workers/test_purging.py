@@ -12,7 +12,7 @@ import pytest
 
 from tests.api.daemons import Daemon
 from tests.workers.test_deleting_buckets import FORCE
-from tests.workers.test_sweeping import wait_round
+from tests.workers.test_syncing import wait_round
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders, pytest.mark.index_files]
 
