@@ -69,10 +69,10 @@ def test_invalid_engine_addresses_are_refused_with_an_example() -> None:
     assert "SVC_INDEX_TOKEN" in refusal({**CLUSTER, "SVC_INDEX_TOKEN": "to-ken\n"})
 
 
-def test_roles_api_and_worker_need_a_cluster() -> None:
-    for role in (Role.API, Role.WORKER):
-        assert "needs a cluster" in refusal({}, role)
-        assert Settings.from_environ(CLUSTER, role=role).role is role
+@pytest.mark.parametrize("role", (Role.API, Role.WORKER))
+def test_roles_api_and_worker_need_a_cluster(role: Role) -> None:
+    assert "needs a cluster" in refusal({}, role)
+    assert Settings.from_environ(CLUSTER, role=role).role is role
 
 
 def test_certificate_of_a_remote_database_is_verified_by_default() -> None:

@@ -45,14 +45,14 @@ def test_every_error_code_has_the_status_and_retryability_of_the_contract() -> N
     assert set(ERRORS) == set(ErrorCode)
 
 
-def test_error_has_the_default_message_and_the_retryability_of_its_code() -> None:
-    for code in ErrorCode:
-        error = ServiceError(code)
-        assert error.message == ERRORS[code].sentence
-        assert (error.message[0].isupper(), error.message[-1]) == (True, "."), code
-        assert str(error) == f"{code}: {error.message}"
-        stored = ServiceError(code, "Not now.", bytes=3).as_error()
-        assert stored == {"code": str(code), "message": "Not now.", "retryable": ERRORS[code].retryable}
+@pytest.mark.parametrize("code", ErrorCode)
+def test_error_has_the_default_message_and_the_retryability_of_its_code(code: ErrorCode) -> None:
+    error = ServiceError(code)
+    assert error.message == ERRORS[code].sentence
+    assert (error.message[0].isupper(), error.message[-1]) == (True, ".")
+    assert str(error) == f"{code}: {error.message}"
+    stored = ServiceError(code, "Not now.", bytes=3).as_error()
+    assert stored == {"code": str(code), "message": "Not now.", "retryable": ERRORS[code].retryable}
 
 
 def test_an_error_keeps_its_message_and_details() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from ipaddress import IPv6Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,18 +53,18 @@ def test_limits_have_the_documented_defaults() -> None:
     assert {name: str(getattr(limits, name)) for name in words[::2]} == dict(zip(words[::2], words[1::2], strict=True))
 
 
-def test_each_limit_is_set_by_one_variable_that_accepts_only_whole_numbers() -> None:
+@pytest.mark.parametrize(("name", "limit"), LIMITS.items())
+def test_each_limit_is_set_by_one_variable_that_accepts_only_whole_numbers(name: str, limit: Any) -> None:
     default = Limits()
-    for name, limit in LIMITS.items():
-        limits = Limits.from_environ({variable(name): "1234"})
-        changed = {each: value for each in LIMITS if (value := getattr(limits, each)) != getattr(default, each)}
-        assert changed == {name: 1234}
-        for text in NO_NUMBERS:
-            assert variable(name) in refusal(Limits, {variable(name): text}), (name, text)
-        zero = refusal(Limits, {variable(name): "0"})
-        assert zero == "" if name in MAY_BE_ZERO else f"{variable(name)} " in zero and " from 1 to" in zero, name
-        assert limit.metadata["unit"], name
-        assert limit.metadata.get("least", 1) <= getattr(default, name) <= LARGEST, name
+    limits = Limits.from_environ({variable(name): "1234"})
+    changed = {each: value for each in LIMITS if (value := getattr(limits, each)) != getattr(default, each)}
+    assert changed == {name: 1234}
+    for text in NO_NUMBERS:
+        assert variable(name) in refusal(Limits, {variable(name): text}), (name, text)
+    zero = refusal(Limits, {variable(name): "0"})
+    assert zero == "" if name in MAY_BE_ZERO else f"{variable(name)} " in zero and " from 1 to" in zero
+    assert limit.metadata["unit"]
+    assert limit.metadata.get("least", 1) <= getattr(default, name) <= LARGEST
 
 
 def test_empty_variable_counts_as_unset() -> None:
@@ -109,10 +110,12 @@ def test_any_listen_address_is_either_parsed_or_rejected(listen: str) -> None:
         assert Settings.from_environ({"SVC_LISTEN": listen}).is_loopback in (True, False)
 
 
-def test_only_loopback_hosts_count_as_loopback() -> None:
-    for host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]", "0.0.0.0", "[::]", "10.0.0.1", "[2001:db8::1]"):
-        is_loopback = host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]")
-        assert Settings.from_environ({"SVC_LISTEN": f"{host}:80"}).is_loopback is is_loopback, host
+@pytest.mark.parametrize(
+    "host", ("127.0.0.1", "127.9.9.9", "localhost", "[::1]", "0.0.0.0", "[::]", "10.0.0.1", "[2001:db8::1]")
+)
+def test_only_loopback_hosts_count_as_loopback(host: str) -> None:
+    is_loopback = host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]")
+    assert Settings.from_environ({"SVC_LISTEN": f"{host}:80"}).is_loopback is is_loopback
 
 
 def test_listen_flag_overrides_the_variable() -> None:

@@ -59,14 +59,14 @@ def test_a_key_comes_as_a_bearer_token(shared: Daemon) -> None:
     body_of(shared.ask("GET", "/v1/buckets", headers={"Authorization": f"bearer  {shared.key}"}))
 
 
-def test_a_method_that_a_path_does_not_take_is_refused_with_those_it_takes(shared: Daemon) -> None:
-    for path in sorted({address(row) for row in ENDPOINTS}):
-        taken = {row.method for row in ENDPOINTS if compile_path(row.path)[0].match(path)}
-        expected = taken | ({"HEAD"} if "GET" in taken else set())
-        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} - taken:
-            answer = shared.ask(method, path)
-            details_of(answer, "method_not_allowed")
-            assert set(answer.headers["Allow"].split(", ")) == expected, (method, path)
+@pytest.mark.parametrize("path", [*sorted({address(row) for row in ENDPOINTS})])
+def test_a_method_that_a_path_does_not_take_is_refused_with_those_it_takes(shared: Daemon, path: str) -> None:
+    taken = {row.method for row in ENDPOINTS if compile_path(row.path)[0].match(path)}
+    expected = taken | ({"HEAD"} if "GET" in taken else set())
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} - taken:
+        answer = shared.ask(method, path)
+        details_of(answer, "method_not_allowed")
+        assert set(answer.headers["Allow"].split(", ")) == expected, (method, path)
 
 
 def test_an_unknown_path_gets_the_envelope(shared: Daemon) -> None:
@@ -169,15 +169,15 @@ def test_every_route_has_a_decision() -> None:
 @pytest.mark.rule(
     "buckets.capability", "auth.capabilities", "auth.refusals", "error.capability", "forbidden_project_key"
 )
-def test_a_key_with_everything_but_the_capability_is_refused(shared: Daemon) -> None:
-    for row, capability in GUARDED:
-        answer = ask_nothing(shared, row, shared.add_key(*all_but(capability)))
-        details = details_of(answer, "forbidden_project_key")
-        if is_openai_path(row.path):
-            # There are no details there.
-            assert capability in answer.json()["error"]["message"]
-        else:
-            assert details == {"required_capability": capability}
+@pytest.mark.parametrize(("row", "capability"), GUARDED)
+def test_a_key_with_everything_but_the_capability_is_refused(shared: Daemon, row: Endpoint, capability: str) -> None:
+    answer = ask_nothing(shared, row, shared.add_key(*all_but(capability)))
+    details = details_of(answer, "forbidden_project_key")
+    if is_openai_path(row.path):
+        # There are no details there.
+        assert capability in answer.json()["error"]["message"]
+    else:
+        assert details == {"required_capability": capability}
 
 
 def test_the_capability_alone_opens_its_route_and_any_key_what_is_open(shared: Daemon) -> None:

@@ -24,36 +24,36 @@ def content_with_half(daemon: Daemon) -> str:
 
 
 @pytest.mark.rule("agents.responses", "agents.chat")
-def test_an_answer_is_the_sources_own_words(knowing: Daemon) -> None:
-    for door in DOORS:
-        answer = ask(knowing, VACATION, door)
-        (source,) = answer["sources"]
-        assert (text_of(answer), answer["grounded"], answer["warnings"]) == (ANSWER, True, [])
-        stored = knowing.show(f"/v1/sources/{source['source_id']}/text")["text"]
-        place = source["location"]
-        assert source["quote"] == stored[place["char_start"] : place["char_end"]] == ANSWER.removesuffix(" [1]")
-        assert (place["line_start"], place["line_end"], place["headings"]) == (5, 5, ["Handbook", "Vacation"])
-        assert (source["filename"], source["number"], source["score"] > 0.3) == ("handbook.md", 1, True)
+@pytest.mark.parametrize("door", DOORS)
+def test_an_answer_is_the_sources_own_words(knowing: Daemon, door: str) -> None:
+    answer = ask(knowing, VACATION, door)
+    (source,) = answer["sources"]
+    assert (text_of(answer), answer["grounded"], answer["warnings"]) == (ANSWER, True, [])
+    stored = knowing.show(f"/v1/sources/{source['source_id']}/text")["text"]
+    place = source["location"]
+    assert source["quote"] == stored[place["char_start"] : place["char_end"]] == ANSWER.removesuffix(" [1]")
+    assert (place["line_start"], place["line_end"], place["headings"]) == (5, 5, ["Handbook", "Vacation"])
+    assert (source["filename"], source["number"], source["score"] > 0.3) == ("handbook.md", 1, True)
 
 
-def test_each_mark_has_an_annotation_that_leads_to_its_source(knowing: Daemon) -> None:
-    for door in DOORS:
-        answer = ask(knowing, TWO_IN_ONE, door, model=content_with_half(knowing))
-        text, annotations = text_of(answer), annotations_of(answer)
-        assert len(annotations) == len(answer["sources"]) == 2
-        for annotation, source in zip(annotations, answer["sources"], strict=True):
-            assert annotation["type"] == "file_citation"
-            assert text[annotation["index"] :].startswith(f"[{annotation['number']}]")
-            assert annotation["file_id"] == source["source_id"]
-            assert all(annotation[name] == source[name] for name in ("filename", "quote", "location"))
+@pytest.mark.parametrize("door", DOORS)
+def test_each_mark_has_an_annotation_that_leads_to_its_source(knowing: Daemon, door: str) -> None:
+    answer = ask(knowing, TWO_IN_ONE, door, model=content_with_half(knowing))
+    text, annotations = text_of(answer), annotations_of(answer)
+    assert len(annotations) == len(answer["sources"]) == 2
+    for annotation, source in zip(annotations, answer["sources"], strict=True):
+        assert annotation["type"] == "file_citation"
+        assert text[annotation["index"] :].startswith(f"[{annotation['number']}]")
+        assert annotation["file_id"] == source["source_id"]
+        assert all(annotation[name] == source[name] for name in ("filename", "quote", "location"))
 
 
-def test_an_answer_without_sources_reports_it(knowing: Daemon) -> None:
-    for door in DOORS:
-        answer, last = ask(knowing, OFF_TOPIC, door), stream(knowing, OFF_TOPIC, door)[-1]
-        assert (text_of(answer), annotations_of(answer)) == ("I found nothing about this in the sources.", [])
-        for shown in (answer, last.get("response", last)):
-            assert (shown["grounded"], shown["sources"]) == (False, [])
+@pytest.mark.parametrize("door", DOORS)
+def test_an_answer_without_sources_reports_it(knowing: Daemon, door: str) -> None:
+    answer, last = ask(knowing, OFF_TOPIC, door), stream(knowing, OFF_TOPIC, door)[-1]
+    assert (text_of(answer), annotations_of(answer)) == ("I found nothing about this in the sources.", [])
+    for shown in (answer, last.get("response", last)):
+        assert (shown["grounded"], shown["sources"]) == (False, [])
 
 
 def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) -> None:
@@ -79,11 +79,13 @@ def test_a_default_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon) -
 
 
 @pytest.mark.rule("model.echo")
-def test_the_model_is_returned_as_it_was_sent(knowing: Daemon) -> None:
-    for door, model in product(DOORS, ("svc-agent", "svc-rag-agent", "svc-agent:default", "svc-rag-agent:default")):
-        assert ask(knowing, VACATION, door, model=model)["model"] == model
-        events = [event.get("response", event) for event in stream(knowing, VACATION, door, model=model)]
-        assert {event["model"] for event in events if "model" in event} == {model}
+@pytest.mark.parametrize(
+    ("door", "model"), [*product(DOORS, ("svc-agent", "svc-rag-agent", "svc-agent:default", "svc-rag-agent:default"))]
+)
+def test_the_model_is_returned_as_it_was_sent(knowing: Daemon, door: str, model: str) -> None:
+    assert ask(knowing, VACATION, door, model=model)["model"] == model
+    events = [event.get("response", event) for event in stream(knowing, VACATION, door, model=model)]
+    assert {event["model"] for event in events if "model" in event} == {model}
 
 
 @pytest.mark.rule("agents.responses")
@@ -177,11 +179,13 @@ def test_what_the_caller_sent_comes_back_and_no_answer_is_kept(knowing: Daemon) 
         details_of(knowing.ask(method, f"/v1/responses/{answer['id']}"), "not_found")
 
 
-def test_words_are_counted_where_no_model_counts_tokens(knowing: Daemon) -> None:
-    for door, asked, answered in ((RESPONSES, "input", "output"), (CHAT, "prompt", "completion")):
-        expected = {f"{asked}_tokens": 8, f"{answered}_tokens": 10, "total_tokens": 18}
-        usage = ask(knowing, VACATION, door)["usage"]
-        assert {name: usage[name] for name in expected} == expected
+@pytest.mark.parametrize(
+    ("door", "asked", "answered"), ((RESPONSES, "input", "output"), (CHAT, "prompt", "completion"))
+)
+def test_words_are_counted_where_no_model_counts_tokens(knowing: Daemon, door: str, asked: str, answered: str) -> None:
+    expected = {f"{asked}_tokens": 8, f"{answered}_tokens": 10, "total_tokens": 18}
+    usage = ask(knowing, VACATION, door)["usage"]
+    assert {name: usage[name] for name in expected} == expected
 
 
 FUNCTION = {"name": "f", "parameters": {"type": "object", "properties": {"bucket": {"type": "string"}}}}
@@ -197,9 +201,9 @@ IGNORED: list[dict[str, Any]] = [
 ]
 
 
-def test_what_openai_takes_besides_changes_nothing(knowing: Daemon) -> None:
-    for door, fields in product(DOORS, IGNORED):
-        assert text_of(ask(knowing, VACATION, door, **fields)) == ANSWER, fields
+@pytest.mark.parametrize(("door", "fields"), [*product(DOORS, IGNORED)])
+def test_what_openai_takes_besides_changes_nothing(knowing: Daemon, door: str, fields: dict[str, Any]) -> None:
+    assert text_of(ask(knowing, VACATION, door, **fields)) == ANSWER
 
 
 def turn(content: Any, role: str = "user", **fields: Any) -> list[dict[str, Any]]:
@@ -238,12 +242,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.rule("agents.responses", "agents.chat")
-def test_what_makes_no_sense_is_refused_by_its_name(shared: Daemon) -> None:
-    for door, streams in product(DOORS, (False, True)):
-        for fields, param in REFUSED[door]:
-            assert refused_param(send(shared, door, VACATION, **{"stream": streams, **fields})) == param, fields
-        for empty in ("", " \n"):
-            assert "ends with an empty question" in send(shared, door, empty, stream=streams).text
+@pytest.mark.parametrize(("door", "streams"), [*product(DOORS, (False, True))])
+def test_what_makes_no_sense_is_refused_by_its_name(shared: Daemon, door: str, streams: bool) -> None:
+    for fields, param in REFUSED[door]:
+        assert refused_param(send(shared, door, VACATION, **{"stream": streams, **fields})) == param, fields
+    for empty in ("", " \n"):
+        assert "ends with an empty question" in send(shared, door, empty, stream=streams).text
 
 
 def test_an_error_before_the_first_word_of_a_stream_is_a_plain_one(shared: Daemon) -> None:

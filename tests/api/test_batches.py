@@ -176,15 +176,17 @@ def test_fields_of_the_manifest_reach_the_source(daemon: Daemon) -> None:
 
 
 @pytest.mark.rule("batch.key", "rule4.replay")
-def test_a_replay_gives_the_same_batch(shared: Daemon) -> None:
-    for body, repeat_key in ((batch_body(THREE), "k1"), (batch_body(THREE, batch_idempotency_key="k2"), None)):
-        first, again = (ask_batch(shared, body, repeat_key=repeat_key) for _ in range(2))
-        before = shared.count("batches"), shared.count("uploads")
-        assert without_id(body_of(again)) == without_id(body_of(first, 201))
-        assert again.headers["Idempotent-Replayed"] == "true"
-        changed = batch_body([A, B], **body["manifest"] | {"items": batch_body([A, B])["manifest"]["items"]})
-        details_of(ask_batch(shared, changed, repeat_key=repeat_key), "idempotency_key_conflict")
-        assert (shared.count("batches"), shared.count("uploads")) == before
+@pytest.mark.parametrize(
+    ("body", "repeat_key"), ((batch_body(THREE), "k1"), (batch_body(THREE, batch_idempotency_key="k2"), None))
+)
+def test_a_replay_gives_the_same_batch(shared: Daemon, body: dict[str, Any], repeat_key: str | None) -> None:
+    first, again = (ask_batch(shared, body, repeat_key=repeat_key) for _ in range(2))
+    before = shared.count("batches"), shared.count("uploads")
+    assert without_id(body_of(again)) == without_id(body_of(first, 201))
+    assert again.headers["Idempotent-Replayed"] == "true"
+    changed = batch_body([A, B], **body["manifest"] | {"items": batch_body([A, B])["manifest"]["items"]})
+    details_of(ask_batch(shared, changed, repeat_key=repeat_key), "idempotency_key_conflict")
+    assert (shared.count("batches"), shared.count("uploads")) == before
 
 
 def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) -> None:

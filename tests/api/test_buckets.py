@@ -284,12 +284,12 @@ def test_without_force_nothing_happens(daemon: Daemon) -> None:
 
 
 @pytest.mark.rule("service.path")
-def test_an_archived_bucket_can_be_deleted_by_either_name(shared: Daemon) -> None:
-    for by_id in (True, False):
-        slug = f"archived-{by_id}".lower()
-        bucket_id = shared.make_bucket(slug)
-        shared.patch(f"/v1/buckets/{slug}", status="archived")
-        assert delete(shared, bucket_id if by_id else slug)["status"] == "deleting"
+@pytest.mark.parametrize("by_id", (True, False))
+def test_an_archived_bucket_can_be_deleted_by_either_name(shared: Daemon, by_id: bool) -> None:
+    slug = f"archived-{by_id}".lower()
+    bucket_id = shared.make_bucket(slug)
+    shared.patch(f"/v1/buckets/{slug}", status="archived")
+    assert delete(shared, bucket_id if by_id else slug)["status"] == "deleting"
 
 
 def test_from_the_answer_on_nothing_finds_or_lists_it(working: Daemon) -> None:

@@ -143,15 +143,17 @@ REFUSALS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.rule("source.sha256", "rule2.empty", "rule7.refused")
-def test_what_is_refused_stores_nothing_and_leaves_its_key_free(shared: Daemon) -> None:
-    for code, upload in REFUSALS.items():
-        before = shared.kept()
-        details = details_of(shared.upload(repeat_key=code, **upload), code)
-        details_of(shared.upload(dry_run="true", **upload), code)
-        if code == "checksum_mismatch":
-            assert details == {"expected": "0" * 64, "actual": SHA256}
-        assert shared.kept() == before, code
-        body_of(shared.upload(b"something else", repeat_key=code), 201)
+@pytest.mark.parametrize(("code", "upload"), REFUSALS.items())
+def test_what_is_refused_stores_nothing_and_leaves_its_key_free(
+    shared: Daemon, code: str, upload: dict[str, Any]
+) -> None:
+    before = shared.kept()
+    details = details_of(shared.upload(repeat_key=code, **upload), code)
+    details_of(shared.upload(dry_run="true", **upload), code)
+    if code == "checksum_mismatch":
+        assert details == {"expected": "0" * 64, "actual": SHA256}
+    assert shared.kept() == before
+    body_of(shared.upload(b"something else", repeat_key=code), 201)
 
 
 @pytest.mark.rule("error.in-progress")

@@ -3,6 +3,8 @@
 from dataclasses import fields
 from typing import Any
 
+import pytest
+
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.daemon_proofs import parse_secret, prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
@@ -59,8 +61,8 @@ def test_every_limit_is_shown_with_its_value_and_its_use(make_daemon: MakeDaemon
     assert [each["bytes_per_minute"]["used"] for each in (limits, theirs, later)] == [len(NOTES), 0, 0]
 
 
-def test_common_formats_need_no_extra(shared: Daemon) -> None:
+@pytest.mark.parametrize("extension", (".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".json", ".py"))
+def test_common_formats_need_no_extra(shared: Daemon, extension: str) -> None:
     formats = shared.show("/v1/limits")["formats"]
-    for extension in (".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".json", ".py"):
-        (found,) = [each for each in formats if extension in each["extensions"]]
-        assert (found["extra"], bool(found["content_types"])) == (None, True), extension
+    (found,) = [each for each in formats if extension in each["extensions"]]
+    assert (found["extra"], bool(found["content_types"])) == (None, True)

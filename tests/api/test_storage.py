@@ -165,24 +165,29 @@ def test_preflight_request_of_a_web_page_is_allowed(shared: Daemon) -> None:
     assert names <= set(allowed.lower().split(", "))
 
 
-def test_web_page_may_read_error_responses_of_the_storage_route(shared: Daemon) -> None:
-    for method, state, kind, code in (
+@pytest.mark.parametrize(
+    ("method", "state", "kind", "code"),
+    (
         ("PUT", "uploading", "gap", "offset_mismatch"),
         ("PUT", "canceled", "whole", "session_canceled"),
         ("PUT", "pending", "wrong total", "size_mismatch"),
         ("GET", "pending", "whole", "method_not_allowed"),
-    ):
-        session, (body, content_range) = in_state(shared, state), PUTS[kind]
-        headers = FOREIGN | ({"Content-Range": content_range} if content_range else {})
-        answer = shared.ask(method, path_of(session), key="", content=body, headers=headers)
-        details_of(answer, code)
-        assert answer.headers["Access-Control-Allow-Origin"] == "*", code
+    ),
+)
+def test_web_page_may_read_error_responses_of_the_storage_route(
+    shared: Daemon, method: str, state: str, kind: str, code: str
+) -> None:
+    session, (body, content_range) = in_state(shared, state), PUTS[kind]
+    headers = FOREIGN | ({"Content-Range": content_range} if content_range else {})
+    answer = shared.ask(method, path_of(session), key="", content=body, headers=headers)
+    details_of(answer, code)
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_storage_responses_are_not_cacheable(shared: Daemon) -> None:
+@pytest.mark.parametrize("kind", ("first", "gap", "whole"))
+def test_storage_responses_are_not_cacheable(shared: Daemon, kind: str) -> None:
     session = pending(shared)
-    for kind in ("first", "gap", "whole"):
-        assert put(shared, session, *PUTS[kind]).headers["Cache-Control"] == "no-store", kind
+    assert put(shared, session, *PUTS[kind]).headers["Cache-Control"] == "no-store"
 
 
 def test_put_to_a_session_whose_source_is_deleted_is_refused_as_not_found(daemon: Daemon) -> None:

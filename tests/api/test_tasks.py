@@ -21,9 +21,9 @@ def test_new_task_is_shown_as_queued(shared: Daemon) -> None:
     assert {name: task[name] for name in expected} == expected
 
 
-def test_unknown_task_id_is_not_found(shared: Daemon) -> None:
-    for task_id in ["task_missing", "src_x", "a%0A", "%00", "x" * 2000]:
-        assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
+@pytest.mark.parametrize("task_id", ["task_missing", "src_x", "a%0A", "%00", "x" * 2000])
+def test_unknown_task_id_is_not_found(shared: Daemon, task_id: str) -> None:
+    assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
 
 
 def test_task_of_another_team_or_outside_the_keys_buckets_is_not_found(shared: Daemon) -> None:

@@ -69,10 +69,15 @@ def test_finalized_session_creates_a_source_that_becomes_ready(working: Daemon) 
     assert (shown["status"], shown["source_id"], shown["received_bytes"]) == ("finalized", source["id"], SIZE)
 
 
-def test_missing_content_type_is_derived_from_the_extension_or_the_content(shared: Daemon) -> None:
-    for filename, data, expected in (("a.csv", b"a,b\n1,2\n", "text/csv"), ("a.bin", b"%PDF-1.4\n", "application/pdf")):
-        session = open_uploaded(shared, data, filename=filename)
-        assert body_of(finalize(shared, session), 201)["content_type"] == expected
+@pytest.mark.parametrize(
+    ("filename", "data", "expected"),
+    (("a.csv", b"a,b\n1,2\n", "text/csv"), ("a.bin", b"%PDF-1.4\n", "application/pdf")),
+)
+def test_missing_content_type_is_derived_from_the_extension_or_the_content(
+    shared: Daemon, filename: str, data: bytes, expected: str
+) -> None:
+    session = open_uploaded(shared, data, filename=filename)
+    assert body_of(finalize(shared, session), 201)["content_type"] == expected
 
 
 def test_finalize_is_replayed_and_a_finalized_session_cannot_be_canceled(daemon: Daemon) -> None:
@@ -165,10 +170,10 @@ NOT_VALID |= {"title": [" "], "metadata": [[]], "sha256": ["abc"], "team_id": ["
 
 
 @pytest.mark.rule("webhook.urls", "upload.create", "event.uploads")
-def test_refusal_names_the_invalid_field(shared: Daemon) -> None:
-    for name, values in NOT_VALID.items():
-        for value in values:
-            assert refused_field(ask_session(shared, **{name: value})) == name, value
+@pytest.mark.parametrize(("name", "values"), NOT_VALID.items())
+def test_refusal_names_the_invalid_field(shared: Daemon, name: str, values: list[Any]) -> None:
+    for value in values:
+        assert refused_field(ask_session(shared, **{name: value})) == name, value
 
 
 def test_session_that_replaced_a_source_is_replayed_after_the_source_is_gone(working: Daemon) -> None:

@@ -21,16 +21,19 @@ def quote(text: str = QUOTE, **location: Any) -> Quote:
     return Quote(number=1, source_id="src_1", title="a", quote=text, location={**LOCATION, **location})
 
 
-def test_quote_is_proven_only_by_its_exact_text_at_its_exact_location() -> None:
-    for quoted, result in (
+@pytest.mark.parametrize(
+    ("quoted", "result"),
+    (
         *((quote(), PROVEN), (quote(char_start=35, char_end=58), PROVEN)),
         *((quote(text), "not_found") for text in ("The quay opens at dawm.", "the quay opens at dawn.", "")),
         *((quote(char_start=12, char_end=35), "elsewhere"), (quote(char_end=33), "elsewhere")),
         *((quote(char_start=start, char_end=start + 23), "elsewhere") for start in (-47, 10**9)),
         *((quote(page=1), "elsewhere"), (quote(page=None), "elsewhere")),
         (quote(line_start=1, line_end=1), "elsewhere"),
-    ):
-        assert prove(quoted, READING)[0] == result, quoted
+    ),
+)
+def test_quote_is_proven_only_by_its_exact_text_at_its_exact_location(quoted: Quote, result: str) -> None:
+    assert prove(quoted, READING)[0] == result
 
 
 def test_deleted_changed_or_unreadable_source_proves_no_quote() -> None:

@@ -84,10 +84,10 @@ def test_bash_completes_commands_options_and_values() -> None:
         assert _run("bash", "-c", _ASK_BASH, "bash", "svc", *line.split(" ")) == offered.split(" "), line
 
 
-def test_fish_completes_commands_options_and_values() -> None:
-    for line, offered in OFFERED.items():
-        printed = _run("fish", "--no-config", "-c", _ASK_FISH.format(line))
-        assert sorted(each.split("\t")[0] for each in printed) == sorted(offered.split()), line
+@pytest.mark.parametrize(("line", "offered"), OFFERED.items())
+def test_fish_completes_commands_options_and_values(line: str, offered: str) -> None:
+    printed = _run("fish", "--no-config", "-c", _ASK_FISH.format(line))
+    assert sorted(each.split("\t")[0] for each in printed) == sorted(offered.split())
 
 
 def test_zsh_completes_commands_options_and_values() -> None:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from typer.main import get_command
 
 from svc_cli.app import build
@@ -73,14 +74,14 @@ def test_examples_can_be_parsed() -> None:
         assert command.make_context(name, list(rest), parent=context).params is not None, example
 
 
-def test_search_and_ask_accept_a_query_without_quotes() -> None:
+@pytest.mark.parametrize("name", ("search", "ask"))
+def test_search_and_ask_accept_a_query_without_quotes(name: str) -> None:
     lines = ("what is -b handbook exit code", "-b handbook what is exit code", "what is exit code --bucket handbook")
-    for name in ("search", "ask"):
-        command = build().get_command(None, name)
-        for line in lines:
-            given = command.make_context(name, line.split()).params
-            assert (" ".join(given["words"]), list(given["bucket"])) == ("what is exit code", ["handbook"]), line
-        assert list(command.make_context(name, ["--", "-b", "x"]).params["words"]) == ["-b", "x"]
+    command = build().get_command(None, name)
+    for line in lines:
+        given = command.make_context(name, line.split()).params
+        assert (" ".join(given["words"]), list(given["bucket"])) == ("what is exit code", ["handbook"]), line
+    assert list(command.make_context(name, ["--", "-b", "x"]).params["words"]) == ["-b", "x"]
 
 
 def test_command_list_of_svc_daemon_shows_complete_sentences() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from svc_cli.commands.search import best_window, explanation
 from svc_cli.console import Console
 from svc_cli.render import cut, duration, fields, place_of, size, state_of, table, width
@@ -26,9 +28,9 @@ def test_ids_are_shortened_first_and_remain_distinct() -> None:
     assert shown[1:] == ["src_01m81nywyax2…  A title of some words", "src_01m81nywybt3…  Other"]
 
 
-def test_the_title_is_cut_last_and_only_as_far_as_needed() -> None:
-    for letters, shown in ((20, f"{'a' * 17}…  {'t' * 20}"), (60, f"{'a' * 15}…  {'t' * 21}…")):
-        assert on_terminal(40, ("why", "title"), ("a" * 30, "t" * letters))[1] == shown
+@pytest.mark.parametrize(("letters", "shown"), ((20, f"{'a' * 17}…  {'t' * 20}"), (60, f"{'a' * 15}…  {'t' * 21}…")))
+def test_the_title_is_cut_last_and_only_as_far_as_needed(letters: int, shown: str) -> None:
+    assert on_terminal(40, ("why", "title"), ("a" * 30, "t" * letters))[1] == shown
 
 
 def test_column_without_values_is_as_wide_as_its_heading() -> None:

@@ -149,10 +149,10 @@ def test_deeply_nested_or_invalid_credential_file_is_named_in_the_error(environ:
             CredentialFile(environ).get(origin_of(HERE))
 
 
-def test_key_that_no_header_can_carry_is_refused() -> None:
-    for text in ("", " \n", "two words", "sk-\u00fc", "sk-\x00"):
-        with pytest.raises(UsageError):
-            check_key(text, "the file")
+@pytest.mark.parametrize("text", ("", " \n", "two words", "sk-\u00fc", "sk-\x00"))
+def test_key_that_no_header_can_carry_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        check_key(text, "the file")
 
 
 def test_missing_key_file_is_named_in_the_error(environ: dict[str, str], tmp_path: Path) -> None:

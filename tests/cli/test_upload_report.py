@@ -1,5 +1,7 @@
 """The report at the end of an upload: counts, exit code and errors."""
 
+import pytest
+
 from svc_cli.commands.upload_report import ACTIONS, Summary, render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
@@ -39,8 +41,9 @@ def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | No
     return Summary(bucket="b", items=list(items), duration_ms=1, is_strict=strict, stopped_by=stopped_by)
 
 
-def test_the_exit_code_and_the_error_follow_from_the_items() -> None:
-    for summary, exit_code, code in (
+@pytest.mark.parametrize(
+    ("summary", "exit_code", "code"),
+    (
         *((_summary(), Exit.DONE, None), (_summary(READY), Exit.DONE, None)),
         (_summary(READY, _skipped("s")), Exit.DONE, None),
         (_summary(READY, _skipped("s"), strict=True), Exit.FAILED, "svc_some_skipped"),
@@ -51,10 +54,12 @@ def test_the_exit_code_and_the_error_follow_from_the_items() -> None:
         (_summary(_refused("svc_network_failed", Exit.TEMPORARY)), Exit.TEMPORARY, "svc_network_failed"),
         (_summary(_refused("empty_file", Exit.FAILED)), Exit.FAILED, "empty_file"),
         (_summary(QUEUED, stopped_by=WaitTimedOut("late")), Exit.TIMEOUT, "svc_timeout"),
-    ):
-        value = summary.as_json()
-        found = (summary.exit, value["exit_code"], value.get("error", {}).get("code"))
-        assert found == (exit_code, int(exit_code), code), summary.items
+    ),
+)
+def test_the_exit_code_and_the_error_follow_from_the_items(summary: Summary, exit_code: Exit, code: str | None) -> None:
+    value = summary.as_json()
+    found = (summary.exit, value["exit_code"], value.get("error", {}).get("code"))
+    assert found == (exit_code, int(exit_code), code), summary.items
 
 
 def test_counts_of_actions_add_up_to_the_number_of_items() -> None:

@@ -196,15 +196,15 @@ def _moments(gate: Gate, clock: Clock, count: int, after: Callable[[], None] = l
     return moments
 
 
-def test_paced_creates_never_find_the_token_bucket_empty() -> None:
-    for per_second, late_s in ((1, 0.0), (2, 0.0), (2, 0.15), (5, 0.0), (5, 0.15), (50, 0.01)):
-        gate = Gate(clock := Clock())
-        gate.pace(per_second)
-        moments = _moments(gate, clock, 200)
-        arrivals = sorted(moment + (late_s if number % 3 == 0 else 0.0) for number, moment in enumerate(moments))
-        service = TokenBucket.full(per_second, arrivals[0])
-        assert [service.take(arrival_s) for arrival_s in arrivals] == [0.0] * 200, (per_second, late_s)
-        assert moments[-1] - moments[0] <= 200 / per_second * 1.02, (per_second, late_s)
+@pytest.mark.parametrize(("per_second", "late_s"), ((1, 0.0), (2, 0.0), (2, 0.15), (5, 0.0), (5, 0.15), (50, 0.01)))
+def test_paced_creates_never_find_the_token_bucket_empty(per_second: int, late_s: float) -> None:
+    gate = Gate(clock := Clock())
+    gate.pace(per_second)
+    moments = _moments(gate, clock, 200)
+    arrivals = sorted(moment + (late_s if number % 3 == 0 else 0.0) for number, moment in enumerate(moments))
+    service = TokenBucket.full(per_second, arrivals[0])
+    assert [service.take(arrival_s) for arrival_s in arrivals] == [0.0] * 200
+    assert moments[-1] - moments[0] <= 200 / per_second * 1.02
 
 
 def test_create_given_back_to_the_gate_causes_no_wait() -> None:

@@ -48,7 +48,7 @@ def test_every_kind_of_number_becomes_float32_and_all_else_is_passed_over() -> N
     assert read_weights(packed({"__metadata__": {"format": "pt"}, "places": entry("I64", [1], 8)}, bytes(8))) == {}
 
 
-def test_what_is_no_whole_file_is_refused() -> None:
-    for data in NO_WHOLE_FILES:
-        with pytest.raises(ModelRefused, match="not a complete safetensors file"):
-            read_weights(data)
+@pytest.mark.parametrize("data", NO_WHOLE_FILES)
+def test_what_is_no_whole_file_is_refused(data: bytes) -> None:
+    with pytest.raises(ModelRefused, match="not a complete safetensors file"):
+        read_weights(data)

@@ -1,15 +1,20 @@
 """Documents are built with exact offsets, and without characters that can't be stored."""
 
+import pytest
+
 from svc_daemon.extract.builders import FlowDocument, fit, pages_named
 from tests.extract.readings import exact
 
 
-def test_fit_replaces_unstorable_characters_and_keeps_lines() -> None:
-    for text, expected in (
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    (
         *(("a\r\nb\rc\nd", "a\nb\nc\nd"), ("nul\x00bell\x07", "nul bell "), ("lone \ud800 half", "lone   half")),
         *(("tab\tstays 🎉", "tab\tstays 🎉"), ("form\x0cfeed", "form feed")),
-    ):
-        assert fit(text) == expected
+    ),
+)
+def test_fit_replaces_unstorable_characters_and_keeps_lines(text: str, expected: str) -> None:
+    assert fit(text) == expected
 
 
 def test_heading_path_ends_lower_headings_at_a_higher_one() -> None:

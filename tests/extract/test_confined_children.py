@@ -1,5 +1,7 @@
 """Documents extracted in child processes give text with warnings, or fail with a reason."""
 
+from typing import Any
+
 import pytest
 
 from svc_daemon.extract.builders import TITLE_CHARACTERS
@@ -59,7 +61,7 @@ async def test_deeply_nested_html_is_read(extract: Extract) -> None:
     assert "Deep words" in (await extract(page, "deep.html")).text
 
 
-async def test_samples_that_warm_up_the_parsers_can_be_read() -> None:
-    for module, word in ((html, "c d e."), (pdf, "a")):
-        given = Given(data=module.SAMPLE, filename="", content_type="", limits=CageLimits())
-        assert word in module.read(given).text
+@pytest.mark.parametrize(("module", "word"), ((html, "c d e."), (pdf, "a")))
+async def test_samples_that_warm_up_the_parsers_can_be_read(module: Any, word: str) -> None:
+    given = Given(data=module.SAMPLE, filename="", content_type="", limits=CageLimits())
+    assert word in module.read(given).text

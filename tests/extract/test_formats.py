@@ -3,6 +3,8 @@
 import json
 from importlib.util import find_spec
 
+import pytest
+
 from svc_daemon.core.text.media_types import FORMATS
 from svc_daemon.extract.formats import READERS, find_reader
 from svc_daemon.wire.error_codes import SourceErrorCode
@@ -20,16 +22,21 @@ def test_every_format_has_a_reader() -> None:
             assert callable(find_reader(media_type))
 
 
-def test_text_file_is_read_as_blocks_with_their_lines() -> None:
-    for data, name, blocks, places in (
+@pytest.mark.parametrize(
+    ("data", "name", "blocks", "places"),
+    (
         (b"One.\r\nStill one.\r\n\r\nTwo.\r\n", "a.txt", ["One.\nStill one.", "Two."], [(1, 2), (4, 4)]),
         (b"import os\n\n\ndef f():\n    return 1\n", "a.py", ["import os", "def f():\n    return 1"], [(1, 1), (4, 5)]),
         (b'{"a": 1}\n{"a": 2}\n', "a.jsonl", ['{"a": 1}\n{"a": 2}'], [(1, 2)]),
-    ):
-        document = read(data, name)
-        kind = {"a.txt": "paragraph", "a.py": "code", "a.jsonl": "row"}[name]
-        assert shape(document) == [(kind, text, ()) for text in blocks]
-        assert lines(document) == places
+    ),
+)
+def test_text_file_is_read_as_blocks_with_their_lines(
+    data: bytes, name: str, blocks: list[str], places: list[tuple[int, int]]
+) -> None:
+    document = read(data, name)
+    kind = {"a.txt": "paragraph", "a.py": "code", "a.jsonl": "row"}[name]
+    assert shape(document) == [(kind, text, ()) for text in blocks]
+    assert lines(document) == places
 
 
 def test_text_is_read_in_its_encoding_and_a_guess_or_invalid_bytes_give_a_warning() -> None:
@@ -126,10 +133,10 @@ def test_html_without_an_article_is_read_completely() -> None:
     assert "unseen" not in document.text
 
 
-def test_html_fragment_keeps_its_first_heading() -> None:
-    for begin in ("", "<!-- note -->", "<body>", "<div>"):
-        document = read(f"{begin}<h1>Quay</h1><p>The umber quay was built of grey stone.</p>".encode(), "a.html")
-        assert document.text == "Quay\n\nThe umber quay was built of grey stone.", begin
+@pytest.mark.parametrize("begin", ("", "<!-- note -->", "<body>", "<div>"))
+def test_html_fragment_keeps_its_first_heading(begin: str) -> None:
+    document = read(f"{begin}<h1>Quay</h1><p>The umber quay was built of grey stone.</p>".encode(), "a.html")
+    assert document.text == "Quay\n\nThe umber quay was built of grey stone."
 
 
 def test_html_article_keeps_its_heading_once_and_no_unrelated_heading() -> None:
@@ -220,10 +227,10 @@ def test_csv_and_tsv_rows_have_their_columns_as_heading_and_their_lines() -> Non
     assert read(b"name\tcity\nAnna\tRome\n", "a.tsv").blocks[1].headings == ("name, city",)
 
 
-def test_csv_first_row_without_column_names_is_a_row() -> None:
-    for table in (b"1,2\n3,4\n", b"only\none\n", b'"a,b\nc",d\n', b"a,,c\n1,2,3\n"):
-        blocks = read(table, "a.csv").blocks
-        assert [(block.kind, block.headings) for block in blocks] == [("row", ())], table
+@pytest.mark.parametrize("table", (b"1,2\n3,4\n", b"only\none\n", b'"a,b\nc",d\n', b"a,,c\n1,2,3\n"))
+def test_csv_first_row_without_column_names_is_a_row(table: bytes) -> None:
+    blocks = read(table, "a.csv").blocks
+    assert [(block.kind, block.headings) for block in blocks] == [("row", ())]
 
 
 def test_json_escapes_are_decoded_and_lines_are_kept() -> None:
@@ -293,14 +300,17 @@ def test_unreadable_files_are_refused_with_a_reason() -> None:
         assert reason in refused(data, filename, code), (filename, reason)
 
 
-def test_archive_over_a_limit_is_refused() -> None:
-    data = samples.make_docx_bomb(expanded_bytes=2 * 1024**2)
-    for limit, most, reason in (
+@pytest.mark.parametrize(
+    ("limit", "most", "reason"),
+    (
         ("archive_entries", 5, "more than 5 members"),
         ("archive_bytes", 1024, "more than 0 MB"),
         ("archive_ratio", 3, "more than 3 times"),
-    ):
-        assert reason in refused(data, "a.docx", OVER_LIMIT, **{limit: most}), limit
+    ),
+)
+def test_archive_over_a_limit_is_refused(limit: str, most: int, reason: str) -> None:
+    data = samples.make_docx_bomb(expanded_bytes=2 * 1024**2)
+    assert reason in refused(data, "a.docx", OVER_LIMIT, **{limit: most})
 
 
 def test_rtf_is_read_with_the_formats_extra_and_names_it_without() -> None:

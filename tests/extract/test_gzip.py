@@ -3,6 +3,8 @@
 import random
 from gzip import compress
 
+import pytest
+
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import lines, read, refused
@@ -17,17 +19,20 @@ def test_gzip_expansion_is_limited() -> None:
     assert "more than 1 MB" in refused(data, "a.txt.gz", OVER_LIMIT, archive_bytes=1024**2)
 
 
-def test_compressed_text_is_read_like_the_text_itself() -> None:
-    for text, filename in (
+@pytest.mark.parametrize(
+    ("text", "filename"),
+    (
         (b"One.\nStill one.\n\nTwo.\n", "notes.txt"),
         (b"# Lamp\n\nIt is painted turquoise.\n", "NOTES.MD"),
         (b"name,colour\nlamp,turquoise\n", "lamps.csv"),
         (b'{"lamp": "turquoise"}\n{"lamp": "umber"}\n', "lamps.jsonl"),
-    ):
-        plain = read(text, filename)
-        for packed in (compress(text), compress(text[:9]) + compress(text[9:])):
-            document = read(packed, f"{filename}.gz")
-            assert (document, lines(document)) == (plain, lines(plain)), filename
+    ),
+)
+def test_compressed_text_is_read_like_the_text_itself(text: bytes, filename: str) -> None:
+    plain = read(text, filename)
+    for packed in (compress(text), compress(text[:9]) + compress(text[9:])):
+        document = read(packed, f"{filename}.gz")
+        assert (document, lines(document)) == (plain, lines(plain))
 
 
 def test_gzip_of_other_content_or_damaged_gzip_is_refused_with_a_reason() -> None:

@@ -239,8 +239,9 @@ async def test_shortage_of_descriptors_raises_emfile_for_each_document_in_a_wave
     assert all(isinstance(result, Extraction) for result in await extractor.extract_wave(documents))
 
 
-def test_only_small_text_documents_may_share_a_child() -> None:
-    for filename, declared, may in [
+@pytest.mark.parametrize(
+    ("filename", "declared", "may"),
+    [
         *(
             (f"a.{extension}", "", True)
             for extension in ("txt", "md", "csv", "tsv", "json", "py", "svg", "yaml", "foo")
@@ -252,9 +253,11 @@ def test_only_small_text_documents_may_share_a_child() -> None:
         *(("notes", "text/markdown; charset=utf-8", True), ("notes", "application/pdf", False), ("notes", "", True)),
         *(("a.txt", "Application/PDF", False), ("a.txt", "text/rtf", False), ("a.pdf", "text/plain", False)),
         *(("a.html", "text/x-python", False), ("a.md", "text/html", False), ("a.md", "not a type", True)),
-    ]:
-        assert may_share_a_child(filename, declared, WAVE_DOCUMENT_BYTES) is may, (filename, declared)
-        assert not may_share_a_child(filename, declared, WAVE_DOCUMENT_BYTES + 1)
+    ],
+)
+def test_only_small_text_documents_may_share_a_child(filename: str, declared: str, may: bool) -> None:
+    assert may_share_a_child(filename, declared, WAVE_DOCUMENT_BYTES) is may
+    assert not may_share_a_child(filename, declared, WAVE_DOCUMENT_BYTES + 1)
 
 
 def test_timeout_blames_no_document_if_the_child_has_just_begun_another() -> None:

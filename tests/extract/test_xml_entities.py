@@ -2,6 +2,8 @@
 
 from itertools import product
 
+import pytest
+
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import read, refused
@@ -21,37 +23,41 @@ def is_refused(data: bytes, filename: str) -> bool:
     return "declares entities" in refused(data, filename, SourceErrorCode.DOCUMENT_UNREADABLE)
 
 
-def test_docx_that_declares_entities_is_refused_in_every_encoding() -> None:
+@pytest.mark.parametrize(("doctype", "encoding"), [*product(_SPELLINGS, ("utf-8", "utf-16", "utf-32", "gb2312"))])
+def test_docx_that_declares_entities_is_refused_in_every_encoding(doctype: str, encoding: str) -> None:
     whole = samples.make_docx({"Lamp": "It is QQ."})
     content = samples.member(whole, "word/document.xml").decode().partition("?>")[2].replace("QQ", "painted &half;")
-    for doctype, encoding in product(_SPELLINGS, ("utf-8", "utf-16", "utf-32", "gb2312")):
-        body = doctype + content
-        if doctype.startswith("<?xml"):
-            body = body.replace("?>", f" encoding='{encoding}'?>", 1)
-        data = samples.replaced(whole, "word/document.xml", body.encode(encoding))
-        assert is_refused(data, "a.docx"), (doctype[-60:], encoding)
+    body = doctype + content
+    if doctype.startswith("<?xml"):
+        body = body.replace("?>", f" encoding='{encoding}'?>", 1)
+    data = samples.replaced(whole, "word/document.xml", body.encode(encoding))
+    assert is_refused(data, "a.docx"), (doctype[-60:], encoding)
 
 
-def test_docx_with_entities_is_refused_in_encodings_unknown_to_expat_or_python() -> None:
+@pytest.mark.parametrize(
+    ("encoding", "codec"), {"csHPRoman8": "hp_roman8", "utf_16": "utf_16", "utf_16_le": "utf_16_le"}.items()
+)
+def test_docx_with_entities_is_refused_in_encodings_unknown_to_expat_or_python(encoding: str, codec: str) -> None:
     whole = samples.make_docx({"Lamp": "It is QQ."})
     content = samples.member(whole, "word/document.xml").decode().partition("?>")[2].replace("QQ", "painted &half;")
-    # libxml2 knows csHPRoman8 by this name, Python doesn't. Expat doesn't know the others by these names.
-    for encoding, codec in {"csHPRoman8": "hp_roman8", "utf_16": "utf_16", "utf_16_le": "utf_16_le"}.items():
-        body = f'<?xml version="1.0" encoding="{encoding}"?>{_DECLARED}{content}'
-        data = samples.replaced(whole, "word/document.xml", body.encode(codec))
-        assert is_refused(data, "a.docx"), encoding
+    body = f'<?xml version="1.0" encoding="{encoding}"?>{_DECLARED}{content}'
+    data = samples.replaced(whole, "word/document.xml", body.encode(codec))
+    assert is_refused(data, "a.docx")
 
 
-def test_pptx_xlsx_and_epub_that_declare_entities_are_refused() -> None:
-    for data, filename, name in (
+@pytest.mark.parametrize(
+    ("data", "filename", "name"),
+    (
         (samples.make_pptx([("Lamp", "It is QQ.")]), "a.pptx", "ppt/slides/slide1.xml"),
         (samples.make_xlsx({"Lamp": [["It is QQ."]]}), "a.xlsx", "xl/sharedStrings.xml"),
         (samples.make_epub({"Lamp": "It is QQ."}), "a.epub", "book/c0.xhtml"),
-    ):
-        text = samples.member(data, name).decode()
-        assert "QQ" in text
-        text = _OF_HTML + text.rpartition("?>")[2].replace("QQ", "painted &half;")
-        assert is_refused(samples.replaced(data, name, text.encode()), filename), name
+    ),
+)
+def test_pptx_xlsx_and_epub_that_declare_entities_are_refused(data: bytes, filename: str, name: str) -> None:
+    text = samples.member(data, name).decode()
+    assert "QQ" in text
+    text = _OF_HTML + text.rpartition("?>")[2].replace("QQ", "painted &half;")
+    assert is_refused(samples.replaced(data, name, text.encode()), filename)
 
 
 def test_xhtml_that_declares_entities_is_refused_and_html_entities_are_read() -> None:

@@ -102,24 +102,27 @@ def test_allowed_loopback_excludes_the_daemons_own_address_and_other_ports() -> 
     assert server.requests == []
 
 
-def test_name_with_one_blocked_address_is_blocked() -> None:
-    for answers in (
+@pytest.mark.parametrize(
+    "answers",
+    (
         *(["10.0.0.1"], ["127.0.0.1"], [PUBLIC, "10.0.0.1"], ["10.0.0.1", PUBLIC], [*[PUBLIC] * 5, "169.254.169.254"]),
         *(["2606:4700::1", "::1"], ["::ffff:10.0.0.1"], ["64:ff9b::a00:1"], ["fe80::1%2"]),
-    ):
-        names = Names(files_example=[answers, answers])
-        refused = blocked(Fetcher(AddressPolicy(), resolver=names), "http://files.example/")
-        assert refused.details == {"reason": "address"}, answers
-        assert not any(address in str(refused) for address in answers), answers
+    ),
+)
+def test_name_with_one_blocked_address_is_blocked(answers: list[str]) -> None:
+    names = Names(files_example=[answers, answers])
+    refused = blocked(Fetcher(AddressPolicy(), resolver=names), "http://files.example/")
+    assert refused.details == {"reason": "address"}
+    assert not any(address in str(refused) for address in answers)
 
 
-def test_name_without_an_address_fails_as_retryable() -> None:
-    for names in (Names(), Names(gone_example=[[]])):
-        with pytest.raises(FetchFailed) as failed:
-            asyncio.run(Fetcher(AddressPolicy(), resolver=names).fetch("http://gone.example/", Kept()))
-        code, rule = failed.value.code, failed.value.rule
-        assert (code, rule.status, rule.retryable) == ("url_fetch_failed", 502, True)
-        assert failed.value.details == {"reason": "name_not_resolved"}
+@pytest.mark.parametrize("names", (Names(), Names(gone_example=[[]])))
+def test_name_without_an_address_fails_as_retryable(names: Names) -> None:
+    with pytest.raises(FetchFailed) as failed:
+        asyncio.run(Fetcher(AddressPolicy(), resolver=names).fetch("http://gone.example/", Kept()))
+    code, rule = failed.value.code, failed.value.rule
+    assert (code, rule.status, rule.retryable) == ("url_fetch_failed", 502, True)
+    assert failed.value.details == {"reason": "name_not_resolved"}
 
 
 def test_blocked_port_is_rejected_without_a_lookup_of_the_name() -> None:

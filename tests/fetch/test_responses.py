@@ -104,8 +104,9 @@ def endless_nothing(exchange: Exchange) -> None:
     exchange.drip(b"".join(blocks), pause_s=0)
 
 
-def test_body_over_the_limit_is_rejected_with_the_limit() -> None:
-    for name, script in {
+@pytest.mark.parametrize(
+    ("name", "script"),
+    {
         "length": answer(bytes(LIMIT + 1)),
         "declared": declared,
         "chunked": chunked(bytes(LIMIT), b"x"),
@@ -113,9 +114,11 @@ def test_body_over_the_limit_is_rejected_with_the_limit() -> None:
         "gzip": packed(gzip.compress(bytes(LIMIT + 1))),
         "endless": endless,
         "endless nothing": endless_nothing,
-    }.items():
-        error = refused(script, name)
-        assert (error.code, error.rule.status, error.details) == ("file_too_large", 413, {"max_bytes": LIMIT}), name
+    }.items(),
+)
+def test_body_over_the_limit_is_rejected_with_the_limit(name: str, script: Any) -> None:
+    error = refused(script, name)
+    assert (error.code, error.rule.status, error.details) == ("file_too_large", 413, {"max_bytes": LIMIT})
 
 
 def test_gzip_bomb_is_rejected_with_little_memory_and_an_empty_sink() -> None:
@@ -173,8 +176,9 @@ def reset(exchange: Exchange) -> None:
     exchange.connection.close()
 
 
-def test_incomplete_or_invalid_response_fails() -> None:
-    for name, script in {
+@pytest.mark.parametrize(
+    ("name", "script"),
+    {
         "cut body": sent(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 999),
         "cut head": sent(b"HTTP/1.1 200 OK\r\nContent-"),
         "no last chunk": chunked(TEXT, end=b""),
@@ -190,7 +194,9 @@ def test_incomplete_or_invalid_response_fails() -> None:
         "a zero byte": sent(b"HTTP/1.1 200 OK\r\nX: a\x00b\r\n\r\n"),
         "endless head": endless_head,
         "reset": reset,
-    }.items():
-        failed = refused(script, name)
-        assert isinstance(failed, FetchFailed), name
-        assert failed.details == {"reason": "broken_off"}, name
+    }.items(),
+)
+def test_incomplete_or_invalid_response_fails(name: str, script: Any) -> None:
+    failed = refused(script, name)
+    assert isinstance(failed, FetchFailed)
+    assert failed.details == {"reason": "broken_off"}

@@ -106,10 +106,10 @@ NO_COUNTS: tuple[Any, ...] = (-1, 10**4000, 1.5, "12", None)
 CUTS: dict[str, Cut | None] = {"length": "length", "content_filter": "content_filter", "eos": None}
 
 
-def test_streams_of_different_forms_are_read_alike() -> None:
-    for form, parts in WELL.items():
-        with chatting(streaming(*parts)) as server:
-            assert ask(server.url("/v1")) == ["x", Ending()], form
+@pytest.mark.parametrize(("form", "parts"), WELL.items())
+def test_streams_of_different_forms_are_read_alike(form: str, parts: list[bytes]) -> None:
+    with chatting(streaming(*parts)) as server:
+        assert ask(server.url("/v1")) == ["x", Ending()]
 
 
 def test_ending_has_the_reason_of_a_cut_and_only_valid_token_counts() -> None:

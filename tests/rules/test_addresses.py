@@ -36,6 +36,6 @@ def test_no_committed_file_names_a_registry_or_a_machine() -> None:
     assert {path: found for path, text in texts.items() if (found := forbidden(text))} == {}
 
 
-def test_a_registry_or_a_machine_path_is_found() -> None:
-    for text in BAD:
-        assert len(forbidden(f"see {text} there")) == 1, text
+@pytest.mark.parametrize("text", BAD)
+def test_a_registry_or_a_machine_path_is_found(text: str) -> None:
+    assert len(forbidden(f"see {text} there")) == 1

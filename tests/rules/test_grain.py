@@ -4,6 +4,9 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
 
 from tests.rules.modules import Module, modules
 
@@ -77,10 +80,10 @@ def private_once(modules: Sequence[Module]) -> tuple[list[str], int]:
     return found, total
 
 
-def test_few_functions_are_private_and_used_once() -> None:
-    for measure in (used_once, private_once):
-        found, total = measure(modules())
-        assert len(found) / total <= MOST_USED_ONCE, f"{measure.__name__}: {len(found)} of {total}; inline some"
+@pytest.mark.parametrize("measure", (used_once, private_once))
+def test_few_functions_are_private_and_used_once(measure: Any) -> None:
+    found, total = measure(modules())
+    assert len(found) / total <= MOST_USED_ONCE, f"{measure.__name__}: {len(found)} of {total}; inline some"
 
 
 def test_private_nested_and_local_functions_count_when_one_line_calls_them() -> None:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from svc_cli.sync.index import FileRow
 from svc_cli.sync.moved_files import match_moves
 from svc_cli.sync.snapshots import Fingerprint
@@ -31,6 +33,6 @@ def test_files_with_equal_hashes_are_matched_by_name() -> None:
     assert [each.path for each in rest] == ["y/c.md"]
 
 
-def test_failed_or_skipped_file_is_not_matched_as_a_move() -> None:
-    for gone in (row(state="failed", reason=FINAL), row(source_id=None, state="skipped")):
-        assert match_moves([new("b.md", "one")], [gone])[0] == []
+@pytest.mark.parametrize("gone", (row(state="failed", reason=FINAL), row(source_id=None, state="skipped")))
+def test_failed_or_skipped_file_is_not_matched_as_a_move(gone: FileRow) -> None:
+    assert match_moves([new("b.md", "one")], [gone])[0] == []

@@ -43,13 +43,16 @@ def causes(*items: ReportItem, **facts: Any) -> list[Cause]:
     return list(causes_of_all(Findings(items=items, **KNOWN, **facts)))
 
 
-def test_problem_of_one_file_does_not_keep_the_sources_of_other_files() -> None:
-    for item in (
+@pytest.mark.parametrize(
+    "item",
+    (
         *(ready("a.md"), failed("known.md", "old"), failed("known.md", "old", EXHAUSTED), failed("copy.md", "old")),
         *(pending("known.md", "old"), refused("b.md", REFUSED), refused("b.md", UNREADABLE, sha256=None)),
         *(refused("b.md", changed()), ReportItem(path="c.gz", action="skipped", reason="type can't be read")),
-    ):
-        assert causes(item, is_late=True) == [], item
+    ),
+)
+def test_problem_of_one_file_does_not_keep_the_sources_of_other_files(item: ReportItem) -> None:
+    assert causes(item, is_late=True) == []
 
 
 def test_file_that_was_not_sent_or_indexed_is_a_cause_to_keep_all_sources() -> None:
@@ -87,8 +90,9 @@ def test_pending_file_is_no_cause_if_the_sync_did_not_wait_for_indexing() -> Non
     assert causes(pending("new.md", "new")) == []
 
 
-def test_source_is_kept_if_another_file_may_be_the_same_document() -> None:
-    for leaving, item, cause in (
+@pytest.mark.parametrize(
+    ("leaving", "item", "cause"),
+    (
         (Leaving("a.md", "src_1", "x", 9), failed("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
         (Leaving("a.md", "src_1", "x", 9), pending("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
         (Leaving("a.md", "src_1", "x", 9), ready("b.md", "x"), None),
@@ -100,9 +104,13 @@ def test_source_is_kept_if_another_file_may_be_the_same_document() -> None:
         (Leaving("a.md", "src_1", "x", 0), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
         (Leaving("a.md", "src_1", "x", 9), refused("b.md", UNREADABLE, sha256=None), None),
         (Leaving("a.md", "src_1", "x", 7), refused("b.md", REFUSED, sha256="y"), None),
-    ):
-        found = Replacements([ready("c.md", "x"), item]).find(leaving)
-        assert found == (cause and (cause, item.path)), (leaving, item)
+    ),
+)
+def test_source_is_kept_if_another_file_may_be_the_same_document(
+    leaving: Leaving, item: ReportItem, cause: Cause | None
+) -> None:
+    found = Replacements([ready("c.md", "x"), item]).find(leaving)
+    assert found == (cause and (cause, item.path))
 
 
 def test_each_cause_is_reported_with_its_code_and_a_message() -> None:
@@ -140,7 +148,7 @@ def test_max_delete_of_an_untrusted_file_can_only_be_less() -> None:
         MaxDelete.parse("25%", "ten")
 
 
-def test_max_delete_that_is_neither_is_refused() -> None:
-    for text in ("", "%", "-1", "101%", "ten", "1.5", "٣"):
-        with pytest.raises(UsageError, match="--max-delete"):
-            pytest.fail(f"{text!r} is read as {MaxDelete.parse(text)}")
+@pytest.mark.parametrize("text", ("", "%", "-1", "101%", "ten", "1.5", "٣"))
+def test_max_delete_that_is_neither_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--max-delete"):
+        pytest.fail(f"{text!r} is read as {MaxDelete.parse(text)}")

@@ -57,9 +57,9 @@ def type_of(schema: dict[str, Any], models: dict[str, Any]) -> str:
 
 
 @pytest.mark.rule("bucket.fields", "bucket.list", "source.fields", "session.fields", "batch.items")
-def test_models_have_the_fields_of_the_specification() -> None:
-    for model, text in SPECIFIED.items():
-        schema = model.model_json_schema()
-        fields = {name: type_of(each, schema.get("$defs", {})) for name, each in schema["properties"].items()}
-        specified = dict(field.split() for field in text.split(","))
-        assert {name: fields.get(name) for name in specified} == specified, model
+@pytest.mark.parametrize(("model", "text"), SPECIFIED.items())
+def test_models_have_the_fields_of_the_specification(model: Any, text: str) -> None:
+    schema = model.model_json_schema()
+    fields = {name: type_of(each, schema.get("$defs", {})) for name, each in schema["properties"].items()}
+    specified = dict(field.split() for field in text.split(","))
+    assert {name: fields.get(name) for name in specified} == specified

@@ -1,5 +1,7 @@
 """Converting file system events to hints about paths below the root."""
 
+import pytest
+
 from svc_cli.sync.watch.file_events import EVERYTHING, Event, Hint, Kind, hints_of
 
 ROOT = "/users/ann/docs"
@@ -27,9 +29,9 @@ def test_renaming_a_fresh_or_hidden_file_counts_as_writing_its_new_path() -> Non
     assert hints("moved", ".a.md.swp", "a.md") == [Hint("a.md", C)]
 
 
-def test_moving_a_settled_path_gives_hints_for_the_old_and_the_new_path() -> None:
-    for is_folder in (False, True):
-        assert hints("moved", "a", "b", is_folder=is_folder) == [Hint("a", G), Hint("b", M)]
+@pytest.mark.parametrize("is_folder", (False, True))
+def test_moving_a_settled_path_gives_hints_for_the_old_and_the_new_path(is_folder: bool) -> None:
+    assert hints("moved", "a", "b", is_folder=is_folder) == [Hint("a", G), Hint("b", M)]
 
 
 def test_hidden_paths_are_ignored_and_a_file_moved_to_one_is_gone() -> None:
@@ -42,6 +44,6 @@ def test_changed_ignore_file_is_a_hint_about_its_whole_folder() -> None:
     assert [*hints("closed", "a/.gitignore"), *hints("closed", ".svcignore")] == [Hint("a", W), Hint(EVERYTHING, W)]
 
 
-def test_events_of_the_root_and_of_its_siblings_are_ignored() -> None:
-    for path in (ROOT, f"{ROOT}-old/a.md"):
-        assert list(hints_of(Event("deleted", False, path), ROOT, lambda _: False)) == []
+@pytest.mark.parametrize("path", (ROOT, f"{ROOT}-old/a.md"))
+def test_events_of_the_root_and_of_its_siblings_are_ignored(path: str) -> None:
+    assert list(hints_of(Event("deleted", False, path), ROOT, lambda _: False)) == []

@@ -1,5 +1,9 @@
 """When changed paths settle: each test replays timed changes and checks the second at which each path settles."""
 
+from typing import Any
+
+import pytest
+
 from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
 from svc_cli.sync.watch.settling import BUSY_S, MANY, Facts, Settler
 
@@ -57,12 +61,16 @@ def test_paths_settle_after_the_delay_for_their_last_change() -> None:
         assert Folder(*steps).run(7) == settled, case
 
 
-def test_file_changed_or_deleted_without_a_hint_settles_after_another_delay() -> None:
-    for size, looks in ((2, {0.15: set(), 0.3: {"a"}}), (None, {0.15: set(), 5.0: set(), 5.15: {"a"}})):
-        folder = Folder((0, "a", C, 1))
-        folder.run(0.1)
-        folder.sizes["a"] = size
-        assert {now_s: folder.settler.take(now_s, folder.look) for now_s in looks} == looks, size
+@pytest.mark.parametrize(
+    ("size", "looks"), ((2, {0.15: set(), 0.3: {"a"}}), (None, {0.15: set(), 5.0: set(), 5.15: {"a"}}))
+)
+def test_file_changed_or_deleted_without_a_hint_settles_after_another_delay(
+    size: int | None, looks: dict[Any, Any]
+) -> None:
+    folder = Folder((0, "a", C, 1))
+    folder.run(0.1)
+    folder.sizes["a"] = size
+    assert {now_s: folder.settler.take(now_s, folder.look) for now_s in looks} == looks
 
 
 def test_folder_does_not_settle_while_a_file_in_it_is_being_written() -> None:
