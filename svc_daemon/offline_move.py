@@ -55,6 +55,11 @@ def run_move(route: Route, note: Callable[[str], None]) -> tuple[MoveReport, str
     os.umask(0o077)
     report = MoveReport(note=note)
     clock = Clock(now=partial(datetime.now, UTC), monotonic=time.monotonic)
+    root = route.files.root
+    links = [path for path in root.iterdir() if path.is_symlink()] if root.is_dir() and not route.into_cluster else []
+    if links:
+        # What is moved there would be written to where the link leads.
+        raise MoveRefused(f"{links[0]} is a link.", "An installation is moved only into a new folder.")
     with ExitStack() as stack:
         source = _open_source(stack, route)
         opening = _open_cluster(route, migrate_shared) if route.into_cluster else open_directory(route.files)

@@ -17,6 +17,7 @@ A plain list of queries is accepted too, and so is JSON.
 """
 
 import json
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -236,8 +237,8 @@ def _count_values(value: Any, known: dict[int, int]) -> int:
 def _once(pairs: list[tuple[str, Any]], place: _FilePosition) -> Fields:
     fields = Fields(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        place.refuse(f"a field is there twice: {next(name for name in names if names.count(name) > 1)!r}.")
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        place.refuse(f"a field is there twice: {name!r}.")
     return fields
 
 

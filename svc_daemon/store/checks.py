@@ -159,6 +159,8 @@ JSON_COLUMNS = {
     "delivery_attempts": ("error",),
     "events": ("data",),
 }
+#: Those of them that hold lists; the others hold objects.
+JSON_LISTS = ("capabilities", "models", "buckets", "tags", "warnings", "bucket_ids")
 #: The valid values of status columns, by table and column.
 STATES = {
     ("buckets", "status"): ("active", "archived", "deleting"),
@@ -188,9 +190,13 @@ def check_words(connection: Connection) -> list[Problem]:
     wrong = []
     for table, columns in JSON_COLUMNS.items():
         for column in columns:
-            statement = f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND NOT json_valid({column})"  # noqa: S608
+            kind, opening = ("a list", "[") if column in JSON_LISTS else ("an object", "{")
+            statement = (
+                f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608
+                f" AND (NOT json_valid({column}) OR substr({column}, 1, 1) <> '{opening}')"
+            )
             (count,) = connection.execute(statement).fetchone()
-            wrong += [f"{count} rows of {table} have {column} that is not JSON"] if count else []
+            wrong += [f"{count} rows of {table} have {column} that is not JSON or not {kind}"] if count else []
     wrong += [f"{table} has {column} that is nested too deeply" for table, column in list_deep_columns(connection)]
     for (table, column), known in STATES.items():
         statement = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT value FROM json_each(:known))"  # noqa: S608

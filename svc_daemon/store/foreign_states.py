@@ -11,8 +11,11 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store.backups import BackupRefused
 from svc_daemon.store.checks import list_deep_columns
-from svc_daemon.store.migrations import find_foreign
+from svc_daemon.store.migrations import find_foreign, list_tables
+from svc_daemon.store.moves import find_arrival, find_departure
 
+#: The types of values by the declared type of a column.
+TYPES = {"TEXT": "'text'", "BIGINT": "'integer'", "INTEGER": "'integer'", "DOUBLE PRECISION": "'real', 'integer'"}
 #: Columns whose values name files, or are the ids of objects, and the shape of these.
 NAMES: dict[tuple[str, str], re.Pattern[str]] = {
     ("teams", "id"): ids.TEAM_ID,
@@ -47,12 +50,31 @@ def refuse_foreign(connection: Connection, size_bytes: int) -> None:
     (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {each}").fetchone() for each in ("page_count", "page_size"))
     if pages * page_bytes != size_bytes:
         raise BackupRefused(f"The state database has {size_bytes} bytes, and {pages * page_bytes} are in use.", hint)
-    for (table, column), shape in NAMES.items():
-        rows = connection.execute(f"SELECT {column} AS name FROM {table} NOT INDEXED WHERE {column} IS NOT NULL")  # noqa: S608
+    for table in list_tables():
+        if (column := _find_mistyped(connection, table.name)) is not None:
+            raise BackupRefused(f"The backup has a value of another type in {table.name}.{column}.", hint)
+    for (name, column), shape in NAMES.items():
+        rows = connection.execute(f"SELECT {column} AS name FROM {name} NOT INDEXED WHERE {column} IS NOT NULL")  # noqa: S608
         for row in rows:
             try:
-                ids.file_name(row["name"], shape, row=f"{table}.{column}")
+                ids.file_name(row["name"], shape, row=f"{name}.{column}")
             except StorageError as error:
                 raise BackupRefused(f"A row of the backup is not valid: {error.message}", hint) from error
-    for table, column in list_deep_columns(connection):
-        raise BackupRefused(f"The backup has {table}.{column} with JSON that is nested too deeply.", hint)
+    # Raise StorageError if these records can't be read.
+    find_departure(connection)
+    find_arrival(connection)
+    for name, column in list_deep_columns(connection):
+        raise BackupRefused(f"The backup has {name}.{column} with JSON that is nested too deeply.", hint)
+
+
+def _find_mistyped(connection: Connection, table: str) -> str | None:
+    """Return a column with a value that is not of its declared type, which SQLite doesn't enforce; None without one."""
+    columns = connection.execute("SELECT name, type FROM pragma_table_info(:table)", {"table": table}).fetchall()
+    tests = [
+        f"WHEN typeof({row['name']}) NOT IN ({TYPES[row['type']]}, 'null') THEN '{row['name']}'" for row in columns
+    ]
+    statement = (
+        f"SELECT name FROM (SELECT CASE {' '.join(tests)} END AS name FROM {table}) WHERE name IS NOT NULL LIMIT 1"  # noqa: S608
+    )
+    found = connection.execute(statement).fetchone()
+    return found["name"] if found else None

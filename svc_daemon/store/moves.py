@@ -2,10 +2,15 @@
 
 import json
 from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import StorageError
 from svc_daemon.store.installation_facts import delete_fact, find_fact, put_fact
-from svc_daemon.wire.parsing import parse_json
+
+T = TypeVar("T")
 
 #: Names of facts (see `store.installation_facts`). `moved_here` has the id of the last completed move to this
 #: database. It is never deleted.
@@ -35,8 +40,15 @@ class Arrival:
 
 
 def find_departure(connection: Connection) -> Departure | None:
-    text = find_fact(connection, _DEPARTURE)
-    return Departure(**parse_json(text)) if text else None
+    return _find(connection, _DEPARTURE, Departure)
+
+
+def _find(connection: Connection, name: str, kind: type[T]) -> T | None:
+    text = find_fact(connection, name)
+    try:
+        return TypeAdapter(kind).validate_json(text) if text else None
+    except ValidationError as error:
+        raise StorageError(f"The database says that it is being moved, but its row {name!r} is damaged.") from error
 
 
 def put_departure(connection: Connection, departure: Departure) -> None:
@@ -48,11 +60,7 @@ def delete_departure(connection: Connection) -> None:
 
 
 def find_arrival(connection: Connection) -> Arrival | None:
-    text = find_fact(connection, _ARRIVAL)
-    if not text:
-        return None
-    fields = parse_json(text)
-    return Arrival(**{**fields, "after": tuple(fields["after"])})
+    return _find(connection, _ARRIVAL, Arrival)
 
 
 def put_arrival(connection: Connection, arrival: Arrival) -> None:

@@ -12,7 +12,11 @@ import pytest
 
 from svc_daemon.data_directory import NotEmpty
 from svc_daemon.errors import StorageError
+from svc_daemon.offline_move import Route, run_move
 from svc_daemon.offline_verify import verify_directory
+from svc_daemon.operations.moving import MoveRefused
+from svc_daemon.paths import DataFiles
+from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.backups import BackupRefused
 from tests.acceptance.backups import make_backup, restore_backup
 from tests.acceptance.calls import take_in
@@ -81,6 +85,7 @@ def stage(data: Path, tmp_path: Path) -> Stage:
 
 OUT, GONE = "../../../home/.bashrc", "src_01k2aaaaaaaaaaaaaaaaaaaaaa"
 TOMBSTONE = "INSERT INTO tombstones (source_id, team_id, created_at, blob)"
+DEEP = '{"a":' * 900 + "1" + "}" * 900
 ENDLESS = "WITH RECURSIVE more (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more)"
 #: Statements that change the state database, and a part of the error.
 TAMPERED = {
@@ -90,7 +95,7 @@ TAMPERED = {
     "nothing": (["UPDATE uploads SET id = ''"], "uploads.id is ''"),
     "NUL": (["UPDATE uploads SET id = 'upl_' || char(0) || 'x'"], r"uploads.id is 'upl_\x00x'"),
     "a line": ([f"UPDATE uploads SET id = '{GONE}' || char(10)"], rf"uploads.id is '{GONE}\n'"),
-    "bytes": (["UPDATE uploads SET id = x'2e2e2f78'"], "uploads.id is b'../x'"),
+    "bytes": (["UPDATE uploads SET id = x'2e2e2f78'"], "another type in uploads.id"),
     "a source": ([f"UPDATE sources SET id = '{OUT}'"], f"sources.id is '{OUT}'"),
     "a blob": ([f"UPDATE sources SET blob = '{OUT}'"], f"sources.blob is '{OUT}'"),
     "a number": (["UPDATE sources SET blob = 7"], "sources.blob is '7'"),
@@ -132,8 +137,15 @@ TAMPERED = {
         ["INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999', 'x')"],
         "newer release",
     ),
+    "bytes in place of text": (["UPDATE sources SET title = x'ff'"], "another type in sources.title"),
+    "text in place of a number": (["UPDATE sources SET size_bytes = 'many'"], "another type in sources.size_bytes"),
+    "a damaged record of a move": (["INSERT INTO facts VALUES ('moving_here', '[[[')"], "'moving_here' is damaged"),
+    "a deep record of a move": (
+        [f"INSERT INTO facts VALUES ('moved_to', '{'[' * 900 + ']' * 900}')"],
+        "'moved_to' is damaged",
+    ),
     "depth": (
-        [f"UPDATE sources SET metadata = '{'[' * 900 + ']' * 900}'"],
+        [f"UPDATE sources SET metadata = '{DEEP}'"],
         "sources.metadata with JSON that is nested",
     ),
     "what is no text": (["UPDATE sources SET id = CAST(x'ff' AS TEXT)"], "can't be read"),
@@ -342,3 +354,19 @@ def test_names_in_a_live_state_lead_nowhere_when_it_is_repaired_or_swept(
     refusal = "can't be the name of a file"
     wait_until(lambda: refusal in installation.files.log.read_text(), "the sweeper refuses the name")
     assert theirs.read_text() == "theirs"
+
+
+def test_installation_is_not_moved_into_a_directory_with_a_link(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "blobs").symlink_to(tmp_path)
+    # Nothing is asked of the cluster before.
+    urls = {
+        "SVC_STATE_URL": "postgresql://127.0.0.1:1/x",
+        "SVC_BLOBS_URL": "s3://bucket/prefix",
+        "SVC_INDEX_URL": "http://127.0.0.1:1",
+    }
+    cluster = ClusterSettings.from_environ(urls)
+    assert cluster is not None
+    route = Route(cluster=cluster, environ=urls, files=DataFiles(tmp_path / "data"), into_cluster=False)
+    with pytest.raises(MoveRefused, match="blobs is a link"):
+        run_move(route, lambda _: None)

@@ -126,10 +126,12 @@ def test_chunks_that_do_not_match_their_text_are_reported_only_by_read_data(dire
     assert directory.verify(read_data=True, repair=True).is_whole
 
 
+DEEP = '{"a":' * 300 + "1" + "}" * 300
 FLIPPED = {
     "sources have tags that is not JSON": "UPDATE sources SET tags = '[1'",
-    "buckets has metadata that is nested too deeply": f"UPDATE buckets SET metadata = '{'[' * 300 + ']' * 300}'",
-    "sources has extraction that is nested too deeply": f"UPDATE sources SET extraction = '{'[' * 999 + ']' * 999}'",
+    "sources have warnings that is not JSON or not a list": "UPDATE sources SET warnings = '7'",
+    "buckets has metadata that is nested too deeply": f"UPDATE buckets SET metadata = '{DEEP}'",
+    "sources has extraction that is nested too deeply": f"UPDATE sources SET extraction = '{DEEP}'",
     "idempotency have answer that is not JSON": "UPDATE idempotency SET answer = '{'",
     "sources have an unknown status": "UPDATE sources SET status = 'activd'",
     "uploads have an unknown status": "UPDATE uploads SET status = 'opem'",

@@ -40,7 +40,7 @@ WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.lis
 # A team is removed once, and its rows in many tables can only be found by reading all of them.
 WHOLE |= {f"team_removals.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}
 #: Scans of rows that the statement makes itself or gets as parameters.
-_GIVEN = re.compile(r"SCAN (json_each|line|waiting|\(subquery|CONSTANT)")
+_GIVEN = re.compile(r"SCAN (json_each|pragma_table_info|line|waiting|\(subquery|CONSTANT)")
 
 
 def _statements(module: Module) -> Iterator[tuple[str, str]]:
