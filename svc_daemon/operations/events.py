@@ -1,7 +1,7 @@
 """The event log: each change of a source, bucket or batch is recorded in the transaction that makes the change."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.event_cursors import PREFIX, EventCursors
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket, require
 from svc_daemon.process.contexts import Context
@@ -46,7 +46,6 @@ _STATES = {
 }
 #: Twice as fast as `json.dumps` for a short text, because no options are checked.
 _encode = json.JSONEncoder().encode
-_encode_tightly = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +151,35 @@ def cursors_for(context: Context, key: KeyRow) -> EventCursors:
     return EventCursors.of_team(context.secret, key.team_id)
 
 
-def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position) -> EventPage:
-    """Read the next part of the log after a position, and return the events in it that pass the filter, oldest first.
+def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Position, rows: int) -> EventPage:
+    """Read the next `rows` events after a position, and return those that pass the filter, oldest first.
 
     Blocks the thread.
     """
-    span = context.look(lambda connection: store.read_events(connection, key.team_id, chosen, after, READ_ROWS))
+    span = context.look(lambda connection: store.read_events(connection, key.team_id, chosen, after, rows))
     hidden: set[str] = set()
     if key.buckets is not None:
         # A source may come into a bucket later than its batch, which was for other buckets.
         batch_ids = {row["batch_id"] for row in span.rows if row["batch_id"]}
         places = context.look(lambda connection: list_batch_buckets(connection, batch_ids)) if batch_ids else {}
         hidden = {each for each in batch_ids if not key.reaches(places.get(each, ()))}
-    return EventPage([_view(row, key, hidden) for row in span.rows], span.last_id, span.position, span.is_full)
+    may_see_keys = api_keys.KEY_MANAGE in key.capabilities
+    # Most events of a part are about the same buckets.
+    buckets = {text: _encode_buckets(text, key) for text in {row["bucket_ids"] for row in span.rows}}
+    events = [
+        StoredEvent(
+            row["id"],
+            row["type"],
+            # Ids, types and times have no characters to escape. To encode them like any text takes twice as long.
+            f'{{"id":"{row["id"]}","object":"event","type":"{row["type"]}","created_at":"{row["created_at"]}",'
+            f'{buckets[row["bucket_ids"]]},"source_id":{_quote(row["source_id"])},'
+            f'"batch_id":{_quote(None if row["batch_id"] in hidden else row["batch_id"])},'
+            f'"key_id":{_quote(row["key_id"] if may_see_keys or row["key_id"] == key.id else None)},'
+            f'"data":{row["data"]}}}',
+        )
+        for row in span.rows
+    ]
+    return EventPage(events, span.last_id, span.position, span.is_full)
 
 
 async def forget_events(context: Context) -> int:
@@ -180,19 +195,12 @@ async def forget_events(context: Context) -> int:
     return count
 
 
-def _view(row: Row, key: KeyRow, hidden: Collection[str]) -> StoredEvent:
-    """Convert the event to its API form for this key."""
-    reachable = None if row["bucket_ids"] is None else key.reachable(row["bucket_ids"].split())
-    may_see_key = row["key_id"] == key.id or api_keys.KEY_MANAGE in key.capabilities
-    facts = {
-        "id": row["id"],
-        "object": "event",
-        "type": row["type"],
-        "created_at": row["created_at"],
-        "bucket_id": reachable[0] if reachable and len(reachable) == 1 else None,
-        "bucket_ids": reachable,
-        "source_id": row["source_id"],
-        "batch_id": None if row["batch_id"] in hidden else row["batch_id"],
-        "key_id": row["key_id"] if may_see_key else None,
-    }
-    return StoredEvent(row["id"], row["type"], f'{_encode_tightly(facts)[:-1]},"data":{row["data"]}}}')
+def _encode_buckets(bucket_ids: str | None, key: KeyRow) -> str:
+    """Encode an event's fields about buckets, without those that the key can't reach."""
+    reachable = None if bucket_ids is None else key.reachable(bucket_ids.split())
+    one = reachable[0] if reachable and len(reachable) == 1 else None
+    return json.dumps({"bucket_id": one, "bucket_ids": reachable}, separators=(",", ":"))[1:-1]
+
+
+def _quote(plain: str | None) -> str:
+    return "null" if plain is None else f'"{plain}"'

@@ -9,8 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: After a read of the event log, no other begins for this many times the processor time that it took. So many clients
-#: that read the whole log take together an eighth of a processor, and the rest is left to uploads and searches.
-REST_TIMES = 7
+#: that read the whole log take together a tenth of a processor, and the rest is left to uploads and searches.
+REST_TIMES = 9
 
 
 class Followers:

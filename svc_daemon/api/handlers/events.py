@@ -52,7 +52,8 @@ async def list_events(request: Request) -> Response:
     page = None
     # Read one more event than the page has, to see whether the key may see more.
     while page is None or (page.has_more and len(found) <= most):
-        page = await context.followers.read(partial(verbs.read_events, context, key, chosen, position))
+        rows = verbs.READ_ROWS if page else min(most + 1, verbs.READ_ROWS)
+        page = await context.followers.read(partial(verbs.read_events, context, key, chosen, position, rows))
         found += page.events
         position, last_id = page.position, page.last_id or last_id
     has_more = len(found) > most
@@ -76,7 +77,7 @@ async def follow(
     beat_s, check_s = monotonic(), monotonic() + CHECK_S
 
     def read() -> tuple[verbs.EventPage, bytes]:
-        page = verbs.read_events(context, key, chosen, position)
+        page = verbs.read_events(context, key, chosen, position, verbs.READ_ROWS)
         return page, b"".join(server_sent_events.event(one.body, one.type, cursors.of(one.id)) for one in page.events)
 
     # Begin the response at once. The comment has the cursor after which the stream continues.
