@@ -1,14 +1,18 @@
-"""A provider whose calls can be held, so that a test can act in the middle of one; and a database out of reach."""
+"""Holds a provider's calls, refuses changes of rows, or puts a database out of reach, while a test acts."""
 
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from svc_daemon.databases.contract import Database
+from svc_daemon.databases.contract import Connection, Database
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StoreUnavailable
 from tests.acceptance.installations import PATIENCE_S
+
+if TYPE_CHECKING:
+    from tests.api.daemons import Daemon
 from tests.provider.failing import FailingProvider
 
 
@@ -78,3 +82,28 @@ class Away:
         refused: Future[Any] = Future()
         refused.set_exception(StoreUnavailable("The database can't be reached."))
         return refused
+
+
+def refuse(daemon: "Daemon", change: str, table: str, condition: str = "1 = 1") -> None:
+    """Refuse this change, `INSERT`, `UPDATE` or `DELETE`, of the table's rows; `condition` may name `OLD` and `NEW`."""
+    trigger = f"CREATE TRIGGER refused BEFORE {change} ON {table}"
+    if isinstance(daemon.context.database, SqliteDatabase):
+        statements = [f"{trigger} WHEN {condition} BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"]
+    else:
+        raising = "BEGIN RAISE EXCEPTION 'refused by the test'; END"
+        statements = [
+            f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $${raising}$$",
+            f"{trigger} FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION refuse()",
+        ]
+
+    def work(connection: Connection) -> None:
+        for statement in statements:
+            connection.execute(statement)
+
+    daemon.write(work)
+
+
+def allow(daemon: "Daemon", table: str) -> None:
+    """Allow it again."""
+    is_sqlite = isinstance(daemon.context.database, SqliteDatabase)
+    daemon.write(lambda c: c.execute("DROP TRIGGER refused" if is_sqlite else f"DROP TRIGGER refused ON {table}"))

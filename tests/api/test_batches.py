@@ -269,17 +269,6 @@ def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon) -
     assert outcomes(body_of(sessions.ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
 
 
-def test_a_batch_is_reached_through_its_bucket_by_a_key_of_it(shared: Daemon) -> None:
-    batch, other = open_batch(shared, THREE), shared.make_bucket("other")
-    kept_out, path = shared.add_key(buckets=(other,)), f"/v1/knowledge/batches/{batch['batch_id']}"
-    details_of(sessions.ask_finalize(shared, batch, "other"), "batch_not_found")
-    details_of(sessions.ask_finalize(shared, batch, key=kept_out), "bucket_not_found")
-    details_of(shared.ask("GET", path, key=kept_out), "batch_not_found")
-    key = shared.add_key(buckets=(shared.make_bucket(),))
-    shared.show(path, key=key)
-    body_of(sessions.ask_finalize(shared, open_batch(shared, THREE, key=key), key=key))
-
-
 def test_a_batch_of_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
     batch = open_batch(daemon, THREE)
     send(daemon, batch, "a")

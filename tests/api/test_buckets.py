@@ -201,32 +201,6 @@ def test_an_unknown_bucket_is_not_found(shared: Daemon) -> None:
         details_of(shared.ask("PATCH", f"{BUCKETS}/{bucket}", json={"name": "x"}), "bucket_not_found")
 
 
-def test_another_teams_bucket_is_as_if_missing(daemon: Daemon) -> None:
-    theirs = daemon.add_team()
-    other_id = daemon.make_bucket("theirs", key=theirs)
-    assert (slugs(daemon), slugs(daemon, key=theirs)) == (["inbox"], ["theirs"])
-    missing_id = f"{other_id[:-6]}zzzzzz"
-    texts = [daemon.ask("GET", f"{BUCKETS}/{each}").text.replace(each, "ID") for each in (other_id, missing_id)]
-    foreign, missing = (re.sub(r"req_\w+", "req", text) for text in texts)
-    assert foreign == missing
-
-
-@pytest.mark.rule("buckets.list")
-def test_a_limited_key_reaches_its_buckets_alone_and_makes_none(daemon: Daemon) -> None:
-    mine = daemon.make_bucket("mine")
-    limited = daemon.add_key(buckets=(mine,))
-    assert slugs(daemon, key=limited) == ["mine"]
-    details_of(daemon.ask("GET", INBOX, key=limited), "bucket_not_found")
-    details_of(daemon.ask("PATCH", INBOX, key=limited, json={"name": "x"}), "bucket_not_found")
-    details_of(daemon.upload(key=limited), "bucket_not_found")
-    again = body_of(put(daemon, "mine", key=limited))
-    assert (again["id"], again["created"]) == (mine, False)
-    for slug in ("inbox", "new"):
-        details_of(put(daemon, slug, key=limited), "forbidden_project_key")
-        details_of(daemon.ask("POST", BUCKETS, key=limited, json={"slug": slug}), "forbidden_project_key")
-    assert slugs(daemon) == ["inbox", "mine"]
-
-
 @pytest.mark.rule("bucket.members")
 def test_a_view_without_members_has_all_else(working: Daemon) -> None:
     working.add_ready()

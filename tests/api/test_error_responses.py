@@ -1,4 +1,4 @@
-"""What a raised exception becomes on the wire."""
+"""Error responses of every kind, and the id of each request."""
 
 import errno
 import json
@@ -10,17 +10,19 @@ import pytest
 from pydantic import BaseModel, field_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.middleware.error_responses import is_openai_path, response_of
 from svc_daemon.core.json_bodies import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
+from svc_daemon.logs import REQUEST_ID
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorEnvelope
+from svc_daemon.wire.versions import API_RANGE, VERSION
 from tests.acceptance.installations import wait_until
-from tests.api.servers import connected, hardened, serving
+from tests.api.servers import connected, hardened, serving, serving_client
 
 SECRET = "the password is hunter2"
 
@@ -201,3 +203,24 @@ def test_openai_paths_answer_as_openai_does(client: httpx.Client) -> None:
         assert is_openai_path(path), path
     for path in ("/v1/modelsx", "/v1/rag-agent/models", "/v1/search", "/"):
         assert not is_openai_path(path), path
+
+
+async def show(request: Request) -> JSONResponse:
+    return JSONResponse({"state": request.state.request_id, "logged": REQUEST_ID.get()})
+
+
+async def answer_or_fail(request: Request) -> JSONResponse:
+    raise RuntimeError("unexpected")
+
+
+@pytest.mark.rule("endpoint.request-id")
+def test_every_response_has_a_new_request_id_that_handlers_and_logs_use() -> None:
+    with serving_client(hardened([Route("/show", show), Route("/fail", answer_or_fail)])) as client:
+        answers = [client.get("/show", headers={"X-Request-Id": "mine"}) for _ in range(3)]
+        ids = [answer.headers["X-Request-Id"] for answer in answers]
+        assert [answer.json() for answer in answers] == [{"state": each, "logged": each} for each in ids]
+        assert (len(set(ids)), "mine" in ids) == (3, False)
+        for path in ("/show", "/nowhere", "/fail"):
+            headers = client.get(path).headers
+            assert headers["X-Request-Id"].startswith("req_"), path
+            assert (headers["Svc-Version"], headers["Svc-Api"]) == (VERSION, API_RANGE), path

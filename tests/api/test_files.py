@@ -12,7 +12,7 @@ from svc_daemon.settings.limits import Limits
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import LimitDaemon, MakeDaemon
-from tests.api.triggers import allow, refuse
+from tests.api.holds import allow, refuse
 
 MAX_BYTES = 26_214_400
 SHA256 = hashlib.sha256(NOTES).hexdigest()

@@ -108,7 +108,8 @@ def test_a_wrong_field_is_named(shared: Daemon) -> None:
     details_of(ask(shared, models=["gpt-4"]), "model_not_found")
 
 
-def test_a_key_for_one_bucket_reaches_nothing_else(working: Daemon) -> None:
+@pytest.mark.rule("buckets.list")
+def test_a_key_for_one_bucket_reaches_nothing_else_and_makes_none(working: Daemon) -> None:
     inbox, other = working.make_bucket(), working.make_bucket("other")
     mine, theirs = working.add_ready(), working.add_ready(bucket="other")
     assert make(working, buckets=["inbox", other, inbox])["buckets"] == [inbox, other]
@@ -117,7 +118,9 @@ def test_a_key_for_one_bucket_reaches_nothing_else(working: Daemon) -> None:
     assert working.source(mine, key=key)["ready"] is True
     details_of(working.ask("GET", f"/v1/sources/{theirs}", key=key), "source_not_found")
     details_of(working.upload(bucket="other", key=key), "bucket_not_found")
+    assert body_of(working.ask("PUT", "/v1/buckets/inbox", key=key))["created"] is False
     details_of(working.ask("PUT", "/v1/buckets/new", key=key), "forbidden_project_key")
+    details_of(working.ask("POST", "/v1/buckets", key=key, json={"slug": "new"}), "forbidden_project_key")
     assert working.found("quay", key=key) == [mine]
     details_of(search(working, key, buckets=["other"]), "bucket_not_found")
 

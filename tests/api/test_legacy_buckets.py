@@ -11,9 +11,9 @@ from tests.api.aliases import BATCH, DOORS, PAGE, SESSION, A, B, ask, body_for, 
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
+from tests.api.holds import allow, refuse
 from tests.api.sessions import batch_body, session_body
 from tests.api.sites import Site
-from tests.api.triggers import allow, refuse
 
 MAKING: dict[str, Any] = {"bucket": "new", "create_missing_buckets": True}
 

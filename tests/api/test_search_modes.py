@@ -11,7 +11,7 @@ from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.embedders import WordEmbedder
-from tests.api.test_search_switch import switch
+from tests.api.test_maintenance import switch
 from tests.provider.samples import MODEL
 from tests.workers.rebuilds import begin
 

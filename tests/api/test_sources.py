@@ -1,6 +1,7 @@
-"""Sources over the API: showing, verifying, changing, retrying and deleting them, and their bytes and text."""
+"""Sources and their tasks over HTTP: status, changes, content, text, and deletion."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.wire.sources import SourceAnswer, SourceVerified
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of, refused_field, without_id
-from tests.api.daemons import Daemon
+from tests.api.daemons import NOTES, Daemon
+from tests.samples import make_pdf
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -76,43 +78,6 @@ def test_source_without_text_fails_and_can_be_retried(working: Daemon) -> None:
     working.start()
     working.wait_status(failed, "failed")
     details_of(working.ask("POST", f"/v1/sources/{working.add_ready()}/retry"), "invalid_request")
-
-
-SOURCE, LEGACY = "/v1/sources/{}", "/v1/knowledge/files/{}"
-CALLS: list[tuple[str, str, dict[str, Any]]] = [
-    *(
-        ("GET", path, {})
-        for path in (SOURCE, f"{SOURCE}?verify=provider", LEGACY, f"{SOURCE}/content", f"{SOURCE}/text")
-    ),
-    *(("DELETE", path, {}) for path in (SOURCE, "/v1/buckets/inbox/sources/{}")),
-    *(("PATCH", SOURCE, {"json": {"title": "x"}}), ("POST", f"{SOURCE}/retry", {})),
-]
-
-
-@pytest.mark.rule("auth.other-team")
-def test_source_of_another_team_gets_the_same_404_as_a_missing_one(shared: Daemon) -> None:
-    theirs = shared.add_team()
-    shared.make_bucket(key=theirs)
-    foreign = shared.add_source(key=theirs)
-    missing = f"{foreign[:-6]}zzzzzz"
-    for method, path, options in CALLS:
-        answers = {each: shared.ask(method, path.format(each), **options) for each in (foreign, missing)}
-        for answer in answers.values():
-            details_of(answer, "source_not_found")
-        texts = [re.sub(r"req_\w+", "req", answer.text).replace(each, "ID") for each, answer in answers.items()]
-        assert texts[0] == texts[1], (method, path)
-    assert shared.source(foreign, key=theirs)
-
-
-def test_limited_key_cannot_use_or_attach_a_source_outside_its_buckets(shared: Daemon) -> None:
-    limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
-    source_id, before = shared.add_source(), shared.members("mine", status="all")
-    for method, path, options in CALLS:
-        target = path.replace("inbox", "mine").format(source_id)
-        details_of(shared.ask(method, target, key=limited, **options), "source_not_found")
-    details_of(attach(shared, "mine", source_id, limited), "source_not_found")
-    assert shared.members("mine", status="all") == before
-    assert shared.source(source_id)
 
 
 def test_limited_key_cannot_change_or_delete_a_source_that_is_in_another_bucket_too(shared: Daemon) -> None:
@@ -233,3 +198,58 @@ def test_deleted_source_disappears_at_once_and_its_bytes_and_document_after_clea
     wait_until(lambda: working.count("tombstones") == 0, "the tombstone is removed")
     assert source_id not in working.blob_names()
     assert working.provider.get_document(working.team_id, source_id) is None
+
+
+@pytest.mark.rule("source.task", "indexing.queued", "status.task")
+def test_new_task_is_shown_as_queued(shared: Daemon) -> None:
+    source_id = shared.add_source()
+    task = shared.task(source_id)
+    assert re.fullmatch(r"task_[0-9a-z]{26}", task["id"])
+    expected: dict[str, Any] = {"object": "task", "type": "provider_file_search_indexing", "status": "queued"}
+    expected |= {"source_id": source_id, "attempt": 0, "max_attempts": 3, "error": None}
+    expected |= {"progress": {"stage": None, "chunks_done": 0, "chunks_total": None}}
+    expected |= dict.fromkeys(("next_attempt_at", "started_at", "finished_at"))
+    assert {name: task[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("task_id", ["task_missing", "src_x", "a%0A", "%00", "x" * 2000])
+def test_unknown_task_id_is_not_found(shared: Daemon, task_id: str) -> None:
+    assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
+
+
+def blob_of(daemon: Daemon, source_id: str) -> Path:
+    (blob,) = daemon.files.blobs.glob(f"*{source_id}*")
+    return blob
+
+
+def reread(daemon: Daemon, source_id: str) -> dict[str, Any]:
+    return daemon.show(f"/v1/sources/{source_id}/text", verify="content")
+
+
+def test_verified_text_equals_the_indexed_text_and_does_not_need_the_index(working: Daemon) -> None:
+    source_id = working.add_ready(make_pdf(["One page.", "Another page."]), filename="two.pdf")
+    path = f"/v1/sources/{source_id}/text"
+    again, indexed = reread(working, source_id), working.show(path)
+    assert (again["text"], again["chunks"]) == (indexed["text"], indexed["chunks"])
+    sha256 = working.source(source_id)["sha256"]
+    assert again["content"] == {"sha256": sha256, "unchanged": True, "error": None}
+    working.context.provider.delete_document(working.team_id, source_id)
+    assert reread(working, source_id)["text"] == indexed["text"]
+    assert refused_field(working.ask("GET", path, params={"verify": "provider"})) == "verify"
+
+
+@pytest.mark.folders
+def test_verified_text_reports_bytes_that_are_changed_missing_or_unreadable(working: Daemon) -> None:
+    source_id = working.add_ready(NOTES)
+    blob = blob_of(working, source_id)
+    blob.write_bytes(NOTES.replace(b"grey", b"gray"))
+    again = reread(working, source_id)
+    assert (again["content"]["unchanged"], "gray" in again["text"]) == (False, True)
+    assert again["content"]["sha256"] != working.source(source_id)["sha256"]
+    blob.unlink()
+    assert reread(working, source_id)["content"] == {"sha256": None, "unchanged": False, "error": None}
+    source_id = working.add_ready(make_pdf(["One page."]), filename="one.pdf")
+    blob_of(working, source_id).write_bytes(b"%PDF-1.7\nbroken")
+    again = reread(working, source_id)
+    assert (again["text"], again["chunks"], again["content"]["unchanged"]) == ("", [], False)
+    assert again["content"]["error"]["code"] == "document_unreadable"

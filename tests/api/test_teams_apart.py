@@ -14,6 +14,7 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.store.webhook_deliveries import DeliveryRow, create_delivery
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
+from tests.api.examples import name_of
 from tests.api.loops import Loop
 from tests.api.sessions import batch_body, open_batch, open_session, session_body
 
@@ -81,20 +82,52 @@ def parameters_of(row: Endpoint) -> list[str]:
 WITH_IDS = [row for row in ENDPOINTS if row.keyed and parameters_of(row) and (row.method, row.path) not in SLUGS]
 
 
-def test_id_of_another_team_in_a_path_is_not_found(two_teams: TwoTeams) -> None:
-    daemon, key = two_teams.daemon, two_teams.key
-    own = two_teams.ids | {"bucket": daemon.make_bucket("own", key=key)}
-    for row in WITH_IDS:
-        names, options = parameters_of(row), BODIES.get((row.method, row.path), {})
-        answer = daemon.ask(row.method, row.path.format(**two_teams.ids), key=key, **options)
+#: What every key of the team may see, whatever its buckets are.
+OF_THE_TEAM = {"agent_id", "model", "key_id"}
+IN_BUCKETS = [row for row in WITH_IDS if not OF_THE_TEAM & set(parameters_of(row))]
+STRANGERS = [*(("team", row) for row in WITH_IDS), *(("bucket", row) for row in IN_BUCKETS)]
+
+
+@pytest.fixture(scope="module")
+def stranger(two_teams: TwoTeams, request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A key of another team, or one that is kept to another bucket; and its bucket."""
+    daemon = two_teams.daemon
+    if request.param == "team":
+        return two_teams.key, daemon.make_bucket("own", key=two_teams.key)
+    bucket = daemon.make_bucket("kept-to")
+    return daemon.add_key(buckets=(bucket,)), bucket
+
+
+@pytest.mark.rule("auth.other-team")
+@pytest.mark.parametrize(
+    ("stranger", "row"), STRANGERS, ids=[f"{kind} {name_of(row)}" for kind, row in STRANGERS], indirect=["stranger"]
+)
+def test_id_of_another_team_or_bucket_in_a_path_is_as_if_missing(
+    two_teams: TwoTeams, stranger: tuple[str, str], row: Endpoint
+) -> None:
+    key, bucket = stranger
+    names, options = parameters_of(row), BODIES.get((row.method, row.path), {})
+
+    def refused(ids: dict[str, str], *named: str) -> str:
+        answer = two_teams.daemon.ask(row.method, row.path.format(**ids), key=key, **options)
         code = answer.json()["error"]["code"]
-        assert code in {MISSING[name] for name in names}, row
+        assert code in {MISSING[name] for name in named}
         details_of(answer, code)
-        if len(names) > 1:  # nor below a bucket of the own team
-            details_of(daemon.ask(row.method, row.path.format(**own), key=key, **options), MISSING[names[1]])
-        if row.method == "GET":  # the owner finds it
-            answer = daemon.ask("GET", row.path.format(**two_teams.ids))
-            assert answer.status_code == 200 or answer.json()["error"]["code"] == "bucket_store_indexing_pending", row
+        return re.sub("|".join([r"req_\w+", *ids.values()]), "ID", answer.text)
+
+    missing = {name: f"{value[:-6]}zzzzzz" for name, value in two_teams.ids.items()}
+    assert refused(two_teams.ids, *names) == refused(missing, *names)
+    if len(names) > 1:
+        refused(two_teams.ids | {"bucket": bucket}, names[1])
+
+
+@pytest.mark.parametrize("row", [row for row in WITH_IDS if row.method == "GET"], ids=name_of)
+def test_id_is_found_by_its_owner(two_teams: TwoTeams, row: Endpoint) -> None:
+    answer = two_teams.daemon.ask("GET", row.path.format(**two_teams.ids))
+    assert answer.status_code == 200 or answer.json()["error"]["code"] == "bucket_store_indexing_pending"
+
+
+def test_every_kind_of_id_is_tried() -> None:
     assert {name for row in WITH_IDS for name in parameters_of(row)} == set(MISSING)
 
 
@@ -111,12 +144,17 @@ IN_BODIES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_id_of_another_team_in_a_body_is_refused(two_teams: TwoTeams) -> None:
-    daemon, key = two_teams.daemon, two_teams.key
-    own = daemon.make_bucket("own", key=key)
-    for path, options, code in IN_BODIES:
-        named = {name: _filled(value, two_teams.ids) for name, value in options.items()}
-        details_of(daemon.ask("POST", path.format(bucket=own), key=key, **named), code)
+@pytest.mark.parametrize(
+    ("stranger", "path", "options", "code"),
+    [(kind, *row) for kind in ("team", "bucket") for row in IN_BODIES if kind == "team" or "{model}" not in str(row)],
+    indirect=["stranger"],
+)
+def test_id_of_another_team_or_bucket_in_a_body_is_refused(
+    two_teams: TwoTeams, stranger: tuple[str, str], path: str, options: dict[str, Any], code: str
+) -> None:
+    key, bucket = stranger
+    named = {name: _filled(value, two_teams.ids) for name, value in options.items()}
+    details_of(two_teams.daemon.ask("POST", path.format(bucket=bucket), key=key, **named), code)
 
 
 def _filled(value: Any, ids: dict[str, str]) -> Any:

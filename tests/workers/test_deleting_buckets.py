@@ -7,7 +7,7 @@ import pytest
 from svc_daemon.operations import bucket_deletions
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.triggers import allow, refuse
+from tests.api.holds import allow, refuse
 from tests.workers.rebuilds import contents, join, wait_rebuilt
 
 FORCE = {"force": "true"}

@@ -8,7 +8,7 @@ from svc_daemon.extract.waves import WAVE_DOCUMENTS
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.triggers import allow, refuse
+from tests.api.holds import allow, refuse
 from tests.workers.rebuilds import adding, contents, delete, wait_gone
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
