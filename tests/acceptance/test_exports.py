@@ -85,13 +85,16 @@ def find_all(client: httpx.Client, queries: Sequence[str]) -> list[tuple[list[st
 
 
 def rare_words(folder: Path) -> list[str]:
-    """Return words of these files that are rare, counting all words with the same first four letters as one."""
+    """Return words of these files that are rare, counting all words with the same first three letters as one.
+
+    A search takes `useful` for a form of `use`, which is in more passages than a page has hits.
+    """
     texts = (path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
-    counted = Counter(word for text in texts for word in re.findall(r"[a-z]{5,}", text.lower()))
+    counted = Counter(word for text in texts for word in re.findall(r"[a-z]{3,}", text.lower()))
     forms: Counter[str] = Counter()
     for word, count in counted.items():
-        forms[word[:4]] += count
-    return sorted(word for word in counted if forms[word[:4]] < 8)
+        forms[word[:3]] += count
+    return sorted(word for word in counted if len(word) >= 5 and forms[word[:3]] < 8)
 
 
 @pytest.mark.rule("export.same", "export.metadata")
