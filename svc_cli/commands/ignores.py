@@ -12,8 +12,9 @@ from svc_cli.commands.sync import project_mappings
 from svc_cli.errors import PathMissing
 from svc_cli.exits import Exit
 from svc_cli.render import table
-from svc_cli.sync.snapshots import Filters, Snapshot, explain
+from svc_cli.uploads.rooted_files import Root
 from svc_cli.uploads.skips import code_of
+from svc_cli.uploads.snapshots import Filters, Snapshot, explain
 
 app = new_app("Show which files a sync skips, and which rule excludes them.")
 
@@ -57,7 +58,7 @@ def list_ignored(
     if not root.is_dir():
         raise PathMissing(f"{folder}: there is no such folder.", details={"path": folder})
     filters = Filters(exclude=_exclude(call, root), max_bytes=sys.maxsize, max_path_characters=sys.maxsize)
-    snapshot = Snapshot(root, filters)
+    snapshot = Snapshot(Root(root), filters)
     taken = sum(1 for _ in snapshot)
     items = [{"path": skip.path, "reason": skip.reason, "reason_code": code_of(skip.reason)} for skip in snapshot.skips]
     rows = [(item["path"], item["reason"]) for item in items]

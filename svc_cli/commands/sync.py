@@ -40,11 +40,12 @@ from svc_cli.sync.mappings import (
 from svc_cli.sync.reports import Report
 from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.safety import MaxDelete
-from svc_cli.sync.snapshots import Filters
 from svc_cli.sync.syncs import sync
 from svc_cli.uploads.items import worst
+from svc_cli.uploads.rooted_files import absolute
 from svc_cli.uploads.runs import resumable
 from svc_cli.uploads.skips import readable_extensions
+from svc_cli.uploads.snapshots import Filters
 from svc_cli.uploads.transfers import stops_everything
 from svc_daemon import paths
 
@@ -88,6 +89,13 @@ RemoteOption = Annotated[
         "machine.",
     ),
 ]
+AcceptOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-root",
+        help="Sync the folder even if it has become a symbolic link, or has another owner, since the last sync.",
+    ),
+]
 PruneOption = Annotated[
     Prune | None,
     typer.Option(
@@ -117,6 +125,7 @@ class DiffFlags(FolderFlags):
     all: AllOption = False
     checksum: ChecksumOption = False
     verify_remote: RemoteOption = False
+    accept_root: AcceptOption = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,10 +212,10 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
             f"The mapping {other.name!r} is of {other.folder}, not of {folder}.",
             hint="leave the folder out, or give another --name.",
         )
-    name, bucket = flags.name or name_of(folder.resolve()), call.bucket(flags.bucket)
-    mapping = Mapping(
-        name=name, folder=folder.resolve(), bucket=bucket, ownership=ownership_of(call, flags.name, flags.bucket)
-    )
+    # A link stays a link: after a deployment, it leads to another folder of the same mapping.
+    folder, bucket = absolute(folder), call.bucket(flags.bucket)
+    name, ownership = flags.name or name_of(folder), ownership_of(call, flags.name, flags.bucket)
+    mapping = Mapping(name=name, folder=folder, bucket=bucket, ownership=ownership)
     refuse_overlaps([*known, mapping], str(call.settings.project_file or "svc"))
     return mapping
 
@@ -261,6 +270,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
         verify_remote=flags.verify_remote,
         is_strict=flags.strict or get("sync.strict"),
         is_dry=flags.dry_run,
+        accepts_root=flags.accept_root,
         exits_pending=flags.exit_code,
         may_create=not (flags.no_create or get("sync.no_create")),
     )

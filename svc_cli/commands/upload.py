@@ -29,8 +29,9 @@ from svc_cli.exits import Exit
 from svc_cli.uploads.decisions import KnownSources
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import UploadOptions, UploadRun, elapsed_ms, look, resumable
-from svc_cli.uploads.selections import FolderPolicy, expand, select
+from svc_cli.uploads.selections import expand, select
 from svc_cli.uploads.skips import readable_extensions
+from svc_cli.uploads.snapshots import Filters
 
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
@@ -101,17 +102,17 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     with call.client() as client:
         limits = client.limits()
         client.pace_creates(limits["limits"]["creates_per_second"]["value"])
-        policy = FolderPolicy(
+        filters = Filters(
             extensions=readable_extensions(limits),
             max_bytes=limits["limits"]["file_bytes"]["value"],
             max_path_characters=limits["limits"]["title_characters"]["value"],
         )
-        selection = select(options.paths, policy, options.title)
+        selection = select(options.paths, filters, options.title)
         known = look(client, options.bucket, [file.title for file in selection.files])
         known = provision(call, client, known, options.bucket, no_create=options.no_create, is_dry=options.is_dry)
         with call.progress() as progress:
             run = UploadRun(client, progress, partial(stream_item, call, "upload.item"))
-            run.send_all(selection.files, known, options, policy.max_bytes)
+            run.send_all(selection.files, known, options, filters.max_bytes)
             if options.wait == "ready" and not options.is_dry:
                 run.wait_for_all(known.bucket_id or options.bucket, options.timeout_s)
     # The files in the order of the command line, followed by the skipped files.

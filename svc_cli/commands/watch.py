@@ -41,6 +41,7 @@ from svc_cli.exits import Exit
 from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps, refuse_unreachable
 from svc_cli.sync.watch.records import Record
 from svc_cli.sync.watch.stored_mappings import Added
+from svc_cli.uploads.rooted_files import absolute
 from svc_daemon import paths
 from svc_daemon.wire import Json
 
@@ -227,7 +228,8 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
         )
     timeout_s = parse_duration(timeout)
     deadline_s = time.monotonic() + (FLUSH_TIMEOUT_S if timeout_s is None else timeout_s)
-    asked = {record: record.ask() for record, _ in held}
+    # Only who names a folder accepts what has become of it.
+    asked = {record: record.ask(accepts_root=name is not None) for record, _ in held}
     while left := [record for record, token in asked.items() if record.read_state().get("flushed") != token]:
         if not left[0].is_held:
             raise PathMissing("The watcher has ended meanwhile.", code="svc_not_watched")
@@ -288,7 +290,7 @@ def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str
 
 
 def _folder(text: str) -> Path:
-    folder = Path(text).resolve()
+    folder = absolute(Path(text))
     if not folder.is_dir():
         raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
     return folder

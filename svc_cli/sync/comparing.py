@@ -17,9 +17,9 @@ from svc_cli.errors import FileRefused, SvcError
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.moved_files import match_moves
 from svc_cli.sync.plan import Verb, judge
-from svc_cli.sync.snapshots import Entry, Snapshot
 from svc_cli.uploads.contents import FileContent, read
 from svc_cli.uploads.skips import UNREADABLE_TYPE, can_extract
+from svc_cli.uploads.snapshots import Entry, Snapshot
 
 
 class Change(NamedTuple):
@@ -80,7 +80,7 @@ class Comparison:
             else:
                 yield change
         for row in unmet.values():
-            (self.left_out if _is_there(self.snapshot.root / row.raw) else self.gone).append(row)
+            (self.left_out if _is_there(self.snapshot.root.path / row.raw) else self.gone).append(row)
         # Missing files may still exist in a folder that could not be listed.
         gone = self.gone if self.snapshot.is_complete else []
         moves, rest = match_moves([now for _, now in newcomers.values()], filter(self.owns, gone))
@@ -103,9 +103,9 @@ class Comparison:
         filters = self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256, self.owns), entry.path, row, row)
-        path, hashed_ns = self.snapshot.root / entry.raw, time.time_ns()
+        root, hashed_ns = self.snapshot.root, time.time_ns()
         try:
-            content = read(path, filters.max_bytes)
+            content = read(Path(entry.place), filters.max_bytes, root=root)
         except FileRefused as error:
             is_gone = isinstance(error.__cause__, FileNotFoundError)
             size_bytes = entry.fingerprint.size_bytes
@@ -118,7 +118,7 @@ class Comparison:
         now = FileRow(
             *entry.fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None
         )
-        if verb is Verb.CREATE and not can_extract(path, filters.extensions):
+        if verb is Verb.CREATE and not can_extract(entry.path, filters.extensions, root, entry.place):
             skipped = now._replace(state=State.SKIPPED, reason=UNREADABLE_TYPE)
             self._refreshed.append(skipped)
             return Change(Verb.SKIP, entry.path, skipped, skipped)

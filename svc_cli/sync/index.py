@@ -21,7 +21,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from svc_cli.errors import SyncRunning, UsageError
-from svc_cli.sync.snapshots import Fingerprint
+from svc_cli.uploads.rooted_files import Way
+from svc_cli.uploads.snapshots import Fingerprint
 from svc_daemon.wire.parsing import parse_json
 
 #: If a file was modified within this time before it was hashed, the next run hashes it again: a change after the
@@ -29,8 +30,9 @@ from svc_daemon.wire.parsing import parse_json
 RACY_NS = 2_000_000_000
 #: SQLite result codes for a damaged file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
-#: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode.
-BUCKET_ID, REVISION, ROOT = "bucket_id", "revision", "root"
+#: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode, and its
+#: owner with the links on the way to it.
+BUCKET_ID, REVISION, ROOT, WAY = "bucket_id", "revision", "root", "way"
 #: The version of the schema.
 SCHEMA_VERSION = 2
 _SCHEMA = f"""
@@ -242,6 +244,18 @@ class Index:
     def set_fact(self, name: str, value: str) -> None:
         with self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value))
+
+    def find_way(self) -> Way | None:
+        """Return the folder's owner, and the links on the way to it, in the last run."""
+        value = self.find_fact(WAY)
+        if value is None:
+            return None
+        owner, links, link_owners = parse_json(value)
+        return Way(owner, tuple(links), tuple(link_owners))
+
+    def set_way(self, way: Way) -> None:
+        if self.find_way() != way:
+            self.set_fact(WAY, json.dumps(way))
 
     def _put(self, rows: Iterable[FileRow]) -> None:
         marks = ", ".join("?" * len(FileRow._fields))

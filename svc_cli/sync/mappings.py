@@ -165,6 +165,7 @@ def refuse_unreachable(mappings: Iterable[Mapping], file: Path | None) -> None:
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
     """Raise UsageError if two mappings into one bucket have the same name or overlapping folders."""
+    real = {mapping.folder: Path(os.path.realpath(mapping.folder)) for mapping in mappings}
     for number, one in enumerate(mappings):
         for other in mappings[number + 1 :]:
             if one.bucket != other.bucket:
@@ -174,7 +175,8 @@ def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
                     f"{source}: two mappings into {one.bucket} are named {one.name!r}.",
                     hint="give one of them another name: --name, or `name` in its [[map]].",
                 )
-            if one.folder in (other.folder, *other.folder.parents) or other.folder in one.folder.parents:
+            here, there = real[one.folder], real[other.folder]
+            if here in (there, *there.parents) or there in here.parents:
                 raise UsageError(
                     f"{source}: the mappings {one.name!r} and {other.name!r} into {one.bucket} overlap.",
                     hint="give one of them a bucket of its own, or leave it to the other.",

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Literal
 
 from svc_cli.client.api import Client
-from svc_cli.errors import SvcError, refused_by_system
+from svc_cli.errors import FileRefused, SvcError, refused_by_system
 from svc_cli.progress import Flow, Progress
 from svc_cli.sync.index import BUCKET_ID, REVISION, FileRow, Index, State, unwritable
 from svc_cli.sync.mappings import Mapping, Ownership, Prune
 from svc_cli.sync.plan import MERGED, Holdings, merge
 from svc_cli.sync.reports import Report
 from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete
-from svc_cli.sync.snapshots import Filters
 from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.rooted_files import Root
 from svc_cli.uploads.runs import elapsed_ms, interrupted
+from svc_cli.uploads.snapshots import Filters
 from svc_daemon.wire import JsonMapping
 
 
@@ -38,6 +39,8 @@ class SyncOptions:
     withheld: Table[str, str] = field(default_factory=dict)
     #: Remove nothing, because files were deleted a moment ago and may reappear.
     is_restless: bool = False
+    #: Sync the folder even if a link leads to it now, or it has another owner, unlike in the last run.
+    accepts_root: bool = False
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
     #: Number of files sent at a time.
@@ -135,10 +138,11 @@ def reporting(report: Report, index_path: Path) -> Iterator[None]:
     report.duration_ms = elapsed_ms(began_s)
 
 
-def identify_root(folder: Path) -> str | None:
-    """Return the device and inode of the folder; None if there is no such folder."""
+def open_root(folder: Path) -> Root | None:
+    """Open the folder of a mapping; None if there is no such folder. Raises FileRefused if access is denied."""
     try:
-        facts = folder.stat()
+        return Root(folder)
+    except PermissionError as error:
+        raise FileRefused(f"{folder} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
     except OSError:
         return None
-    return f"{facts.st_dev}:{facts.st_ino}" if folder.is_dir() else None

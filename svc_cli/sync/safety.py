@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.rooted_files import Way
 
 #: This many removals are always allowed if the limit is a percentage.
 FEW = 10
@@ -254,6 +255,31 @@ def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
         f"{gone} of {owned} files are gone, more than {limit}; nothing was removed.",
         hint=f"if that is right, run `svc sync` with --max-delete {gone}.",
         details={"gone": gone, "owned": owned},
+    )
+
+
+def refuse_new_way(name: str, folder: str, before: Way | None, now: Way) -> None:
+    """Raise SafetyStop if a link leads to the folder that was none in the last run, or if an owner has changed.
+
+    Otherwise somebody else could exchange the folder for another one whose files they can't read. A link that has
+    always been there may lead to another folder, as after a deployment. `name` is the mapping's. `before` is None if
+    there was no last run.
+    """
+    if before is None:
+        return
+    link = next((each for each in now.links if each not in before.links), None)
+    if link is not None:
+        what = f"{link} has become a symbolic link since the last sync"
+    elif now.owner != before.owner:
+        what = f"{folder} belongs to the user {now.owner} now, and not to {before.owner} as in the last sync"
+    elif set(now.link_owners) - {before.owner, *before.link_owners}:
+        what = f"a symbolic link that leads to {folder} belongs to another user than in the last sync"
+    else:
+        return
+    raise SafetyStop(
+        f"{what}; nothing was sent.",
+        hint=f"if that is right, run `svc sync` with --accept-root, or `svc watch flush {name}` if it is watched.",
+        details={"folder": folder, "link": link},
     )
 
 

@@ -18,6 +18,7 @@ from svc_cli.sync.plan import conflict_of
 from svc_cli.uploads.contents import FileContent
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
+from svc_cli.uploads.rooted_files import Root
 from svc_cli.uploads.transfers import Transfer, TransferGroup
 
 #: Maximum number of sources to look up: a replaced source, the source that replaced it, and so on.
@@ -90,14 +91,15 @@ class SyncQueue(TransferQueue):
             self.add(replace(after, description=replace(before.description, replaces=place_id)))
         super().finish()
 
-    def recover(self, root: Path) -> None:
+    def recover(self, root: Root) -> None:
         """Finish the batches of an earlier run. Raises SvcError like `add_file`."""
         for batch in self._index.list_batches():
             transfers = []
             for name, row in batch.rows.items():
                 # Use the size and time that the killed run recorded: reading fails if the file has changed since then.
                 stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
-                content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
+                place = Path(root.find(row.raw) or row.raw)
+                content = FileContent(place, row.sha256, row.size_bytes, stamp=stamp, root=root)
                 transfers.append(_transfer(row, content, Description(**batch.body[name])))
                 self._rows[row.path] = row
             self.send(TransferGroup("batch", tuple(transfers)))

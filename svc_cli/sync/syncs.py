@@ -1,7 +1,7 @@
 """Runs one sync, of the whole folder (full sync) or only of paths that changed (touched paths).
 
 A full sync:
-1. lock the mapping, and look up the bucket
+1. lock the mapping, open the folder, and look up the bucket
 2. finish the batches that a killed run left
 3. if the bucket has changed since the last run, list it and update the sync index
 4. walk the folder and compare; meanwhile, send new and changed files, rename moved ones, and retry failed ones
@@ -26,11 +26,12 @@ from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.plan import Holdings
 from svc_cli.sync.removing import remove
 from svc_cli.sync.reports import Report
-from svc_cli.sync.run_state import SyncOptions, SyncRun, identify_root, reporting
-from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root
-from svc_cli.sync.snapshots import FolderPart, Snapshot
+from svc_cli.sync.run_state import SyncOptions, SyncRun, open_root, reporting
+from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_way
 from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.rooted_files import Root
 from svc_cli.uploads.runs import refuse_archived
+from svc_cli.uploads.snapshots import FolderPart, Snapshot
 from svc_daemon.wire import JsonMapping
 
 #: Reasons why files are expected to be skipped. Such files are only counted, not reported one by one.
@@ -100,18 +101,22 @@ def touch(
 
 def _sync(run: SyncRun) -> None:
     folder, options, index = run.mapping.folder, run.options, run.index
-    root = identify_root(folder)
-    bucket, known = _find_bucket(run, is_here=root is not None)
+    root = open_root(folder)
+    if root is not None and not options.accepts_root:
+        refuse_new_way(run.mapping.name, str(folder), index.find_way(), root.way)
+    bucket, known = _find_bucket(run, root)
     if root is None:
         refuse_lost_root(str(folder), exists=False, is_empty=True, owned=known.owned)
         raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
-    is_moved = bool(known.rows) and index.find_fact(ROOT) not in (None, root)
+    if not options.is_dry:
+        index.set_way(root.way)
+    is_moved = bool(known.rows) and index.find_fact(ROOT) not in (None, root.identity)
     if is_moved:
         run.report.remarks.append(
             "this is not the folder of the last sync (device or inode changed): all files are read, nothing is pruned."
         )
     is_thorough = is_moved or options.is_thorough
-    comparison = Comparison(Snapshot(folder, options.filters), known.rows, run.report.keep, run.owns, is_thorough)
+    comparison = Comparison(Snapshot(root, options.filters), known.rows, run.report.keep, run.owns, is_thorough)
     if bucket is None or options.is_dry:
         for change in comparison:
             record(run, change)
@@ -120,20 +125,20 @@ def _sync(run: SyncRun) -> None:
     # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
-    # If the disk was unmounted during the walk, its files only look deleted, and their sources must stay.
-    is_moved = is_moved or identify_root(folder) != root
     if bucket is None or options.is_dry:
+        is_moved = is_moved or not root.is_in_place
         remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")
     else:
-        _finish(run, bucket["id"], comparison, known, root, is_moved=is_moved)
+        _finish(run, bucket["id"], comparison, known, is_moved=is_moved)
 
 
-def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Holdings]:
+def _find_bucket(run: SyncRun, root: Root | None) -> tuple[JsonMapping | None, Holdings]:
     """Return the bucket and the mapping's sources in it. Creates a missing bucket if that is allowed.
 
     In a dry run, or if the folder is missing too, no bucket is created, and None is returned for a missing bucket.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
+    is_here = root is not None
     try:
         bucket = run.client.bucket(name, members=False)
     except ApiError as error:
@@ -152,10 +157,10 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[JsonMapping | None, Ho
     if not is_dry:
         run.index.adopt_bucket(bucket["id"])
     # Don't finish the batches if the folder is missing: uploads whose files can't be read would be canceled.
-    if not is_dry and is_here and run.index.list_batches():
+    if not is_dry and root is not None and run.index.list_batches():
         remarks.append("an earlier run was interrupted; its batches were finished.")
         with open_queue(run, bucket["id"], run.report.recover) as queue:
-            queue.recover(run.mapping.folder)
+            queue.recover(root)
     return bucket, run.look(bucket)
 
 
@@ -179,13 +184,12 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
         )
 
 
-def _finish(
-    run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, root: str, *, is_moved: bool
-) -> None:
+def _finish(run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, *, is_moved: bool) -> None:
     """Wait for the sources, remove those of deleted files, and update the index.
 
     Raises WaitTimedOut at the end if the wait timed out.
     """
+    root = comparison.snapshot.root
     late: WaitTimedOut | None = None
     try:
         if run.options.wait == "ready":
@@ -193,23 +197,29 @@ def _finish(
     except WaitTimedOut as error:
         late = error
     is_late = late is not None or run.options.wait != "ready"
+    # If the disk was unmounted or the folder was replaced since the run began, files only look deleted.
+    if not is_moved and not root.is_in_place:
+        is_moved = True
+        run.report.remarks.append("the folder was replaced during the sync: nothing is pruned, sync again.")
     remove(run, bucket_id, comparison, known, is_moved=is_moved, is_late=is_late)
     run.index.remove(row.path for row in (*comparison.gone, *comparison.left_out) if row.source_id is None)
     if run.report.has_changes:
         run.list_bucket(bucket_id, run.index.load())
-    run.index.set_fact(ROOT, root)
+    run.index.set_fact(ROOT, root.identity)
     if late is not None:
         raise late
 
 
 def _touch(run: SyncRun, part: FolderPart) -> bool:
     """Sync the paths that changed. Returns False if the whole folder must be synced instead."""
-    index, folder = run.index, run.mapping.folder
-    bucket_id, root = index.find_fact(BUCKET_ID), identify_root(folder)
+    index = run.index
+    bucket_id, root = index.find_fact(BUCKET_ID), open_root(run.mapping.folder)
     # A full sync is needed if the index is new or of another folder, or if batches of a killed run are left.
-    if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
+    if bucket_id is None or root is None or root.identity != index.find_fact(ROOT) or root.way != index.find_way():
         return False
-    snapshot = Snapshot(folder, run.options.filters, part)
+    if index.list_batches():
+        return False
+    snapshot = Snapshot(root, run.options.filters, part)
     comparison = Comparison(snapshot, index.load_within(part.paths), run.report.keep, run.owns)
     apply(run, bucket_id, comparison)
     for skip in comparison.snapshot.skips:

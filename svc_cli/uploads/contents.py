@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from svc_cli.errors import FileRefused
+from svc_cli.uploads.rooted_files import READ, Root
 
 #: The path argument that means standard input.
 STDIN = "-"
@@ -35,6 +36,7 @@ Stamp = tuple[int, int, int, int]
 class FileContent:
     """The hash and size of a file, and where its bytes can be read."""
 
+    #: If there is a `root`, relative to it.
     path: Path
     sha256: str
     size_bytes: int
@@ -44,6 +46,8 @@ class FileContent:
     stamp: Stamp | None = None
     #: Offset of the first byte, if the content is part of an archive.
     start: int = 0
+    #: The folder that the file must be in; None if the user named the file.
+    root: Root | None = None
 
     def whole(self) -> bytes:
         """Return all bytes. Raises FileRefused if the file has changed since it was hashed."""
@@ -54,7 +58,7 @@ class FileContent:
         if self.data is not None:
             yield self.data[offset:]
             return
-        with _opened(self.path) as file:
+        with opened(self.path, self.root) as file:
             if stamp_of(os.fstat(file.fileno())) != self.stamp:
                 raise changed()
             file.seek(self.start + offset)
@@ -67,15 +71,17 @@ class FileContent:
                 yield block
 
 
-def read(path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep) -> FileContent:
-    """Read and hash a file, or standard input for `-`.
+def read(
+    path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep, *, root: Root | None = None
+) -> FileContent:
+    """Read and hash a file, or standard input for `-`. With `root`, `path` is a place inside that folder.
 
     Raises FileRefused if the file is unreadable, empty or too large, or changes while it is read.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
             sleep(PAUSE_S)
-        content = _read_once(path, max_bytes)
+        content = _read_once(path, max_bytes, root)
         if content is None:
             continue
         if not content.size_bytes:
@@ -97,15 +103,15 @@ def changed() -> FileRefused:
     )
 
 
-def _read_once(path: Path, max_bytes: int) -> FileContent | None:
+def _read_once(path: Path, max_bytes: int, root: Root | None) -> FileContent | None:
     """Read and hash the file; None if it changed during the read."""
-    if str(path) == STDIN:
+    if root is None and str(path) == STDIN:
         data = sys.stdin.buffer.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise _too_large(None, max_bytes)
         return FileContent(path, hashlib.sha256(data).hexdigest(), len(data), data)
     digest, size_bytes, first = hashlib.sha256(), 0, b""
-    with _opened(path) as file:
+    with opened(path, root) as file:
         before = os.fstat(file.fileno())
         if not stat.S_ISREG(before.st_mode):
             raise FileRefused("this is not a regular file.", code="svc_not_a_file", hint="pipe it in: `svc upload -`.")
@@ -119,15 +125,15 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
     if stamp_of(before) != stamp_of(after) or size_bytes != before.st_size:
         return None
     kept = first if size_bytes == len(first) <= KEPT_BYTES else None
-    return FileContent(path, digest.hexdigest(), size_bytes, kept, stamp_of(after))
+    return FileContent(path, digest.hexdigest(), size_bytes, kept, stamp_of(after), root=root)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path, root: Root | None = None) -> Iterator[BinaryIO]:
     """Open the file for reading. Raises FileRefused if opening or a read in the `with` block fails."""
     try:
-        # Without O_NONBLOCK, opening a pipe could block forever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        # A file that the user named may be a link.
+        descriptor = os.open(path, READ & ~os.O_NOFOLLOW) if root is None else root.open(str(path))
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             yield file
     except OSError as error:

@@ -4,13 +4,14 @@ Git's rules apply: files in an ignored folder are left out, because the folder i
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from svc_cli.uploads.globs import Glob
+from svc_cli.uploads.rooted_files import Root
 
 #: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
@@ -122,6 +123,8 @@ class Layer(NamedTuple):
     patterns: Patterns
     #: The path of the ignore file, or `exclude`.
     origin: str
+    #: What comes before the rest of the path, if the folder with the rules is not in the path.
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +133,22 @@ class IgnoreRules:
 
     layers: tuple[Layer, ...] = ()
 
-    def inside(self, folder: Path) -> "IgnoreRules":
-        """Return these rules plus those of the ignore files in `folder`, an absolute path."""
+    def inside(self, folder: Path, read: Callable[[str], bytes]) -> "IgnoreRules":
+        """Return these rules plus those of the ignore files in `folder`, an absolute path.
+
+        `read` returns the bytes of a file in the folder; empty if there is none.
+        """
         rules = self
-        for path in (folder / name for name in IGNORE_FILES):
-            # Reading a named pipe could block forever.
-            with suppress(OSError):
-                text = path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else ""
-                rules = rules.under(folder, Patterns.parse(text), str(path)) if text else rules
+        for name in IGNORE_FILES:
+            if data := read(name):
+                rules = rules.under(folder, Patterns.parse(data.decode("utf-8", errors="replace")), str(folder / name))
         return rules
+
+    def at(self, root: Root, place: str) -> "IgnoreRules":
+        """Return these rules plus those of the ignore files at a place in `root`. Raises OSError."""
+        with suppress(FileNotFoundError, NotADirectoryError), root.enter(place) as folder:
+            return self.inside(root.path / place, folder.read_rules)
+        return self
 
     def under(self, folder: Path, patterns: Patterns, origin: str) -> "IgnoreRules":
         """Return these rules plus `patterns`, which apply inside `folder`."""
@@ -152,8 +162,9 @@ class IgnoreRules:
 
     def find(self, path: str, *, is_folder: bool) -> tuple[str, Pattern] | None:
         """Return the origin and pattern of the last rule that matches the absolute path, or None."""
-        for behind, patterns, origin in reversed(self.layers):
-            relative = path[behind:] if os.sep == "/" else path[behind:].replace(os.sep, "/")
+        for behind, patterns, origin, before in reversed(self.layers):
+            relative = before + path[behind:]
+            relative = relative if os.sep == "/" else relative.replace(os.sep, "/")
             if pattern := patterns.find(relative, is_folder=is_folder):
                 return origin, pattern
         return None
@@ -162,19 +173,33 @@ class IgnoreRules:
 def rules_above(folder: Path) -> IgnoreRules:
     """Return the rules that `folder` inherits from its parent folders, up to the root of its Git repository.
 
-    If they ignore the folder itself, the result ignores everything inside.
+    If they ignore the folder itself, the result ignores everything inside. If links lead to the folder, the rules
+    above its real path apply too, but can't ignore it as a whole. Raises OSError if an ignore file can't be read.
     """
-    root = find_repository(folder)
-    rules = IgnoreRules()
-    if root is None or root == folder:
+    rules, ignored_by = _inherit(folder)
+    if ignored_by is not None:
+        return rules.under(folder, Patterns(["*"]), ignored_by)
+    real = Path(os.path.realpath(folder))
+    if real == folder:
         return rules
-    within = [parent for parent in reversed(folder.parents) if parent == root or root in parent.parents]
-    for parent, child in zip(within, [*within[1:], folder], strict=True):
-        rules = rules.inside(parent)
-        found = rules.find(str(child), is_folder=True)
+    start, inside = len(str(folder).rstrip(os.sep)) + 1, f"{real}{os.sep}"
+    moved = (each._replace(behind=start, before=inside[each.behind :]) for each in _inherit(real)[0].layers)
+    return IgnoreRules((*rules.layers, *moved))
+
+
+def _inherit(folder: Path) -> tuple[IgnoreRules, str | None]:
+    """Return the rules above a folder, and the origin of the rule that ignores the folder or one of its parents."""
+    root, rules = find_repository(folder), IgnoreRules()
+    if root is None or root == folder:
+        return rules, None
+    repository = Root(root)
+    for parent in reversed((folder / "_").relative_to(root).parents):
+        found = rules.find(str(root / parent), is_folder=True)
         if found is not None and not found[1].keeps:
-            return rules.under(folder, Patterns(["*"]), found[0])
-    return rules
+            return rules, found[0]
+        if root / parent != folder:
+            rules = rules.at(repository, str(parent))
+    return rules, None
 
 
 def find_repository(folder: Path) -> Path | None:

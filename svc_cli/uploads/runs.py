@@ -241,7 +241,7 @@ def _examine(
 ) -> ReportItem | Transfer:
     if not is_utf8(file.title):
         raise FileRefused("the name is not UTF-8.", code="svc_name_not_utf8", hint="rename it, or give --title.")
-    content = read(file.path, max_bytes)
+    content = read(file.path, max_bytes, root=file.root)
     item.size_bytes, item.sha256 = content.size_bytes, content.sha256
     item.action, source = decide(known.by_title.get(file.title, ()), content.sha256, options.on_conflict)
     if item.action == "conflict" and source:

@@ -4,10 +4,13 @@ import os
 import re
 import stat
 import unicodedata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from svc_cli.errors import FileRefused
+from svc_cli.uploads.contents import opened
 from svc_cli.uploads.ignores import IgnoreRules
+from svc_cli.uploads.rooted_files import Root
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.file_names import NameFlaw, find_flaw, find_odd_character
 
@@ -129,14 +132,15 @@ def leads_to_folder(link: Path) -> bool:
         return False
 
 
-def can_extract(path: Path, extensions: frozenset[str]) -> bool:
-    """Whether the service can read the file, judged by its extension or first bytes."""
-    if path.suffix.lower() in extensions or "".join(path.suffixes[-2:]).lower() in extensions:
+def can_extract(name: str, extensions: frozenset[str], root: Root, place: str) -> bool:
+    """Whether the service can read the file, judged by the extension of its name or by its first bytes."""
+    suffixes = PurePath(name).suffixes
+    if not extensions.isdisjoint({"".join(suffixes[-1:]).lower(), "".join(suffixes[-2:]).lower()}):
         return True
     try:
-        with path.open("rb") as file:
+        with opened(Path(place), root) as file:
             start = file.read(SNIFF_BYTES)
-    except OSError:
+    except FileRefused:
         return True  # the error is reported when the file is read
     return is_text(start)
 

@@ -11,8 +11,8 @@ from svc_cli.client.api import Client
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.run_state import SyncOptions
-from svc_cli.sync.snapshots import Filters
 from svc_cli.sync.syncs import sync as run_sync
+from svc_cli.uploads.snapshots import Filters
 from tests.acceptance import sync_folders
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, moved_away, sync, titles, withheld, write
@@ -184,11 +184,14 @@ def test_folder_that_disappears_during_the_scan_detaches_nothing(installation: I
     def take_away(_: object) -> None:
         if folder.exists():
             folder.rename(folder.with_name("away"))
+            for path in folder.with_name("away").iterdir():
+                path.unlink()
 
     with Client(installation.base_url, installation.key) as client:
         index_path = mapping.index_path(installation.root / "state", client.service)
         report = run_sync(client, mapping, options, index_path, Silent(), take_away)
     assert (report.counts["gone"], report.counts["detached"], len(titles(installation))) == (8, 0, 8)
+    assert [each.cause for each in report.withheld] == ["folder_replaced"]
 
 
 def test_sync_refuses_a_name_option_for_a_configuration_file_and_removes_nothing(installation: Installation) -> None:

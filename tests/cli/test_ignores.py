@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
-from svc_cli.uploads.selections import FolderPolicy, select
+from svc_cli.uploads.selections import select
+from svc_cli.uploads.snapshots import Filters
 from tests.cli.consoles import RunSvc, needs_git, write
 
-POLICY = FolderPolicy(frozenset({".md", ".txt", ".log"}), 1000)
+POLICY = Filters(extensions=frozenset({".md", ".txt", ".log"}), max_bytes=1000)
 
 
 def _kept_by_git(root: Path, under: str) -> list[str]:
@@ -88,6 +89,20 @@ def test_rules_above_a_folder_come_only_from_its_repository(tmp_path: Path) -> N
     (tmp_path / ".gitignore").write_text("build/\n!build/keep.md\n")
     rules = rules_above(tmp_path / "build" / "sub")
     assert rules.ignores(str(tmp_path / "build" / "sub" / "a.md"), is_folder=False)
+
+
+def test_rules_around_a_linked_folder_apply_too_but_do_not_ignore_all_of_it(tmp_path: Path) -> None:
+    for repository, rules in (("site", "*.tmp\n/current/drafts\n"), ("work", "releases/\n*.log\n")):
+        write(tmp_path / repository, ".git/HEAD")
+        (tmp_path / repository / ".gitignore").write_text(rules)
+    write(tmp_path / "work" / "releases" / "42", *(names := ("a.md", "a.log", "a.tmp", "drafts/b.md")))
+    (tmp_path / "site" / "current").symlink_to("../work/releases/42")
+    rules_of = rules_above(tmp_path / "site" / "current")
+    base = tmp_path / "site" / "current"
+    assert [rules_of.ignores(str(base / name), is_folder=False) for name in names] == [False, True, True, False]
+    assert rules_of.ignores(str(base / "drafts"), is_folder=True)
+    real = tmp_path / "work" / "releases" / "42"
+    assert rules_above(real).ignores(str(real / "a.md"), is_folder=False), "without the link, all of it is ignored"
 
 
 def test_include_pattern_of_a_folder_covers_all_files_in_it() -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.uploads.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
-from svc_cli.uploads.selections import FolderPolicy, expand, select
+from svc_cli.uploads.rooted_files import Root
+from svc_cli.uploads.selections import MOST_KEPT, expand, select
 from svc_cli.uploads.skips import is_text
+from svc_cli.uploads.snapshots import Filters
 from tests.cli.consoles import write
 
-POLICY = FolderPolicy(frozenset({".md", ".pdf"}), 100)
+POLICY = Filters(extensions=frozenset({".md", ".pdf"}), max_bytes=100)
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_a_title_is_the_path_as_given(work: Path) -> None:
     )
 
 
-def test_pattern_finds_what_a_shell_finds(work: Path) -> None:
+def test_pattern_finds_what_a_shell_finds_but_enters_no_link(work: Path) -> None:
     write(work, "docs/sub/.hidden.md", "docs/.git/x.md", "docs/b.md/c.md")
     (work / "out").symlink_to("docs")
     found = {
@@ -53,16 +55,45 @@ def test_pattern_finds_what_a_shell_finds(work: Path) -> None:
         "docs/*/.h*": "docs/sub/.hidden.md",
         "docs/s*/**": "docs/sub docs/sub/b.md",
         "out/?.md": "out/a.md out/b.md",
-        "o*/sub/b.md": "out/sub/b.md",
+        "o*/sub/b.md": "out",
         "**/sub/*": "docs/sub/b.md",
+        f"{work}/d*/a.md": f"{work}/docs/a.md",
     }
-    assert {given: " ".join(map(str, expand([given]))) for given in found} == found
+    assert {given: " ".join(str(each.path) for each in expand([given])) for given in found} == found
 
 
 def test_pattern_lists_each_folder_once_even_if_links_lead_back(work: Path) -> None:
     for name in ("one", "two"):
         (work / name).symlink_to(".")
     assert _titles("**/*.md") == ["c.md", "docs/a.md", "docs/sub/b.md"]
+
+
+def test_link_that_a_pattern_finds_is_skipped_unlike_one_that_the_user_named(work: Path) -> None:
+    write(work / "foreign", "f.md", "sub/g.md")
+    for name, target in {"docs/out": "../foreign", "docs/l.md": "../c.md", "named": "foreign"}.items():
+        (work / name).symlink_to(target)
+    skipped = {"docs/*.md": {"docs/l.md"}, "docs/*/*.md": {"docs/out/"}, "docs/*": {"docs/l.md", "docs/out/"}}
+    for pattern, links in skipped.items():
+        selection = select([pattern], POLICY)
+        assert {skip.path for skip in selection.skips if skip.reason == "link"} == links, pattern
+        assert not any("out" in file.title for file in selection.files), pattern
+    assert _titles("named/*.md", "named", "docs/l.md") == ["named/f.md", "named/sub/g.md", "docs/l.md"]
+
+
+def test_folders_are_not_all_kept_open(work: Path) -> None:
+    names = [f"many/{number}" for number in range(MOST_KEPT + 1)]
+    write(work, *(f"{name}/a.md" for name in names))
+    before = sum(1 for _ in Path("/dev/fd").iterdir())
+    selection = select(names, POLICY)
+    assert (len(selection.files), sum(1 for _ in Path("/dev/fd").iterdir())) == (len(names), before)
+    assert read(selection.files[0].path, 100, root=selection.files[0].root).data == b"text"
+
+
+def test_file_named_like_standard_input_is_read_in_a_folder(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(work / "odd", "-")
+    monkeypatch.chdir(work / "odd")
+    (file,) = select(["."], Filters(extensions=frozenset(), max_bytes=100)).files
+    assert (file.title, read(file.path, 100, root=file.root).data) == ("-", b"text")
 
 
 def test_path_without_a_file_is_named_in_the_error(work: Path) -> None:
@@ -83,7 +114,7 @@ def test_explicitly_named_file_is_selected_even_if_its_folder_would_skip_it(work
 
 def test_compressed_file_is_selected_only_with_an_accepted_inner_suffix(work: Path) -> None:
     write(work / "packed", "a.txt.gz", "A.MD.GZ", "a.tar.gz", "a.gz", data=b"\x1f\x8b\x08\x00\xff")
-    selection = select(("packed",), FolderPolicy(frozenset({".txt.gz", ".md.gz"}), 100))
+    selection = select(("packed",), Filters(extensions=frozenset({".txt.gz", ".md.gz"}), max_bytes=100))
     assert [each.title for each in selection.files] == ["packed/A.MD.GZ", "packed/a.txt.gz"]
 
 
@@ -176,12 +207,18 @@ def test_large_file_is_read_again_from_any_offset(tmp_path: Path) -> None:
     assert (content.whole(), b"".join(content.blocks(1_000_000))) == (data, data[1_000_000:])
 
 
-@pytest.mark.parametrize("change", ["grown", "replaced", "gone"])
+@pytest.mark.parametrize("change", ["grown", "replaced", "gone", "linked", "folder linked"])
 def test_a_file_that_changed_between_hashing_and_sending_is_refused(tmp_path: Path, change: str) -> None:
-    path, data = tmp_path / "large.bin", os.urandom(KEPT_BYTES * 2)
-    path.write_bytes(data)
-    content = read(path, len(data))
-    if change == "grown":
+    path, data = tmp_path / "docs" / "large.bin", os.urandom(KEPT_BYTES * 2)
+    write(tmp_path, "docs/large.bin", data=data)
+    content = read(Path("docs/large.bin"), len(data), root=Root(tmp_path))
+    if change == "linked":
+        path.rename(tmp_path / "same.bin")
+        path.symlink_to(tmp_path / "same.bin")
+    elif change == "folder linked":
+        path.parent.rename(tmp_path / "same")
+        path.parent.symlink_to("same")
+    elif change == "grown":
         path.write_bytes(data + b"more")
     elif change == "replaced":
         (tmp_path / "new").write_bytes(data)
@@ -190,4 +227,4 @@ def test_a_file_that_changed_between_hashing_and_sending_is_refused(tmp_path: Pa
         path.unlink()
     with pytest.raises(FileRefused) as refused:
         content.whole()
-    assert refused.value.code == ("svc_file_unreadable" if change == "gone" else "svc_file_unstable")
+    assert refused.value.code == ("svc_file_unstable" if change in ("grown", "replaced") else "svc_file_unreadable")

@@ -11,7 +11,7 @@ import pytest
 
 from svc_cli.client.api import Client
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.errors import DaemonUnreachable, PathMissing, SvcError, UsageError
+from svc_cli.errors import DaemonUnreachable, FileRefused, PathMissing, SvcError, UsageError
 from svc_cli.tools.api_calls import run_tool
 from svc_cli.tools.folders import Folders, PathRefused
 from svc_daemon.tools.api_calls import CallFailed
@@ -54,6 +54,21 @@ def test_path_outside_the_allowed_folders_is_refused_even_if_missing(docs: Path)
     with pytest.raises((PathRefused, PathMissing)):
         Folders([docs]).read("loop", MOST)
     assert Folders([docs]).read("in.md", MOST) == ("in.md", b"allowed")
+
+
+def test_file_that_becomes_a_link_after_its_path_was_checked_is_not_read(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(docs.parent, "docs-secret/b.md", data=b"secret")
+
+    def access_and_swap(path: Path, mode: int) -> bool:
+        (docs / "deep").rename(docs.parent / "away")
+        (docs / "deep").symlink_to("../docs-secret")
+        return path.exists() and mode == os.F_OK
+
+    monkeypatch.setattr("svc_cli.tools.folders.os.access", access_and_swap)
+    with pytest.raises(FileRefused, match="a link or another file has taken its place"):
+        Folders([docs]).read("deep/b.md", MOST)
 
 
 def test_missing_special_empty_or_too_large_file_is_refused(docs: Path) -> None:

@@ -3,12 +3,14 @@
 import hashlib
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import FileRow
 from svc_cli.sync.plan import Verb
-from svc_cli.sync.snapshots import Filters, Fingerprint, Snapshot
+from svc_cli.uploads.rooted_files import Root
+from svc_cli.uploads.snapshots import Filters, Fingerprint, Snapshot
 
 FILTERS = Filters(max_bytes=100, max_path_characters=10_000, extensions=frozenset({".md"}))
 #: Linux's maximum length of a path, with the NUL byte at its end.
@@ -17,7 +19,7 @@ PATH_MAX = 4096
 
 def _compare(folder: Path, *paths: str) -> Comparison:
     rows = {path: FileRow(5, 1, 2, 3, 4, 6, path, path, "one", "src_1", "src_1", "ready", None) for path in paths}
-    comparison = Comparison(Snapshot(folder, FILTERS), rows, on_kept=lambda path: None, owns=lambda row: True)
+    comparison = Comparison(Snapshot(Root(folder), FILTERS), rows, on_kept=lambda path: None, owns=lambda row: True)
     assert list(comparison) == []
     return comparison
 
@@ -53,22 +55,28 @@ def test_only_a_ready_file_with_the_same_fingerprint_yields_no_change_unless_tho
     for row, is_thorough, verbs, names in table:
         kept: list[str] = []
         rows = {row.path: row} if row else {}
+        snapshot = Snapshot(Root(tmp_path), FILTERS)
         comparison = Comparison(
-            Snapshot(tmp_path, FILTERS), rows, kept.append, lambda each: each.source_ids == same.source_ids, is_thorough
+            snapshot, rows, kept.append, lambda each: each.source_ids == same.source_ids, is_thorough
         )
         assert ([change.verb for change in comparison], kept) == (verbs, names), row
         assert comparison.gone == [each for each in rows.values() if each.path == "b.md" and each.source_id == "src_2"]
 
 
 def test_walk_is_incomplete_if_the_metadata_of_a_file_cannot_be_read(tmp_path: Path) -> None:
+    # The path of a link is short enough to be opened, and that of its target is not.
     depth = (PATH_MAX - 10 - len(str(tmp_path))) // 201
     here = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(depth):
+    for level in range(depth):
+        if level == 5:
+            os.symlink("/".join(["d" * 200] * (depth - level) + ["x" * 220]), "link", dir_fd=here)
         os.mkdir("d" * 200, dir_fd=here)
         there = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
         os.close(here)
         here = there
     os.close(os.open("x" * 220, os.O_CREAT | os.O_WRONLY, dir_fd=here))
     os.close(here)
-    snapshot = _compare(tmp_path).snapshot
-    assert (snapshot.is_complete, [bool(skip.error_code) for skip in snapshot.skips]) == (False, [True])
+    snapshot = Snapshot(Root(tmp_path), replace(FILTERS, follow_links=True))
+    assert list(snapshot) == []
+    failed = [skip.path.rpartition("/")[2] for skip in snapshot.skips if skip.error_code]
+    assert (snapshot.is_complete, failed) == (False, ["link"])

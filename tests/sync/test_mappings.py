@@ -81,3 +81,10 @@ def test_each_combination_of_service_bucket_folder_and_name_has_its_own_index(tm
     mappings = [Mapping(name=name, folder=Path(folder), bucket=bucket) for name, folder, bucket in cases]
     paths = {each.index_path(tmp_path, "http://one") for each in mappings}
     assert len(paths | {mappings[0].index_path(tmp_path, "http://two")}) == 6
+
+
+def test_folders_that_overlap_through_a_link_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("docs/sub")
+    with pytest.raises(UsageError, match="'docs' and 'link' into handbook overlap"):
+        read_mappings([{"dir": "docs"}, {"dir": "link"}], tmp_path / "svc.toml", "handbook")

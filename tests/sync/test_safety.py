@@ -4,10 +4,20 @@ from typing import Any
 
 import pytest
 
-from svc_cli.errors import ApiError, FileRefused, NetworkFailed, UsageError
-from svc_cli.sync.safety import Cause, Findings, Leaving, MaxDelete, Replacements, Withheld, causes_of_all
+from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SafetyStop, UsageError
+from svc_cli.sync.safety import (
+    Cause,
+    Findings,
+    Leaving,
+    MaxDelete,
+    Replacements,
+    Withheld,
+    causes_of_all,
+    refuse_new_way,
+)
 from svc_cli.uploads.contents import changed
 from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.rooted_files import Way
 
 BROKEN = {"code": "document_unreadable", "message": "it is no document.", "retryable": False}
 EXHAUSTED = {"code": "max_attempts_exhausted", "message": "it was tried often.", "retryable": True}
@@ -152,3 +162,30 @@ def test_max_delete_of_an_untrusted_file_can_only_be_less() -> None:
 def test_max_delete_that_is_neither_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--max-delete"):
         pytest.fail(f"{text!r} is read as {MaxDelete.parse(text)}")
+
+
+LINKED = Way(1, ("/srv/current",), (1,))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "refusal"),
+    [
+        (None, LINKED, None),
+        (Way(1), Way(1), None),
+        (LINKED, LINKED, None),
+        (LINKED, Way(1), None),
+        (Way(1, ("/srv", "/srv/current"), (0, 1)), Way(1, ("/srv",), (0,)), None),
+        (Way(1), LINKED, "/srv/current has become a symbolic link"),
+        (LINKED, Way(1, ("/srv/current", "/srv/current/docs"), (1,)), "/srv/current/docs has become a symbolic link"),
+        (Way(1), Way(2), "/srv/current/docs belongs to the user 2 now, and not to 1"),
+        (LINKED, LINKED._replace(owner=0), "belongs to the user 0 now"),
+        (LINKED, LINKED._replace(link_owners=(1, 2)), "a symbolic link that leads to /srv/current/docs belongs"),
+        (Way(1, ("/srv/current",), (0,)), LINKED, None),
+    ],
+)
+def test_new_link_or_owner_of_the_folder_stops_the_sync(before: Way | None, now: Way, refusal: str | None) -> None:
+    if refusal is None:
+        refuse_new_way("docs", "/srv/current/docs", before, now)
+    else:
+        with pytest.raises(SafetyStop, match=refusal):
+            refuse_new_way("docs", "/srv/current/docs", before, now)

@@ -1,10 +1,14 @@
 """Walking a folder: order, filters, links, folders that disappear, long paths and partial walks."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from svc_cli.sync.snapshots import Filters, FolderPart, Snapshot
+from svc_cli.errors import FileRefused
+from svc_cli.uploads.rooted_files import Root
+from svc_cli.uploads.skips import Skip
+from svc_cli.uploads.snapshots import Filters, FolderPart, Snapshot
 from tests.cli.consoles import write
 
 MOST_BYTES = 1000
@@ -13,7 +17,7 @@ MOST_BYTES = 1000
 def walk(root: Path, **filters: object) -> tuple[list[str], dict[str, str], bool]:
     """Return the paths in order, the reason for each skipped path, and whether the walk was complete."""
     known = {"max_bytes": MOST_BYTES, "max_path_characters": 300} | filters
-    snapshot = Snapshot(root, Filters(**known))  # type: ignore[arg-type]
+    snapshot = Snapshot(Root(root), Filters(**known))  # type: ignore[arg-type]
     return [each.path for each in snapshot], {skip.path: skip.reason for skip in snapshot.skips}, snapshot.is_complete
 
 
@@ -66,7 +70,7 @@ def test_links_in_a_circle_are_skipped(tmp_path: Path) -> None:
 
 def test_walk_is_incomplete_if_a_folder_is_deleted_meanwhile(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "gone/b.md")
-    snapshot = Snapshot(tmp_path, Filters(max_bytes=MOST_BYTES, max_path_characters=300))
+    snapshot = Snapshot(Root(tmp_path), Filters(max_bytes=MOST_BYTES, max_path_characters=300))
     walking = iter(snapshot)
     assert next(walking).path == "a.md"
     (tmp_path / "gone" / "b.md").unlink()
@@ -74,9 +78,42 @@ def test_walk_is_incomplete_if_a_folder_is_deleted_meanwhile(tmp_path: Path) -> 
     assert (list(walking), snapshot.is_complete) == ([], False)
 
 
+def test_folder_that_becomes_a_link_during_the_walk_is_not_entered(tmp_path: Path) -> None:
+    write(tmp_path / "docs", "a.md", "sub/b.md", "z/c.md")
+    write(tmp_path / "foreign", "b.md")
+    snapshot = Snapshot(Root(tmp_path / "docs"), Filters(max_bytes=MOST_BYTES, follow_links=True))
+    walking = iter(snapshot)
+    assert next(walking).path == "a.md"
+    (tmp_path / "docs" / "sub").rename(tmp_path / "away")
+    (tmp_path / "docs" / "sub").symlink_to("../foreign")
+    assert ([entry.path for entry in walking], snapshot.is_complete) == (["z/c.md"], False)
+    reason = "can't be read: a link or another file has taken its place"
+    assert snapshot.skips == [Skip("sub/", reason, "svc_file_unreadable")]
+
+
+@pytest.mark.parametrize("target", ["../../rules", "/etc/hostname", "nowhere", ".svcignore"])
+def test_folder_whose_ignore_file_cannot_be_read_inside_the_root_is_left_out(tmp_path: Path, target: str) -> None:
+    write(tmp_path, "rules", data=b"*.log\n")
+    write(tmp_path / "docs", "a.md", "sub/a.md")
+    (tmp_path / "docs" / "sub" / ".svcignore").symlink_to(target)
+    paths, skips, is_complete = walk(tmp_path / "docs")
+    assert (paths, is_complete, [*skips]) == (["a.md"], False, ["sub/"])
+    assert f"can't be read: {tmp_path}/docs/sub/.svcignore: " in skips["sub/"]
+    with pytest.raises(FileRefused, match=r"sub can't be read: .*\.svcignore"):
+        walk(tmp_path / "docs" / "sub")
+
+
+def test_linked_ignore_file_inside_the_root_applies_and_a_pipe_is_none(tmp_path: Path) -> None:
+    write(tmp_path, "a.log", "sub/a.log", "sub/a.md", "piped/b.log")
+    write(tmp_path, "rules", data=b"*.log\n")
+    (tmp_path / "sub" / ".gitignore").symlink_to("../rules")
+    os.mkfifo(tmp_path / "piped" / ".gitignore")
+    assert walk(tmp_path)[0] == ["a.log", "rules", "piped/b.log", "sub/a.md"]
+
+
 def test_missing_root_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        list(Snapshot(tmp_path / "nowhere", Filters(max_bytes=1, max_path_characters=1)))
+        list(Snapshot(Root(tmp_path / "nowhere"), Filters(max_bytes=1, max_path_characters=1)))
 
 
 def test_walk_reaches_150_levels_if_the_path_limit_allows_it(tmp_path: Path) -> None:
@@ -98,7 +135,7 @@ def test_walk_of_a_part_finds_only_that_part_and_applies_the_ignore_files_of_the
     (tmp_path / ".gitignore").write_text("*.log\n")
     filters = Filters(max_bytes=100, max_path_characters=100)
     scope = FolderPart(["a/one.md", "a/deep", "a/ignored.log", "gone.md"])
-    assert [entry.path for entry in Snapshot(tmp_path, filters, scope)] == ["a/one.md", "a/deep/three.md"]
+    assert [entry.path for entry in Snapshot(Root(tmp_path), filters, scope)] == ["a/one.md", "a/deep/three.md"]
 
 
 def test_walk_of_a_part_also_skips_another_unicode_spelling_of_the_same_name(tmp_path: Path) -> None:
@@ -107,5 +144,5 @@ def test_walk_of_a_part_also_skips_another_unicode_spelling_of_the_same_name(tmp
         write(folder, composed, apart)
         if len(list(folder.iterdir())) == 1:
             pytest.skip("this file system treats both spellings as one file")
-        snapshot = Snapshot(folder, Filters(max_bytes=100, max_path_characters=100), FolderPart([composed]))
+        snapshot = Snapshot(Root(folder), Filters(max_bytes=100, max_path_characters=100), FolderPart([composed]))
         assert ([entry.path for entry in snapshot], len(snapshot.skips)) == ([composed], 1), composed

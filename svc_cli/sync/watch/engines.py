@@ -53,10 +53,17 @@ class Engine:
         return self.session().options_for(mapping).prune != "none"
 
     def sync(
-        self, mapping: Mapping, progress: Progress, on_item: Callable[[ReportItem], None], *, is_restless: bool
+        self,
+        mapping: Mapping,
+        progress: Progress,
+        on_item: Callable[[ReportItem], None],
+        *,
+        is_restless: bool,
+        accepts_root: bool,
     ) -> Report:
         """Sync the whole folder. Raises SvcError."""
-        session, options = self.session(), replace(self._options(mapping), is_restless=is_restless)
+        session, options = self.session(), self._options(mapping)
+        options = replace(options, is_restless=is_restless, accepts_root=accepts_root)
         return sync(session.client, mapping, options, self._index_path(mapping), progress, on_item)
 
     def touch(self, mapping: Mapping, paths: Iterable[str], on_item: Callable[[ReportItem], None]) -> Touched:

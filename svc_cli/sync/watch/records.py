@@ -24,6 +24,8 @@ from svc_daemon.wire.parsing import parse_json
 
 #: A longer log is renamed to `.log.1`.
 LOG_BYTES = 1024 * 1024
+#: A request with such a token also accepts that a link leads to the folder now, or that it has another owner.
+ACCEPTING = "accept-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,9 @@ class Record:
         # A killed watcher may have left an incomplete line.
         return [parse_json(line) for line in found[-lines:] if line.endswith("}")] if lines else []
 
-    def ask(self) -> str:
+    def ask(self, *, accepts_root: bool) -> str:
         """Request a full sync. Returns a token, which the watcher's state contains after the sync."""
-        token = uuid.uuid4().hex
+        token = f"{ACCEPTING if accepts_root else ''}{uuid.uuid4().hex}"
         draft = self._path(f"ask.{token}")
         draft.write_text(token)
         draft.replace(self._path("ask"))

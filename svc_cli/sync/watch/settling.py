@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from svc_cli.sync.snapshots import folders_above
 from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
+from svc_cli.uploads.snapshots import folders_above
 
 #: Seconds without a change after which a path has settled, by the kind of its last change.
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}

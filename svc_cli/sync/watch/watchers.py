@@ -13,15 +13,15 @@ from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, Wait
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
-from svc_cli.sync.run_state import identify_root
 from svc_cli.sync.safety import Cause, Withheld
 from svc_cli.sync.watch import file_systems
 from svc_cli.sync.watch.engines import WAIT_S, Engine
 from svc_cli.sync.watch.file_events import EVERYTHING, Event, Kind, hints_of
-from svc_cli.sync.watch.records import Record
+from svc_cli.sync.watch.records import ACCEPTING, Record
 from svc_cli.sync.watch.schedules import Agenda
 from svc_cli.sync.watch.settling import REST_S, Facts, Settler
 from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.rooted_files import identify_root
 from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ class Watcher:
         if token is not None:
             self.agenda.call("flush", now_s)
         reason = self.agenda.take(now_s)
-        has_synced = reason is not None and self._sync(reason, now_s)
+        accepts_root = token is not None and token.startswith(ACCEPTING)
+        has_synced = reason is not None and self._sync(reason, now_s, accepts_root=accepts_root)
         if token is not None and has_synced:
             self.flushed = token
             self._rest()
@@ -236,7 +237,7 @@ class Watcher:
 
         self._run("change", now_s, work)
 
-    def _sync(self, reason: str, now_s: float) -> bool:
+    def _sync(self, reason: str, now_s: float, *, accepts_root: bool) -> bool:
         """Sync the whole folder; returns False if another process is syncing it.
 
         If a file was deleted a moment ago and may reappear, its source is removed only by a later sync.
@@ -247,7 +248,9 @@ class Watcher:
             is_calm = self.settler.is_calm(now_s)
             if not is_calm and self.engine.prunes(self.mapping):
                 self.agenda.call("calm", now_s, CALM_S)
-            report = self.engine.sync(self.mapping, Silent(), self._report_settled, is_restless=not is_calm)
+            report = self.engine.sync(
+                self.mapping, Silent(), self._report_settled, is_restless=not is_calm, accepts_root=accepts_root
+            )
             self._withhold([each for each in report.withheld if each.cause is not Cause.PRUNE_NOT_ASKED])
             return report
 

@@ -1,14 +1,17 @@
 """Walks a folder, yields its files, and records which files were left out and whether everything could be read."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import FileRefused, UsageError
-from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
+from svc_cli.uploads.ignores import IGNORE_FILES, IgnoreRules, Patterns, rules_above
+from svc_cli.uploads.rooted_files import LIST, Root
 from svc_cli.uploads.skips import (
     SPELLED_TWICE,
     Skip,
@@ -43,9 +46,11 @@ class Entry(NamedTuple):
 
     #: The path relative to the root, in Unicode NFC; also the source's title.
     path: str
-    #: The path as the file system spells it.
+    #: The path relative to the root, as the file system spells it.
     raw: str
     fingerprint: Fingerprint
+    #: The path to open, relative to the root: `raw` with the links in it resolved.
+    place: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +67,7 @@ class Filters:
     #: Maximum size of a file.
     max_bytes: int
     #: Maximum length of a path, which becomes the source's title.
-    max_path_characters: int
+    max_path_characters: int = sys.maxsize
 
 
 class FolderPart:
@@ -91,6 +96,8 @@ class _Folder(NamedTuple):
 
     #: The folder's path relative to the root, with a trailing slash; empty for the root.
     prefix: str
+    #: The same path with the links in it resolved.
+    place: str
     #: The ignore rules of this folder's parent folders.
     above: IgnoreRules
     #: For each link on the way to this folder, the real paths of the link's own folder and of its target.
@@ -100,28 +107,42 @@ class _Folder(NamedTuple):
 class Snapshot:
     """One walk over a folder, to be iterated once. Files and folders that are left out are added to `skips`."""
 
-    def __init__(self, root: Path, filters: Filters, part: FolderPart | None = None) -> None:
-        """Walk all of `root`, or only a part of it."""
+    def __init__(
+        self,
+        root: Root,
+        filters: Filters,
+        part: FolderPart | None = None,
+        *,
+        start: str = "",
+        shown: str = "",
+        titles: Titles | None = None,
+    ) -> None:
+        """Walk all of `root`, or only a part of it, or only the folder `start` in it, which ends in a slash.
+
+        Titles begin with `shown`. Walks that share `titles` give each file a title of its own.
+        """
         self.skips: list[Skip] = []
         #: Whether every folder could be listed, and every file's metadata read.
         self.is_complete = True
-        self.root = root.absolute()
-        self._base = f"{str(self.root).rstrip(os.sep)}{os.sep}"
+        self.root = root
+        self._base = f"{str(root.path).rstrip(os.sep)}{os.sep}"
         self.filters = filters
         self._part = part
+        self._start, self._shown = start, shown
         self._included = Patterns(filters.include) if filters.include else None
-        self._titles = Titles()
+        self._titles = titles or Titles()
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield the files of each folder before those of its subfolders.
 
-        Raises FileRefused or OSError if the root can't be listed.
+        Raises FileRefused if the first folder or its ignore rules can't be read.
         """
+        first = self.root.path / self._start
         try:
-            os.scandir(self.root).close()
-        except PermissionError as error:
-            raise FileRefused(f"{self.root} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
-        waiting = [_Folder("", first_rules(self.root, self.filters.exclude))]
+            rules = first_rules(first, self.filters.exclude)
+        except OSError as error:
+            raise self._refused(error) from error
+        waiting = [_Folder(self._start, self._start, rules)]
         while waiting:
             deeper: list[_Folder] = []
             yield from self._look_into(waiting.pop(), deeper)
@@ -129,85 +150,110 @@ class Snapshot:
 
     def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
         """Yield the files of one folder, and add its subfolders to `deeper`."""
-        rules = folder.above.inside(Path(self._base + folder.prefix))
-        for found in self._list(folder.prefix):
-            raw = folder.prefix + found.name
-            if self._part is not None and not self._part.leads_to(composed(raw)):
-                continue
-            is_folder, linked = found.is_dir(follow_symlinks=False), folder.linked
-            is_link = found.is_symlink()
-            if is_link:
-                here, target = os.path.realpath(self._base + folder.prefix), os.path.realpath(self._base + raw)
-                linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
-            reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
-            if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
-                reason = "not included"
-            if reason is None and is_link:
-                reason = self._reason_of_link(linked[-1], linked[:-1])
-            if reason is not None:
-                self._skip(raw, reason, is_folder=is_folder)
-            elif is_folder:
-                deeper.append(_Folder(raw + os.sep, rules, linked))
-            else:
-                entry = self._take(found, raw)
-                if entry is not None:
-                    yield entry
+        with ExitStack() as opened:
+            listed, rules = self._list(folder, opened)
+            for found in listed:
+                raw, place, linked = folder.prefix + found.name, folder.place + found.name, folder.linked
+                if self._part is not None and not self._part.leads_to(composed(raw)):
+                    continue
+                is_folder = found.is_dir(follow_symlinks=False)
+                is_link = found.is_symlink()
+                if is_link:
+                    here, target = _resolve(self._base + folder.prefix), _resolve(self._base + raw)
+                    linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
+                reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
+                if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
+                    reason = "not included"
+                if reason is None and is_link:
+                    reason, place = self._follow(raw, linked[-1], linked[:-1])
+                if reason is not None:
+                    self._skip(raw, reason, is_folder=is_folder)
+                elif is_folder:
+                    deeper.append(_Folder(raw + os.sep, place + os.sep, rules, linked))
+                else:
+                    entry = self._take(found, raw, place, is_link=is_link)
+                    if entry is not None:
+                        yield entry
 
-    def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
-        """Return the folder's entries, sorted by name. If it can't be listed, set `is_complete` to False."""
+    def _list(self, folder: _Folder, opened: ExitStack) -> tuple[list["os.DirEntry[str]"], IgnoreRules]:
+        """Return the folder's entries, sorted by name, and its ignore rules. The entries are valid while it is open.
+
+        If the folder can't be read, set `is_complete` to False. Raises FileRefused if it is the first one.
+        """
         try:
-            with os.scandir(self._base + prefix) as entries:
-                return sorted(entries, key=attrgetter("name"))
+            here = opened.enter_context(self.root.enter(folder.place, LIST))
+            with os.scandir(here.descriptor) as entries:
+                listed = sorted(entries, key=attrgetter("name"))
+            has_rules = any(entry.name in IGNORE_FILES for entry in listed)
+            path = Path(self._base + folder.prefix)
+            return listed, folder.above.inside(path, here.read_rules) if has_rules else folder.above
         except OSError as error:
+            if folder.prefix == self._start:
+                raise self._refused(error) from error
             self.is_complete = False
-            self.skips.append(Skip.unreadable(self._titles.name(prefix.rstrip(os.sep)) + "/", error))
-            return []
+            name = self._titles.name(self._shown + folder.prefix.rstrip(os.sep))
+            self.skips.append(Skip.unreadable(f"{name}/", error))
+            return [], folder.above
 
-    def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
-        """Return why a link is not followed; None if it is.
+    def _refused(self, error: OSError) -> FileRefused:
+        folder = self.root.path / self._start
+        return FileRefused(f"{folder} can't be read: {error.strerror}.", code="svc_file_unreadable")
+
+    def _follow(self, raw: str, target: str, around: tuple[str, ...]) -> tuple[str | None, str]:
+        """Return why a link is not followed, or None and the place that it leads to.
 
         Links are followed only below the root, and never in a cycle. `around` are the real paths of the folders
         and link targets on the way to the link.
         """
         if not self.filters.follow_links:
-            return "link"
-        if not _is_within(target, os.path.realpath(self.root)):
-            return "link out of the folder"
+            return "link", ""
+        place = self.root.find(raw)
+        if place is None:
+            return "link out of the folder", ""
         if any(_is_within(folder, target) for folder in around):
-            return "link in a circle"
+            return "link in a circle", ""
         try:
-            return None if Path(target).exists() else "link leads nowhere"
+            return None if Path(target).exists() else "link leads nowhere", place
         except OSError:  # access to the target is denied; this is reported when the file is read
-            return None
+            return None, place
 
-    def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
+    def _take(self, found: "os.DirEntry[str]", raw: str, place: str, *, is_link: bool) -> Entry | None:
         """Return the file as an entry; None if its metadata excludes it."""
+        shown = self._shown + raw
         try:
-            facts = found.stat(follow_symlinks=self.filters.follow_links)
+            facts = self.root.stat(place) if is_link else found.stat(follow_symlinks=False)
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
             # This may be a file that was moved. An incomplete walk prevents the removal of the source at its old path.
             self.is_complete = False
-            self.skips.append(Skip.unreadable(self._titles.name(raw), error))
+            self.skips.append(Skip.unreadable(self._titles.name(shown), error))
             return None
-        path = composed(raw)
+        path = composed(shown)
         reason = reason_by_facts(path, facts, self.filters.max_bytes, self.filters.max_path_characters)
-        if reason is None and has_twins(raw) and self._titles.name(raw) != path:
+        if reason is None and has_twins(shown) and self._titles.name(shown) != path:
             reason = SPELLED_TWICE
         if reason is None:
-            return Entry(path, raw, Fingerprint.of(facts))
+            return Entry(path, raw, Fingerprint.of(facts), place)
         self._skip(raw, reason)
         return None
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
-        self.skips.append(Skip(self._titles.name(raw) + ("/" if is_folder else ""), reason))
+        self.skips.append(Skip(self._titles.name(self._shown + raw) + ("/" if is_folder else ""), reason))
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
     """Return the ignore rules that `root` inherits, and the patterns of `exclude`."""
     rules = rules_above(root)
     return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
+
+
+def _resolve(path: str) -> str:
+    """Return the path with its links resolved, or unchanged if that fails because a link was replaced meanwhile."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -236,10 +282,10 @@ def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> IgnoreExplana
     full = Path(os.path.normpath(Path(path).absolute()))
     if base not in full.parents:
         raise UsageError(f"{path} is not inside {base}.", hint="name the folder that is synced with --root.")
-    rules, folder = first_rules(base, exclude), base
+    opened, rules, folder = Root(base), first_rules(base, exclude), base
     found = IgnoreExplanation(path, is_ignored=False)
     for name in full.relative_to(base).parts:
-        rules, here = rules.inside(folder), folder / name
+        rules, here = rules.at(opened, str(folder.relative_to(base))), folder / name
         is_folder = here != full or here.is_dir() or path.endswith("/")
         at = here.relative_to(base).as_posix() + ("/" if is_folder else "")
         reason = reason_by_name(name, str(here), rules, is_folder=is_folder)

@@ -1,0 +1,223 @@
+"""Opens a folder once, and everything in it through its descriptor, so that no link leads out of the folder.
+
+Another program can put a link in the place of a file or folder at any time, so a path that was checked may lead
+elsewhere when it is opened. Therefore each component of a path is opened inside the component before it, and the system
+refuses to open a link (`O_NOFOLLOW`). To follow a link, its path is resolved first, and the result is opened in the
+same way.
+"""
+
+import errno
+import os
+import stat
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+#: Flags that open a file to read it. Without O_NONBLOCK, opening a pipe could block forever.
+READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
+#: Flags that open a folder to list it.
+LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+#: Linux can open a folder that may be entered but not listed, or a link itself.
+_O_PATH: int = getattr(os, "O_PATH", 0)
+#: Flags that open a folder only to open what is in it.
+ENTER = LIST | _O_PATH
+#: The maximum length of a path on Linux. Other programs can't open a longer one.
+PATH_BYTES = 4096
+#: Maximum number of links on the way to a folder, as on Linux.
+MOST_LINKS = 40
+
+
+class Way(NamedTuple):
+    """How the path of a folder leads to it."""
+
+    #: The user id of the folder's owner.
+    owner: int
+    #: The folder and those of its parents that are links, as absolute paths.
+    links: tuple[str, ...] = ()
+    #: The user ids of the owners of all links on the way, also of those to which other links lead.
+    link_owners: tuple[int, ...] = ()
+
+
+class Root:
+    """An open folder. What is in it is opened by its place, a relative path of which no component is a link."""
+
+    def __init__(self, path: Path, *, is_kept: bool = True) -> None:
+        """Open the folder. Links on the way to it are followed, because the user named it. Raises OSError.
+
+        Unless `is_kept`, the folder is opened again each time, and has to be the same folder.
+        """
+        self._given = path
+        #: The absolute path, in which links are not resolved.
+        self.path = absolute(path)
+        self._path_bytes = len(os.fsencode(self.path)) + len("/\0")
+        try:
+            descriptor, self.way = _go(path)
+        except OSError as error:  # it names only one component
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        closing = weakref.finalize(self, os.close, descriptor)
+        #: The device and inode of the folder.
+        self.identity = _identity_of(os.fstat(descriptor))
+        self._descriptor = descriptor if is_kept else None
+        if not is_kept:
+            closing()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to this folder."""
+        return identify_root(self.path) == self.identity
+
+    def open(self, place: str, flags: int = READ) -> int:
+        """Open a file or folder, and return its descriptor. Raises OSError, for example if a component is a link."""
+        if self._path_bytes + len(os.fsencode(place)) > PATH_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        *folders, name = place.rstrip("/").split("/")
+        here = _go(self._given)[0] if self._descriptor is None else os.dup(self._descriptor)
+        try:
+            if self._descriptor is None and _identity_of(os.fstat(here)) != self.identity:
+                raise OSError(errno.ESTALE, "its folder was replaced")
+            for folder in folders:
+                inner = _open_in(here, folder, ENTER)
+                os.close(here)
+                here = inner
+            return _open_in(here, name or os.curdir, flags)
+        finally:
+            os.close(here)
+
+    @contextmanager
+    def enter(self, place: str, flags: int = ENTER) -> "Iterator[EnteredFolder]":
+        """Open a folder during the block. Raises OSError."""
+        descriptor = self.open(place, flags)
+        try:
+            yield EnteredFolder(self, place, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def stat(self, place: str) -> os.stat_result:
+        """Return the metadata of a file or folder. Raises OSError."""
+        descriptor = self.open(place, READ | _O_PATH)
+        try:
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def find(self, path: str) -> str | None:
+        """Return the place to which the links in a relative path lead; None if that is outside the folder."""
+        try:
+            base, real = os.path.realpath(self.path), os.path.realpath(self.path / path)
+        except OSError:  # a link was replaced meanwhile
+            return None
+        place = os.path.relpath(real, base)
+        return None if f"{place}/".startswith("../") else "" if place == os.curdir else place
+
+
+class EnteredFolder(NamedTuple):
+    """A folder at a place inside a root, while it is open."""
+
+    root: Root
+    place: str
+    descriptor: int
+
+    def read_rules(self, name: str) -> bytes:
+        """Return the bytes of an ignore file in this folder; empty if there is none.
+
+        A link is followed if its target is inside the root. Raises OSError if the file can't be read: without its
+        rules, files would be sent that it excludes.
+        """
+        try:
+            try:
+                descriptor = os.open(name, READ, dir_fd=self.descriptor)
+            except FileNotFoundError:
+                return b""
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                target = self.root.find(str(Path(self.place, name)))
+                if target is None:
+                    raise OSError(errno.ELOOP, "it is a link that leads out of the folder") from error
+                descriptor = self.root.open(target)
+            # A named pipe or a folder is not an ignore file.
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.close(descriptor)
+                return b""
+            with os.fdopen(descriptor, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise OSError(errno.EACCES, f"{self.root.path / self.place / name}: {error.strerror}") from error
+
+
+def absolute(path: Path) -> Path:
+    """Return the absolute path, in which only `..` is resolved, and links stay links."""
+    path = path.absolute()
+    if os.pardir not in path.parts:
+        return path
+    end = len(path.parts) - path.parts[::-1].index(os.pardir)
+    return Path(os.path.realpath(Path(*path.parts[:end])), *path.parts[end:])
+
+
+def identify_root(folder: Path) -> str | None:
+    """Return the device and inode of the folder; None if there is no such folder."""
+    try:
+        facts = folder.stat()
+    except OSError:
+        return None
+    return _identity_of(facts) if stat.S_ISDIR(facts.st_mode) else None
+
+
+def _identity_of(facts: os.stat_result) -> str:
+    return f"{facts.st_dev}:{facts.st_ino}"
+
+
+def _open_in(folder: int, name: str, flags: int) -> int:
+    """Open what is in an open folder under this name. Raises OSError."""
+    if name == os.pardir:
+        raise OSError(errno.EXDEV, "its path leads out of the folder")
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise OSError(error.errno, "a link or another file has taken its place") from error
+        raise
+
+
+def _go(path: Path) -> tuple[int, Way]:
+    """Open a folder, and record the links on the way to it. Raises OSError."""
+    if not _O_PATH:  # a folder on the way may not be listed, so only the system can follow the path
+        here = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        facts = [(str(each), os.lstat(each)) for each in (*reversed(path.parents), path)]
+        found = {name: fact.st_uid for name, fact in facts if stat.S_ISLNK(fact.st_mode)}
+        return here, Way(os.fstat(here).st_uid, tuple(found), tuple(sorted(set(found.values()))))
+    here, shown = os.open(path.anchor or os.curdir, ENTER), path.anchor
+    links, owners = [], []
+    # The components that are left, last first, and whether they are of `path` or of the target of a link.
+    waiting = [(name, True) for name in reversed(path.parts[bool(path.anchor) :])]
+    try:
+        while waiting:
+            name, is_named = waiting.pop()
+            shown = f"{shown.rstrip('/')}/{name}" if is_named else shown
+            try:
+                inner = os.open(name, ENTER, dir_fd=here)
+            except NotADirectoryError:
+                target, owner = _read_link(here, name)
+                links += [shown] if is_named else []
+                owners.append(owner)
+                if len(owners) > MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+                inner = os.open("/", ENTER) if target.startswith("/") else os.dup(here)
+                waiting += [(part, False) for part in reversed(target.split("/")) if part]
+            os.close(here)
+            here = inner
+        return here, Way(os.fstat(here).st_uid, tuple(links), tuple(sorted(set(owners))))
+    except BaseException:
+        os.close(here)
+        raise
+
+
+def _read_link(folder: int, name: str) -> tuple[str, int]:
+    """Return the target and owner of a link. Raises OSError if there is something else."""
+    descriptor = os.open(name, _O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        return os.readlink("", dir_fd=descriptor), os.fstat(descriptor).st_uid
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,113 @@
+"""Files are opened inside a folder that is already open, and never through a link."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from svc_cli.uploads.rooted_files import MOST_LINKS, Root, Way, absolute
+from tests.cli.consoles import write
+
+ME = os.geteuid()
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder with files, next to the folder `foreign`, which has the same names."""
+    write(tmp_path / "docs", "a.md", "sub/b.md", data=b"own")
+    write(tmp_path / "foreign", "a.md", "sub/b.md", data=b"foreign")
+    return tmp_path / "docs"
+
+
+def text(root: Root, place: str) -> str:
+    with os.fdopen(root.open(place)) as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("replaced", ["a.md", "sub", "sub/b.md"])
+def test_link_in_the_place_of_a_file_or_folder_is_not_opened(docs: Path, replaced: str, is_kept: bool) -> None:
+    root = Root(docs, is_kept=is_kept)
+    assert (text(root, "a.md"), text(root, "sub/b.md")) == ("own", "own")
+    (docs / replaced).rename(docs / "away")
+    (docs / replaced).symlink_to(docs.parent / "foreign" / replaced)
+    place = "sub/b.md" if replaced == "sub" else replaced
+    with pytest.raises(OSError, match="a link or another file has taken its place"):
+        text(root, place)
+    with pytest.raises(OSError, match="a link"), root.enter("sub"):
+        os.close(root.open(place))
+    assert (docs / place).read_bytes() == b"foreign", "the link can be followed"
+
+
+@pytest.mark.parametrize("place", ["..", "../foreign/a.md", "sub/../../foreign/a.md"])
+def test_place_that_leads_upwards_is_not_opened(docs: Path, place: str) -> None:
+    with pytest.raises(OSError, match="leads out"):
+        Root(docs).open(place)
+
+
+def swap_by_link(docs: Path) -> None:
+    docs.rename(docs.with_name("old"))
+    docs.symlink_to("foreign")
+
+
+def swap_by_folder(docs: Path) -> None:
+    docs.rename(docs.with_name("old"))
+    docs.with_name("foreign").rename(docs)
+
+
+@pytest.mark.parametrize("swap", [swap_by_link, swap_by_folder])
+def test_root_stays_the_folder_that_was_opened_or_is_no_longer_read(docs: Path, swap: Callable[[Path], None]) -> None:
+    kept, reopened = Root(docs), Root(docs, is_kept=False)
+    assert (kept.is_in_place, kept.identity) == (True, reopened.identity)
+    swap(docs)
+    assert (text(kept, "sub/b.md"), kept.is_in_place, Root(docs).is_in_place) == ("own", False, True)
+    with pytest.raises(OSError, match="its folder was replaced"):
+        text(reopened, "a.md")
+
+
+def test_way_has_the_links_in_the_path_and_follows_links_in_their_targets(docs: Path) -> None:
+    base = docs.parent
+    for name, target in {"current": "stage", "stage": str(docs), "up": "docs/sub/..", "self": "self"}.items():
+        (base / name).symlink_to(target)
+    assert Root(docs).way == Way(ME)
+    assert Root(base / "current").way == Way(ME, (str(base / "current"),), (ME,))
+    assert Root(base / "current" / "sub").way == Way(ME, (str(base / "current"),), (ME,))
+    for path in (base / "current", base / "up"):
+        assert (text(Root(path), "sub/b.md"), Root(path).identity) == ("own", Root(docs).identity)
+    for number in range(MOST_LINKS):
+        (base / f"{number + 1}").symlink_to(str(number) if number else "docs")
+    assert Root(base / str(MOST_LINKS)).identity == Root(docs).identity
+    (base / "many").symlink_to(str(MOST_LINKS))
+    for name in ("self", "many", "docs/a.md", "nowhere"):
+        with pytest.raises(OSError, match=r"Too many levels|No such file|Not a directory"):
+            Root(base / name)
+
+
+def test_relative_paths_and_folders_that_may_not_be_listed_are_opened(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(docs)
+    for path in (".", "sub/..", "../docs"):
+        assert (text(Root(Path(path)), "sub/b.md"), Root(Path(path)).path) == ("own", docs)
+    (docs / "sub").chmod(0o311)
+    assert text(Root(docs), "sub/b.md") == "own"
+
+
+def test_links_are_resolved_to_places_inside_the_root_or_to_none(docs: Path) -> None:
+    links = {"in": "sub", "in.md": str(docs / "a.md"), "here": ".", "out": "../foreign", "out.md": "/etc/hostname"}
+    for name, target in links.items():
+        (docs / name).symlink_to(target)
+    root = Root(docs)
+    found = {path: root.find(path) for path in ("a.md", "in/b.md", *links, "dead/x", "out/a.md", "..")}
+    inside = {"a.md": "a.md", "in/b.md": "sub/b.md", "in": "sub", "in.md": "a.md", "here": "", "dead/x": "dead/x"}
+    assert found == inside | dict.fromkeys(("out", "out.md", "out/a.md", ".."))
+
+
+def test_absolute_path_keeps_links_but_resolves_what_leads_upwards(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (docs / "link").symlink_to("../foreign/sub")
+    monkeypatch.chdir(docs)
+    base = docs.parent
+    paths = {"link": docs / "link", "link/..": base / "foreign", "link/../link": base / "foreign" / "link"}
+    paths |= {".": docs, "../docs/link": docs / "link", str(docs / "link"): docs / "link"}
+    assert {path: absolute(Path(path)) for path in paths} == paths
