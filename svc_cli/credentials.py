@@ -1,20 +1,22 @@
 """Stores API keys by origin (scheme, host and port of a URL), and selects the key to send to a service.
 
-A stored key is sent only to its origin. A key from the environment is not sent to a remote address that only a
-project's `svc.toml` names.
+A stored key is sent only to its origin. A key from the environment is sent to the address that the user gave, or to the
+local daemon. The settings never return an address that only a stranger's `svc.toml` names.
 """
 
-import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_cli.private_files import replace
 from svc_daemon import paths
 from svc_daemon.wire.parsing import parse_json
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
 
 #: The hint if the local admin key can't be read.
 ADMIN_HINT = "`svc-daemon key create --team default --preset admin --save` makes another key for this installation."
@@ -28,6 +30,8 @@ class Credential(NamedTuple):
     source: str
     #: The id of the installation for which the key was stored, if known.
     installation_id: str | None = None
+    #: Whether the key was stored for the local daemon, after the daemon had proved to be it.
+    is_local: bool = False
 
     @property
     def masked(self) -> str:
@@ -38,12 +42,12 @@ class ServiceAddress(NamedTuple):
     """The address of a service, and the facts that decide which key is sent there."""
 
     base_url: str
-    #: Whether the address comes from a project's `svc.toml`, which may be untrusted.
-    from_project: bool = False
     #: The path of the local admin key; None unless the local daemon has proved that it listens at this address.
     admin_key: Path | None = None
     #: The certificate, in PEM form, if this is a local daemon that uses https.
     certificate: str | None = None
+    #: Makes the local daemon prove on each new connection that it is at the other end.
+    proof: "Callable[[HTTPConnection], None] | None" = None
 
     @property
     def origin(self) -> str:
@@ -66,21 +70,12 @@ def origin_of(base_url: str) -> str:
 def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     """Return the key from the environment, the key file, `svc auth login` or the local admin key, in this order.
 
-    Raises NotAuthenticated if there is no key. Also raises it if the key is from the environment, and only a project's
-    `svc.toml` names the remote address.
+    Raises NotAuthenticated if there is no key.
     """
-    given, path = None, environ.get("SVC_API_KEY_FILE")
     if environ.get("SVC_API_KEY"):
-        given = Credential(check_key(environ["SVC_API_KEY"], "SVC_API_KEY"), "environment SVC_API_KEY")
-    elif path:
-        given = Credential(_read_key(Path(path).expanduser()), f"SVC_API_KEY_FILE {path}")
-    if given:
-        if to.from_project and not is_loopback(to.base_url):
-            raise NotAuthenticated(
-                f"{to.origin} comes from a project's svc.toml; the key from {given.source} is not sent there.",
-                hint=f"if you trust it: SVC_BASE_URL={to.base_url}, or `svc auth login --base-url {to.base_url}`.",
-            )
-        return given
+        return Credential(check_key(environ["SVC_API_KEY"], "SVC_API_KEY"), "environment SVC_API_KEY")
+    if path := environ.get("SVC_API_KEY_FILE"):
+        return Credential(_read_key(Path(path).expanduser()), f"SVC_API_KEY_FILE {path}")
     stored = CredentialFile(environ).get(to.origin)
     if stored:
         return stored
@@ -92,16 +87,6 @@ def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     raise NotAuthenticated(f"No API key is known for {to.origin}.", hint=LOGIN_HINT)
 
 
-def is_loopback(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 class CredentialFile:
     """The file in which `svc auth login` stores keys; only this user can read it."""
 
@@ -110,14 +95,16 @@ class CredentialFile:
 
     def get(self, origin: str) -> Credential | None:
         row = self._read().get(origin)
-        return Credential(row["key"], str(self.path), row.get("installation_id")) if row else None
+        if row is None:
+            return None
+        return Credential(row["key"], str(self.path), row.get("installation_id"), row.get("is_local") is True)
 
     def origins(self) -> list[str]:
         return sorted(self._read())
 
-    def store(self, origin: str, key: str, installation_id: str) -> None:
-        rows = {**self._read(), origin: {"key": key, "installation_id": installation_id}}
-        replace(self.path, json.dumps(rows, indent=2))
+    def store(self, origin: str, key: str, installation_id: str, *, is_local: bool = False) -> None:
+        row = {"key": key, "installation_id": installation_id, "is_local": is_local}
+        replace(self.path, json.dumps({**self._read(), origin: row}, indent=2))
 
     def forget(self, origin: str) -> bool:
         """Remove the key of an origin; returns False if there was none."""
@@ -127,7 +114,7 @@ class CredentialFile:
         replace(self.path, json.dumps(keys, indent=2))
         return True
 
-    def _read(self) -> dict[str, dict[str, str]]:
+    def _read(self) -> dict[str, dict[str, Any]]:
         try:
             found = parse_json(self.path.read_text("utf-8"))
         except FileNotFoundError:

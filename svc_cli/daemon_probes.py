@@ -6,15 +6,18 @@ its data directory.
 
 import re
 import secrets
+from dataclasses import dataclass
 from hmac import compare_digest
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from ssl import SSLCertVerificationError, SSLError
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.certificates import tls_context
-from svc_cli.errors import Incompatible
-from svc_daemon.wire.daemon_proofs import prove
+from svc_cli.credentials import Credential, origin_of
+from svc_cli.errors import DaemonUnreachable, Incompatible, NotAuthenticated
+from svc_daemon.wire.daemon_proofs import prove, read_secret
 from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
@@ -57,23 +60,99 @@ def probe(
     connection = _connect(base_url, timeout_s, certificate)
     if not isinstance(connection, HTTPConnection):
         return connection
-    nonce = secrets.token_hex(16)
     try:
-        query = f"?nonce={nonce}" if secret else ""
-        path = urlsplit(base_url).path.rstrip("/")
-        connection.request("GET", f"{path}/healthz{query}", headers={"Svc-Api": API_RANGE})
-        response = connection.getresponse()
-        seen = _read_health(response.status, response.read(65536))
-        if secret is None or isinstance(seen, Foreign):
-            return seen
-        proof = prove(secret, seen.installation_id, urlsplit(base_url).port, nonce)
-        return seen._replace(is_proven=compare_digest(str(seen.answer.get("proof")).encode(), proof.encode()))
+        return _ask(connection, urlsplit(base_url).path.rstrip("/"), secret)
     except TimeoutError:
         return Foreign("it does not answer", is_silent=True)
     except (HTTPException, OSError) as error:
         return Foreign(f"it does not speak HTTP ({type(error).__name__})")
     finally:
         connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProof:
+    """Demands of each connection that the local daemon proves to be at its other end.
+
+    The daemon may stop at any time, and another program may then listen on its port.
+    """
+
+    installation_id: str
+    #: The file with the secret, which is read each time.
+    secret: Path
+
+    def __call__(self, connection: HTTPConnection) -> None:
+        """Raise DaemonUnreachable if the other end is not the daemon, and HTTPException if the answer doesn't tell."""
+        secret = read_secret(self.secret)
+        seen = _ask(connection, "", secret)
+        if isinstance(seen, Foreign):
+            raise HTTPException(f"before anything was sent, {seen.reason}")
+        if not seen.is_proven or seen.installation_id != self.installation_id:
+            raise DaemonUnreachable(
+                f"What answers at {connection.host}:{connection.port} now did not prove that it is the daemon of "
+                f"{self.secret.parent}; nothing was sent.",
+                code="svc_daemon_unproven",
+                hint="`svc daemon status` shows whether the daemon is running, and where.",
+            )
+
+
+def get_health(base_url: str, secret: bytes | None, certificate: str | None = None) -> DaemonHealth:
+    """Return the health of the service at this address. Raises DaemonUnreachable if no svc service answers."""
+    origin = origin_of(base_url)
+    seen = probe(base_url.rstrip("/"), secret=secret, certificate=certificate)
+    if isinstance(seen, DaemonHealth):
+        return seen
+    if isinstance(seen, Foreign) and seen.is_untrusted:
+        raise DaemonUnreachable(
+            f"The certificate of {origin} is not trusted: {seen.reason}.",
+            code="svc_certificate_refused",
+            hint="SSL_CERT_FILE may name a file with the certificate of a private authority.",
+            details={"address": origin},
+        )
+    if isinstance(seen, Foreign):
+        # The user may have given the address that OpenAI's clients take, which ends with /v1.
+        has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
+        raise DaemonUnreachable(
+            f"What listens at {origin} is not svc: {seen.reason}.",
+            code="svc_port_taken",
+            hint="leave out the /v1 at the end of the address: svc adds it."
+            if has_version
+            else "`svc config list --explain` shows where the address comes from.",
+            details={"address": origin},
+        )
+    raise DaemonUnreachable(
+        f"Nothing answers at {origin}.",
+        hint="`svc config list --explain` shows where the address comes from; only a local daemon starts by itself.",
+        details={"address": origin},
+    )
+
+
+def refuse_other_installation(credential: Credential, health: DaemonHealth, origin: str) -> None:
+    """Raise NotAuthenticated if a stored key belongs to another installation than the one that answers.
+
+    A remote service can't prove that it is the one. A local daemon that has proved it once has to do so again.
+    """
+    is_other = credential.installation_id not in {None, health.installation_id}
+    if is_other or (credential.is_local and not health.is_proven):
+        raise NotAuthenticated(
+            f"The installation at {origin} is not the one that the stored key belongs to; the key was not sent.",
+            code="svc_installation_changed",
+            hint="if you expected this, `svc auth login` stores a key for the new installation.",
+            details={"expected": credential.installation_id, "found": health.installation_id},
+        )
+
+
+def _ask(connection: HTTPConnection, path: str, secret: bytes | None) -> DaemonHealth | Foreign:
+    """Request `/healthz` on an open connection. Raises OSError and HTTPException."""
+    nonce = secrets.token_hex(16)
+    query = f"?nonce={nonce}" if secret else ""
+    connection.request("GET", f"{path}/healthz{query}", headers={"Svc-Api": API_RANGE})
+    response = connection.getresponse()
+    seen = _read_health(response.status, response.read(65536))
+    if secret is None or isinstance(seen, Foreign):
+        return seen
+    proof = prove(secret, seen.installation_id, connection.port, nonce)
+    return seen._replace(is_proven=compare_digest(str(seen.answer.get("proof")).encode(), proof.encode()))
 
 
 def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPConnection | Foreign | None:

@@ -16,11 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
-from svc_cli.daemon_probes import DaemonHealth, Foreign, probe
+from svc_cli.credentials import ServiceAddress
+from svc_cli.daemon_probes import DaemonHealth, Foreign, LocalProof, probe
 from svc_cli.errors import DaemonUnreachable
 from svc_cli.exits import Exit
 from svc_daemon import paths
-from svc_daemon.wire.daemon_proofs import parse_secret
+from svc_daemon.wire.daemon_proofs import read_secret
 from svc_daemon.wire.parsing import parse_json
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
@@ -47,11 +48,8 @@ class Daemon(NamedTuple):
     base_url: str
     health: DaemonHealth
     record: Mapping[str, Any]
-
-    @property
-    def certificate(self) -> str | None:
-        """The daemon's certificate in PEM form; None if it uses plain HTTP."""
-        return pem_in(self.record)
+    #: Where to send requests and the key.
+    address: ServiceAddress
 
 
 class LogPlace(NamedTuple):
@@ -85,11 +83,13 @@ class Installation:
         return found if isinstance(found, dict) and "base_url" in found else None
 
     def secret(self) -> bytes | None:
-        """Return the secret that the daemon must prove to know; None if it can't be read."""
-        try:
-            return parse_secret(self.files.secret.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError):
-            return None
+        """Return the secret that the daemon must prove to know; None if it can't be read or trusted."""
+        return read_secret(self.files.secret)
+
+    def address(self, base_url: str, health: DaemonHealth, certificate: str | None = None) -> ServiceAddress:
+        """Return the address of the daemon, which has proved that it listens there."""
+        proof = LocalProof(health.installation_id, self.files.secret)
+        return ServiceAddress(base_url, self.files.admin_key, certificate, proof)
 
     def find(self) -> Daemon | None:
         """Return the running daemon; None if none runs.
@@ -100,7 +100,9 @@ class Installation:
         seen = probe(str(record["base_url"]), secret=self.secret(), certificate=pem_in(record)) if record else None
         if record and isinstance(seen, DaemonHealth) and seen.installation_id == record.get("installation_id"):
             if seen.is_proven:
-                return Daemon(int(record["pid"]), str(record["base_url"]), seen, record)
+                base_url = str(record["base_url"])
+                address = self.address(base_url, seen, pem_in(record))
+                return Daemon(int(record["pid"]), base_url, seen, record, address)
             if _is_alive(int(record["pid"])):
                 raise self.unproven(str(record["base_url"]), int(record["pid"]))
         if record and isinstance(seen, Foreign) and seen.is_silent and _is_alive(int(record["pid"])):
@@ -111,6 +113,15 @@ class Installation:
         if self.fixed_url:
             self._refuse_taken_port(self.fixed_url)
         return None
+
+    def get(self) -> Daemon:
+        """Return the running daemon. Raises DaemonUnreachable if none runs, and the errors of `find`."""
+        found = self.find()
+        if found is None:
+            raise DaemonUnreachable(
+                f"No daemon is running for {self.files.root}.", hint="`svc daemon start` starts it."
+            )
+        return found
 
     def unproven(self, base_url: str, pid: int) -> DaemonUnreachable:
         """Return the error for a service that claims to be this daemon but can't prove it."""

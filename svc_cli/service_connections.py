@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from svc_cli.console import Console
 from svc_cli.credentials import Credential, ServiceAddress, find_key, origin_of
-from svc_cli.daemon_probes import DaemonHealth, Foreign, check_api, probe
+from svc_cli.daemon_probes import DaemonHealth, check_api, get_health, refuse_other_installation
 from svc_cli.daemon_process import Daemon, Installation
-from svc_cli.errors import DaemonUnreachable, NotAuthenticated
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
 from svc_daemon.wire.versions import VERSION
@@ -43,15 +41,11 @@ def reach(
     installation = Installation(settings.environ)
     if found.value is None:
         daemon, is_new = _local(installation, settings, console, autostart)
-        destination = ServiceAddress(
-            daemon.base_url, admin_key=installation.files.admin_key, certificate=daemon.certificate
-        )
-        health = daemon.health
+        destination, health = daemon.address, daemon.health
     else:
-        health = _remote(str(found.value), installation.secret())
+        health, is_new = get_health(str(found.value), installation.secret()), False
         is_ours = _is_ours(installation, str(found.value), health)
-        admin_key = installation.files.admin_key if is_ours else None
-        destination, is_new = ServiceAddress(str(found.value), found.from_project, admin_key), False
+        destination = installation.address(str(found.value), health) if is_ours else ServiceAddress(str(found.value))
     check_api(health, destination.origin)
     if health.answer.get("status") == "read_only":
         console.warn(
@@ -73,20 +67,17 @@ def connected(
     """
     destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
     credential = find_key(settings.environ, destination)
-    if credential.installation_id not in {None, health.installation_id}:
-        raise NotAuthenticated(
-            f"The installation at {destination.origin} is not the one that the stored key belongs to; "
-            "the key was not sent.",
-            code="svc_installation_changed",
-            hint="if you expected this, `svc auth login` stores a key for the new installation.",
-            details={"expected": credential.installation_id, "found": health.installation_id},
-        )
+    refuse_other_installation(credential, health, destination.origin)
     # Python may lose a KeyboardInterrupt that is raised during an import.
     with shielded():
         from svc_cli.client.api import Client
 
     with Client(
-        destination.base_url, credential.key, service=health.installation_id, certificate=destination.certificate
+        destination.base_url,
+        credential.key,
+        service=health.installation_id,
+        certificate=destination.certificate,
+        proof=destination.proof,
     ) as client:
         if destination.admin_key and not is_new:
             _warn_of_unused_settings(client, destination, settings, console)
@@ -96,42 +87,7 @@ def connected(
 def _local(installation: Installation, settings: CliSettings, console: Console, autostart: bool) -> tuple[Daemon, bool]:
     if autostart and not settings.is_on("SVC_NO_AUTOSTART"):
         return installation.ensure_running(console.message)
-    found = installation.find()
-    if found is None:
-        raise DaemonUnreachable(
-            f"No daemon is running for {installation.files.root}.", hint="`svc daemon start` starts it."
-        )
-    return found, False
-
-
-def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
-    origin = origin_of(base_url)
-    seen = probe(base_url.rstrip("/"), secret=secret)
-    if isinstance(seen, DaemonHealth):
-        return seen
-    if isinstance(seen, Foreign) and seen.is_untrusted:
-        raise DaemonUnreachable(
-            f"The certificate of {origin} is not trusted: {seen.reason}.",
-            code="svc_certificate_refused",
-            hint="SSL_CERT_FILE may name a file with the certificate of a private authority.",
-            details={"address": origin},
-        )
-    if isinstance(seen, Foreign):
-        # The user may have given the address that OpenAI's clients take, which ends with /v1.
-        has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
-        raise DaemonUnreachable(
-            f"What listens at {origin} is not svc: {seen.reason}.",
-            code="svc_port_taken",
-            hint="leave out the /v1 at the end of the address: svc adds it."
-            if has_version
-            else "`svc config list --explain` shows where the address comes from.",
-            details={"address": origin},
-        )
-    raise DaemonUnreachable(
-        f"Nothing answers at {origin}.",
-        hint="`svc config list --explain` shows where the address comes from; only a local daemon starts by itself.",
-        details={"address": origin},
-    )
+    return installation.get(), False
 
 
 def _note_version(running: str, console: Console, *, is_ours: bool) -> None:
@@ -167,7 +123,10 @@ def _warn_of_unused_settings(
 ) -> None:
     """Warn if the running daemon does not use the address or the limits in the environment."""
     listen = settings.environ.get("SVC_LISTEN", "")
-    if listen and not listen.endswith(":0") and not destination.base_url.endswith(f"//{listen}"):
+    host, _, port = listen.rpartition(":")
+    # At which address the daemon can be called, if it listens at one with another name or at all of them.
+    called = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host.lower(), host)  # noqa: S104
+    if port not in {"", "0"} and not destination.base_url.endswith((f"//{listen}", f"//{called}:{port}")):
         console.warn(
             f"SVC_LISTEN={listen} has no effect yet: the daemon runs at {destination.base_url}; "
             "`svc daemon restart` applies it."

@@ -92,8 +92,12 @@ def bind(settings: Settings) -> Iterator[Listener]:
 
 
 def base_url_of(settings: Settings, listener: socket.socket) -> str:
-    """Return the listener's URL for clients on this machine."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
+    """Return the listener's URL for clients on this machine.
+
+    Over http it never contains a name: `localhost` also means `::1`, where another program may listen on the same port.
+    """
+    addresses = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared, not bound
+    host = addresses.get(settings.host, settings.host if settings.tls else listener.getsockname()[0])
     bracketed = f"[{host}]" if ":" in host and not host.startswith("[") else host
     scheme = "https" if settings.tls else "http"
     return f"{scheme}://{bracketed}:{listener.getsockname()[1]}"

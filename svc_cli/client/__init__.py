@@ -33,6 +33,7 @@ from svc_cli.client.webhook_signatures import verify_webhook
 from svc_cli.errors import (
     ApiError,
     BadAnswer,
+    DaemonUnreachable,
     NetworkFailed,
     NotAuthenticated,
     NotReady,
@@ -47,6 +48,7 @@ __all__ = [
     "BytesContent",
     "Client",
     "Content",
+    "DaemonUnreachable",
     "Description",
     "ImportRequest",
     "Member",

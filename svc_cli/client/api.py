@@ -11,6 +11,7 @@ from svc_cli.client.agents import AgentCalls
 from svc_cli.client.answers import AnswerCalls
 from svc_cli.client.batches import BatchCalls
 from svc_cli.client.calls import key_or_random, part
+from svc_cli.client.connection_pools import Proof
 from svc_cli.client.events import EventCalls
 from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
@@ -19,6 +20,7 @@ from svc_cli.client.storage import Storage
 from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
+from svc_cli.credentials import ServiceAddress
 from svc_cli.errors import NotReady
 from svc_cli.interrupts import shielded
 
@@ -57,8 +59,6 @@ if TYPE_CHECKING:
         VersionDict,
     )
 
-#: The default address of a local daemon.
-LOCAL_URL = "http://127.0.0.1:7820"
 #: Rows per page of a long list, the most that the API allows.
 PAGE_ROWS = 1000
 #: Query parameters for buckets, with or without the ids of their sources.
@@ -98,26 +98,30 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         policy: RetryPolicy | None = None,
         service: str = "",
         certificate: str | None = None,
+        proof: Proof | None = None,
     ) -> None:
         """Without `base_url` and `api_key`, take them from the environment, as `svc` does.
 
-        The address is `SVC_BASE_URL`, or else that of a local daemon. The key is `SVC_API_KEY`, the content of
-        `SVC_API_KEY_FILE`, or the one that `svc auth login` has stored. Raises NotAuthenticated if there is none.
+        The address is `SVC_BASE_URL`, or else that of the local daemon. The key is `SVC_API_KEY`, the content of
+        `SVC_API_KEY_FILE`, the one that `svc auth login` has stored, or that of the local daemon. Raises
+        NotAuthenticated if there is no key for this service, and DaemonUnreachable if there is no address and no daemon
+        that proves to be the local one.
 
-        With `certificate` (in PEM form), an https server must have exactly this certificate. `service` is the
-        name under which the command line keeps state about the service; other programs leave it out.
+        With `certificate` (in PEM form), an https server must have exactly this certificate. `proof` is called with
+        each new connection before anything else is sent, and raises an error if the wrong service is at its other end.
+        `service` is the name under which the command line keeps state about the service; other programs leave it out.
         """
-        base_url = base_url or os.environ.get("SVC_BASE_URL") or LOCAL_URL
-        if api_key is None:
-            from svc_cli.credentials import ServiceAddress, find_key
+        address = ServiceAddress(base_url or os.environ.get("SVC_BASE_URL") or "", None, certificate, proof)
+        if not address.base_url:
+            from svc_cli.daemon_process import Installation
 
-            api_key = find_key(os.environ, ServiceAddress(base_url)).key
-        self.base_url = base_url.rstrip("/")
+            address = Installation(os.environ).get().address
+        self.base_url = address.base_url.rstrip("/")
         #: Identifies the service in files that the command line keeps, because the URL of a local daemon may change.
         self.service = service or self.base_url
-        make_tls = partial(tls_context, certificate)
-        transport = Transport(self.base_url, api_key, policy=policy, make_tls=make_tls)
-        super().__init__(transport, Storage(policy, make_tls=make_tls))
+        key, make_tls = api_key or _find_key(address), partial(tls_context, address.certificate)
+        transport = Transport(self.base_url, key, policy=policy, make_tls=make_tls, proof=address.proof)
+        super().__init__(transport, Storage(policy, make_tls=make_tls, proof=address.proof))
 
     def __enter__(self) -> Self:
         return self
@@ -348,3 +352,17 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def version(self, *, verify: str | None = None) -> "VersionDict":
         """Return the daemon's release and API versions; with `verify="writing"`, also whether it can write answers."""
         return self._get("/v1/version", {"verify": verify} if verify else None)
+
+
+def _find_key(address: ServiceAddress) -> str:
+    """Return the key for a service. Raises NotAuthenticated, and DaemonUnreachable if the service can't be checked."""
+    from svc_cli.credentials import find_key
+
+    credential = find_key(os.environ, address)
+    if credential.installation_id is not None:
+        from svc_cli.daemon_probes import get_health, refuse_other_installation
+        from svc_cli.daemon_process import Installation
+
+        health = get_health(address.base_url, Installation(os.environ).secret(), address.certificate)
+        refuse_other_installation(credential, health, address.origin)
+    return credential.key

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MakeTls = Callable[[], "ssl.SSLContext"]
 #: A connection that was idle for more seconds than this is not used again: the server may be closing it.
 KEEP_S = 2.0
+#: Raises an error unless the right service is at the other end of a new connection.
+Proof = Callable[[http.client.HTTPConnection], None]
 
 
 class ConnectionFailed(Exception):
@@ -88,9 +90,10 @@ class _Response(http.client.HTTPResponse):
 class ConnectionPool:
     """Keeps connections open for the next request. Ignores proxy settings, so that no key is sent to a proxy."""
 
-    def __init__(self, connect_s: float, make_tls: MakeTls) -> None:
+    def __init__(self, connect_s: float, make_tls: MakeTls, proof: Proof | None = None) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
+        self._proof = proof
         # No lock: an interrupt could leave it locked, and `pop` and `append` of a list are atomic anyway.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
@@ -113,7 +116,7 @@ class ConnectionPool:
         """Send a request and yield its response, to be read inside the `with` block.
 
         `silence_s` is the timeout of each read and write, `response_s` of the whole response. Raises ConnectionFailed
-        if the connection can't be opened; later failures are OSError or HTTPException.
+        if the connection can't be opened, and the errors of the proof; later failures are OSError or HTTPException.
         """
         connection = self._take(address, silence_s)
         response, is_sent = None, True
@@ -161,6 +164,14 @@ class ConnectionPool:
             # UnicodeError: a label of the host name is empty or too long.
             raise ConnectionFailed from error
         connection.sock.settimeout(silence_s)
+        # Without this, `http.client` would connect again by itself if the server has closed the connection.
+        connection.auto_open = 0
+        if self._proof is not None:
+            try:
+                self._proof(connection)
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from svc_cli.client.calls import Calls, key_or_random, part
 from svc_cli.client.contents import Content, OpenFileContent
@@ -50,8 +51,11 @@ class SessionCalls(Calls):
         """Send the missing bytes, reconnecting if needed, and return how many were sent.
 
         With `resume`, ask first how many bytes the service has. `on_sent` is called with the size of each block.
+        Bytes are sent only to the service's own address, whatever address is in `upload_url`.
         """
-        return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
+        asked = urlsplit(upload_url)
+        own_url = f"{self._transport.base_url}{asked.path}" + (f"?{asked.query}" if asked.query else "")
+        return self._storage.send(own_url, content, resume=resume, on_sent=on_sent)
 
     def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswerDict]":
         """Create the source from an uploaded file; a second call returns the same source.

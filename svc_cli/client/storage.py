@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from svc_cli.certificates import tls_context
-from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls
+from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
 from svc_cli.client.contents import Content
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.retries import RetryPolicy, foreign_response, may_pass, parse_retry_after, wait_s
@@ -32,10 +32,11 @@ class Storage:
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
         make_tls: MakeTls = tls_context,
+        proof: Proof | None = None,
     ) -> None:
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        self._pool = ConnectionPool(TIMEOUT_S, make_tls)
+        self._pool = ConnectionPool(TIMEOUT_S, make_tls, proof)
         self._stopped = threading.Event()
 
     def close(self) -> None:

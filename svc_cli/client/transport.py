@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from svc_cli.certificates import tls_context
-from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls
+from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
 from svc_cli.client.pacing import Gate
 from svc_cli.client.retries import (
     PACED_CODES,
@@ -89,12 +89,13 @@ class Transport:
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
         make_tls: MakeTls = tls_context,
+        proof: Proof | None = None,
     ) -> None:
         self.base_url = base_url.partition("#")[0].rstrip("/")
         self.gate = Gate()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        self._pool = ConnectionPool(CONNECT_S, make_tls)
+        self._pool = ConnectionPool(CONNECT_S, make_tls, proof)
         self._headers: dict[str, str | bytes] = {
             headers.AUTHORIZATION: f"Bearer {api_key}",
             headers.SVC_API: API_RANGE,

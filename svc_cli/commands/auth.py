@@ -10,7 +10,7 @@ import typer
 from svc_cli.client.api import Client
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
-from svc_cli.daemon_probes import DaemonHealth
+from svc_cli.daemon_probes import DaemonHealth, refuse_other_installation
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
@@ -44,10 +44,10 @@ def login(
     else:
         hint = "give --key-file PATH, or --key-file - for standard input."
         raise UsageError("There is no terminal to ask for the key.", hint=hint)
-    with Client(destination.base_url, key, certificate=destination.certificate) as client:
+    with Client(destination.base_url, key, certificate=destination.certificate, proof=destination.proof) as client:
         team = find_team(client)
     stored = CredentialFile(call.settings.environ)
-    stored.store(destination.origin, key, health.installation_id)
+    stored.store(destination.origin, key, health.installation_id, is_local=destination.proof is not None)
     value = {"origin": destination.origin, "team_id": team, "stored_in": str(stored.path)}
     call.console.show(value, lambda: f"stored a key for {destination.origin} (team {team})")
 
@@ -110,8 +110,9 @@ def _text(call: Invocation, facts: dict[str, Any]) -> str:
 @command(app, "token", 'curl -H "Authorization: Bearer $(svc auth token)" http://127.0.0.1:7820/v1/buckets')
 def token(call: Invocation) -> None:
     """Print the API key in use, for scripts."""
-    destination, _ = _reach(call)
+    destination, health = _reach(call)
     credential = find_key(call.settings.environ, destination)
+    refuse_other_installation(credential, health, destination.origin)
     value = {"token": credential.key, "source": credential.source, "base_url": destination.base_url}
     call.console.show(value, lambda: credential.key)
 

@@ -170,7 +170,7 @@ def list_(
     try:
         address = call.settings.find("base_url", call.flags.base_url)
         admin_key = installation.files.admin_key if address.value is None else None
-        key = find_key(environ, ServiceAddress(address.value or local, address.from_project, admin_key))
+        key = find_key(environ, ServiceAddress(address.value or local, admin_key))
         found.append(SettingValue("api_key", key.masked, key.source))
     except SvcError as error:
         found.append(SettingValue("api_key", None, error.message))

@@ -32,6 +32,8 @@ def mcp(
     """
     if not call.console.is_text:
         raise UsageError("`svc mcp` needs standard output for MCP.", hint="leave out --json.")
+    # Raise the error about an untrusted address now, and not at each call of a tool.
+    call.settings.find("base_url", call.flags.base_url)
     try:
         from svc_daemon.tools import servers
     except ModuleNotFoundError as error:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from svc_cli.client.api import Client
 from svc_cli.client.contents import BytesContent
@@ -68,9 +67,7 @@ class Line:
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
         """Send all bytes of an upload session. Raises CallFailed."""
-        path = urlsplit(upload_url).path
-        # The service may have moved to another port since it returned this URL.
-        await self._do(lambda client: client.send_bytes(client.base_url + path, BytesContent(data)))
+        await self._do(lambda client: client.send_bytes(upload_url, BytesContent(data)))
 
     async def read_file(self, path: str) -> File:
         """Read a file in the allowed folders. Raises CallFailed."""

@@ -6,6 +6,9 @@ secret from the data directory, so a program of another user can't impersonate t
 
 import hashlib
 import hmac
+import os
+import stat
+from pathlib import Path
 
 #: Number of random bytes in the secret.
 SECRET_BYTES = 32
@@ -20,6 +23,19 @@ def parse_secret(text: str) -> bytes | None:
     except ValueError:
         return None
     return secret if len(secret) == SECRET_BYTES else None
+
+
+def read_secret(path: Path) -> bytes | None:
+    """Read the secret. Returns None if the file is missing or damaged, or if another user may have written it."""
+    try:
+        with path.open("rb") as file:
+            facts, text = os.fstat(file.fileno()), file.read(4 * SECRET_BYTES)
+        secret = parse_secret(text.decode("ascii"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    # The operator may act for the user that runs the daemon.
+    is_own = os.geteuid() in {0, facts.st_uid} or facts.st_uid == 0
+    return secret if is_own and not facts.st_mode & stat.S_IWOTH else None
 
 
 def prove(secret: bytes, installation_id: str, port: int | None, nonce: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.acceptance import sync_folders
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, withheld, write
 from tests.acceptance.watches import run_state, watching
+from tests.cli.odd_servers import serving
 from tests.conftest import UNLIMITED, MakeInstallation
 
 NAME = "handbook-docs"
@@ -244,3 +246,28 @@ def test_watcher_withholds_what_an_untrusted_file_asks_for(installation: Install
         )
         assert (found["code"], "svc config trust" in found["message"]) == ("not_trusted", True)
     assert sync_folders.titles(installation) == ["000/00.md", "000/01.md"]
+
+
+def test_program_that_takes_the_port_of_a_killed_daemon_gets_no_key_and_no_file(installation: Installation) -> None:
+    installation.environ["SVC_NO_AUTOSTART"] = "1"
+    folder = installation.root / "docs"
+    write(folder, "first.md", "The umber quay.")
+    port, health = urlsplit(installation.base_url).port or 0, installation.health()
+    assert health is not None
+    with (
+        installation.spawn_svc("events", "--follow", "--ndjson") as following,
+        watching(installation, "docs", "-b", BUCKET) as watch,
+    ):
+        try:
+            assert following.stdout is not None
+            assert following.stdout.readline()
+            installation.kill()
+            with serving(port) as impostor:
+                impostor.answer_health(health["installation_id"])
+                write(folder, "secret.md", "The grey mole.")
+                wait_until(lambda: len(impostor.requests) > 3, "the impostor is asked for a proof")
+                watch.wait_for_state("troubled")
+                assert {path for _, path, _ in impostor.requests} == {"/healthz"}
+                assert (impostor.keys_seen(), impostor.calls) == (set(), [])
+        finally:
+            following.kill()

@@ -3,6 +3,7 @@
 import json
 import signal
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -74,6 +75,18 @@ def test_limit_that_the_running_daemon_does_not_use_is_reported(here: RunSvc, mo
     lines = ("SVC_LIMIT_TAGS=7 has no effect yet: the running daemon uses 20", "SVC_LIMIT_NONSENSE is not a setting")
     assert (ended.exit, [line for line in lines if line not in ended.stderr]) == (0, [])
     assert "SVC_LIMIT_CREATES" not in ended.stderr
+
+
+def test_only_an_address_that_the_running_daemon_does_not_use_is_reported(
+    here: RunSvc, shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = urlsplit(shared_installation.base_url).port or 0
+    hosts = {"127.0.0.1": False, "localhost": False, "0.0.0.0": False, "127.0.0.2": True, "[::1]": True}
+    listens = {f"{host}:{port}": is_reported for host, is_reported in hosts.items()}
+    for listen, is_reported in {**listens, f"localhost:{port - 1}": True, "localhost:0": False}.items():
+        monkeypatch.setenv("SVC_LISTEN", listen)
+        ended = here("bucket", "ls")
+        assert (ended.exit, f"SVC_LISTEN={listen} has no effect yet" in ended.stderr) == (0, is_reported), listen
 
 
 def test_daemon_logs_prints_and_follows_the_log(shared_installation: Installation) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_cli.commands.config import write_file
-from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, is_loopback, origin_of
+from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_cli.settings import CliSettings, SettingsFile, SettingValue, find_project_file, user_file
 from tests.cli.consoles import write
@@ -108,17 +108,6 @@ def test_stored_key_is_used_only_for_its_own_origin(environ: dict[str, str]) -> 
             find_key(environ, ServiceAddress(url))
 
 
-def test_project_address_gets_only_a_key_stored_for_it_unless_it_is_loopback(environ: dict[str, str]) -> None:
-    CredentialFile(environ).store(origin_of(HERE), "sk-here", "ins_1")
-    for variables in ({}, {"SVC_API_KEY": "sk-mine"}):
-        with pytest.raises(NotAuthenticated):
-            find_key(environ | variables, ServiceAddress(THERE, from_project=True))
-    CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_2")
-    assert find_key(environ, ServiceAddress(THERE, from_project=True)).key == "sk-there"
-    loopback = find_key(environ | {"SVC_API_KEY": "sk-mine"}, ServiceAddress(HERE, from_project=True))
-    assert loopback.key == "sk-mine", "a loopback address may have the key of the environment"
-
-
 def test_key_precedence_is_environment_key_file_stored_key_admin_key(environ: dict[str, str], tmp_path: Path) -> None:
     key_file, admin_key = tmp_path / "key", tmp_path / "admin.key"
     key_file.write_text("sk-file\n")
@@ -159,8 +148,3 @@ def test_missing_key_file_is_named_in_the_error(environ: dict[str, str], tmp_pat
     environ["SVC_API_KEY_FILE"] = str(tmp_path / "none")
     with pytest.raises(UsageError, match="none"):
         find_key(environ, ServiceAddress(HERE))
-
-
-def test_is_loopback_accepts_only_addresses_of_this_machine() -> None:
-    loopback = {HERE: True, "http://localhost:1": True, "http://[::1]:1": True, THERE: False, "http://10.0.0.1": False}
-    assert {url: is_loopback(url) for url in loopback} == loopback

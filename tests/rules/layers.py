@@ -13,7 +13,7 @@ LEVELS = {
     "store provider extract fetch embed llm > "
     "databases data_directory child_processes > core > errors > settings tools command_groups exits > wire paths logs",
     "svc_cli": "__main__ > main > app > bucket_completion commands > sync evals exports tools > "
-    "uploads downloads service_connections > client daemon_process service_units > daemon_probes progress render > "
+    "uploads downloads service_connections > client service_units > daemon_process > daemon_probes progress render > "
     "console > settings credentials > trust > certificates > errors interrupts private_files > exits",
 }
 
