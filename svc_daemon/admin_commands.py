@@ -25,6 +25,7 @@ from svc_daemon.exits import (
 from svc_daemon.model_command import JsonFlag
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings.errors import SettingError
+from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -203,7 +204,7 @@ def search_status(as_json: JsonFlag = False) -> None:
     from svc_daemon.admin_requests import Errand
     from svc_daemon.operations.search_availability import show_search
 
-    def verb(connection: Any, _: Any) -> "BaseModel":
+    def verb(connection: Any, _: Any) -> JsonMapping:
         return show_search(connection)
 
     _show_search(_perform(Errand(method="GET", path="/admin/search", body=None, verb=verb), as_json), as_json)
@@ -219,7 +220,7 @@ def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
     _show_search(_perform(errand, as_json), as_json)
 
 
-def _show_search(switch: dict[str, Any], as_json: bool) -> None:
+def _show_search(switch: JsonMapping, as_json: bool) -> None:
     off = f"search is off; clients are asked to wait {switch['retry_after_seconds']} s"
     print_result(switch, "search is on" if switch["enabled"] else off, as_json)
 
@@ -246,7 +247,7 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", EXIT_USAGE, as_json)
 
 
-def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
+def _perform(errand: "Errand", as_json: bool) -> JsonMapping:
     from svc_daemon.admin_requests import Refused, run_errand
     from svc_daemon.data_directory import DirectoryRefused
 
@@ -272,7 +273,7 @@ def _exit_of(status: int) -> int:
     return EXIT_MISSING if status == 404 else EXIT_REFUSED
 
 
-def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
+def _saved(made: JsonMapping, as_json: bool) -> JsonMapping:
     """Store the key as the admin key of `svc` on this machine."""
     from svc_daemon.operations.installations import write_secret
 
@@ -285,7 +286,7 @@ def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 
-def _show_key(made: dict[str, Any], as_json: bool) -> None:
+def _show_key(made: JsonMapping, as_json: bool) -> None:
     team, key = made["team"], made["key"]
     named = f"key {key['id']} of team {team['name']} ({team['id']})"
     is_saved = "saved_in" in made

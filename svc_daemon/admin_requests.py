@@ -32,6 +32,7 @@ from svc_daemon.operations.installations import prepare_installation, refuse_los
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.certificates import pin
 from svc_daemon.wire.daemon_proofs import parse_secret, prove
 from svc_daemon.wire.parsing import parse_json
@@ -84,7 +85,7 @@ class Errand:
     on_install: Callable[[DataFiles], None] | None = None
 
 
-def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
+def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> JsonMapping:
     """Run the command, and return its result.
 
     Raises NoDirectory, Unreachable, Refused, SettingError or ServiceError.
@@ -120,7 +121,7 @@ def notify_daemon(files: DataFiles, path: str) -> bool:
     return daemon is not None
 
 
-def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | None) -> dict[str, Any]:
+def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | None) -> JsonMapping:
     if cluster is None:
         refuse_lost_state(files)
     if cluster is None and not has_state(files):
@@ -131,7 +132,7 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
     database = choose_engines(cluster, os.environ).open_state(files, lambda _: None)
     try:
         prepare_installation(files, database, make_ids)
-        return database.write(lambda connection: errand.verb(connection, make_ids)).model_dump()
+        return database.write(lambda connection: errand.verb(connection, make_ids))
     finally:
         database.close()
 

@@ -9,11 +9,14 @@ ServiceError            an error that is reported to the caller, with its code
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import shorten, shorten_all
+
+if TYPE_CHECKING:
+    from svc_daemon.wire.sources import SourceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
 }
 
 
-def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: bool) -> dict[str, Any]:
+def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: bool) -> "SourceError":
     """Build the error object that is stored, and returned by the API."""
     return {"code": str(code), "message": message, "retryable": retryable}
 
@@ -117,7 +120,7 @@ class ServiceError(Exception):
         self.details: dict[str, Any] = shorten_all(details)
         super().__init__(f"{code}: {self.message}")
 
-    def as_error(self) -> dict[str, Any]:
+    def as_error(self) -> "SourceError":
         """Convert the error to the object that is stored, and returned by the API."""
         return stored_error(self.code, self.message, retryable=self.rule.retryable)
 

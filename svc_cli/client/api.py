@@ -25,7 +25,6 @@ from svc_cli.errors import NotReady
 from svc_cli.interrupts import shielded
 
 if TYPE_CHECKING:
-    from svc_cli.client.settled_sources import SettledSource
     from svc_cli.client.types import (
         BucketAnswerDict,
         BucketDeletedDict,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
         QaCreateDict,
         SearchOptions,
         SearchPageDict,
+        SettledSource,
         SourceAnswerDict,
         SourceFilters,
         SourceMemberDict,

@@ -3,15 +3,13 @@
 import hmac
 from collections.abc import Awaitable, Callable
 
-from pydantic import BaseModel
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from svc_daemon.api.endpoints import refuse_dry_run_in_body, refuse_dry_run_in_query
 from svc_daemon.api.handlers.services import view_embedding
-from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.api.presenting import body_of, context_of, is_from_browser, is_from_this_machine
+from svc_daemon.api.presenting import body_of, context_of, is_from_browser, is_from_this_machine, respond
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import search_availability
 from svc_daemon.operations import teams as verbs
@@ -19,55 +17,55 @@ from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.response_objects import view_task
 from svc_daemon.operations.restore_marks import mark_restored
 from svc_daemon.operations.team_removals import queue_removal
-from svc_daemon.wire import headers
+from svc_daemon.wire import JsonMapping, headers
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.search_switches import SearchSwitchChange
 
-Answering = Callable[[Request], Awaitable[BaseModel]]
+Answering = Callable[[Request], Awaitable[JsonMapping]]
 
 
-async def create_team(request: Request) -> BaseModel:
+async def create_team(request: Request) -> JsonMapping:
     fields, context = await body_of(request, wire.TeamCreate), context_of(request)
     return await context.write(lambda connection: verbs.create_team(connection, context.ids, fields))
 
 
-async def list_teams(request: Request) -> BaseModel:
+async def list_teams(request: Request) -> JsonMapping:
     return await context_of(request).read_in_thread(verbs.list_teams)
 
 
-async def remove_team(request: Request) -> BaseModel:
+async def remove_team(request: Request) -> JsonMapping:
     context, team = context_of(request), request.path_params["team"]
     removed = await context.write(lambda connection: queue_removal(connection, context.ids, team))
     context.wakes.removing.set()
     return removed
 
 
-async def create_key(request: Request) -> BaseModel:
+async def create_key(request: Request) -> JsonMapping:
     fields, context = await body_of(request, wire.OperatorKeyCreate), context_of(request)
     return await context.write(lambda connection: verbs.create_team_key(connection, context.ids, fields))
 
 
-async def rebuild_team(request: Request) -> BaseModel:
+async def rebuild_team(request: Request) -> JsonMapping:
     return view_task(await rebuild_store(context_of(request), request.path_params["team"]))
 
 
-async def show_search(request: Request) -> BaseModel:
+async def show_search(request: Request) -> JsonMapping:
     return context_of(request).look(search_availability.show_search)
 
 
-async def switch_search(request: Request) -> BaseModel:
+async def switch_search(request: Request) -> JsonMapping:
     change, context = await body_of(request, SearchSwitchChange), context_of(request)
     return await context.write(lambda connection: search_availability.switch_search(connection, context.ids, change))
 
 
-async def look_for_model(request: Request) -> BaseModel:
+async def look_for_model(request: Request) -> JsonMapping:
     context = context_of(request)
     context.wakes.embedding.set()
     return view_embedding(context.embedding)
 
 
-async def mark_state_restored(request: Request) -> BaseModel:
+async def mark_state_restored(request: Request) -> JsonMapping:
     context = context_of(request)
     return await context.write(lambda connection: mark_restored(connection, context.ids))
 
@@ -97,9 +95,10 @@ def _route(method: str, path: str, handler: Answering, *, has_body: bool = False
             refuse_dry_run_in_query(request)
             if not has_body:
                 await refuse_dry_run_in_body(request)
-        body = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
+        response = respond(request, await handler(request))
         # The response may contain a new API key.
-        return JSONResponse(body, headers={"Cache-Control": "no-store"})
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     return Route(path, guarded, methods=[method])
 

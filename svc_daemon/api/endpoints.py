@@ -31,8 +31,8 @@ class Endpoint:
     handler: Handler
     #: A description of one line, for the OpenAPI document.
     summary: str
-    #: Maps each success status to the model of the response body; None for raw bytes or no body.
-    answers: Mapping[int, type[BaseModel] | UnionType | None]
+    #: Maps each success status to the type of the response body; None for raw bytes or no body.
+    answers: Mapping[int, type | UnionType | None]
     _: KW_ONLY
     #: Model of the JSON body; None if the endpoint has no JSON body.
     body: type[BaseModel] | None = None

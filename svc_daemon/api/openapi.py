@@ -6,8 +6,7 @@ from dataclasses import asdict
 from types import UnionType
 from typing import Any, get_args
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import TypeAdapter
 
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.middleware.error_responses import is_openai_path
@@ -54,7 +53,9 @@ def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
         for body in (*endpoint.answers.values(), endpoint.body):
             models |= set(_models(body))
     ordered = sorted(models, key=lambda model: model.__name__)
-    _, document = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
+    _, document = TypeAdapter.json_schemas(
+        [(model.__name__, "validation", TypeAdapter(model)) for model in ordered], ref_template=_REF
+    )
     return {
         "openapi": "3.1.0",
         "info": {"title": "svc", "version": VERSION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
@@ -143,17 +144,17 @@ def _answers(endpoint: Endpoint) -> dict[str, Any]:
     return answers
 
 
-def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], ...]:
-    """Return the models of a body; none if the body is missing or raw bytes."""
+def _models(body: type | UnionType | None) -> tuple[type, ...]:
+    """Return the types of a body; none if the body is missing or raw bytes."""
     if body is None:
         return ()
     return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
-def envelope_of(path: str) -> type[BaseModel]:
-    """Return the model of the errors on this path."""
+def envelope_of(path: str) -> type:
+    """Return the type of the errors on this path."""
     return OpenAIError if is_openai_path(path) else ErrorEnvelope
 
 
-def _reference(model: type[BaseModel]) -> dict[str, str]:
+def _reference(model: type) -> dict[str, str]:
     return {"$ref": _REF.format(model=model.__name__)}

@@ -13,6 +13,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from svc_daemon.wire import JsonMapping
+
 T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
@@ -42,7 +44,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-def event(data: dict[str, Any] | str, name: str | None = None, event_id: str | None = None) -> bytes:
+def event(data: JsonMapping | str, name: str | None = None, event_id: str | None = None) -> bytes:
     """Encode a server-sent event. A client that reconnects sends the last `event_id` that it has received.
 
     `data` can be a JSON text in ASCII.

@@ -5,7 +5,7 @@ A key can't let an agent retrieve more than the key itself can.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -117,7 +117,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
     def work(connection: Connection) -> Outcome:
         agent = plan_agent(connection, context, request.key, fields)
         store.create_agent(connection, agent)
-        body = view_agent(agent).model_dump()
+        body = view_agent(agent)
         store_answer(connection, context, request, body)
         return Outcome(body)
 
@@ -230,16 +230,27 @@ def give_names(connection: Connection, team_id: str, source_id: str, successor_i
         store.put_agent(connection, replace(agent, policy=policy))
 
 
-def view_agent(agent: TeamAgent) -> wire.Agent:
+def view_agent(agent: TeamAgent, *, policy_withheld: bool = False) -> wire.Agent:
+    """Convert an agent to its API form. `policy_withheld` says that its policy is shown only in part."""
+    policy = agent.policy
     return wire.Agent(
         id=agent.id,
         agent_id=agent.id,
+        object="agent",
         model=model_of(agent.id),
         name=agent.name,
         role=agent.role,
         instructions=agent.instructions,
-        policy=wire.Policy(**asdict(agent.policy)),
+        policy=wire.Policy(
+            scope=policy.scope,
+            bucket_ids=list(policy.bucket_ids),
+            source_ids=list(policy.source_ids),
+            filters=policy.filters,
+            top_k=policy.top_k,
+            score_threshold=policy.score_threshold,
+        ),
         policy_error=f"The stored policy {agent.policy_fault}." if agent.policy_fault else None,
+        policy_withheld=policy_withheld,
         bound_surface=agent.bound_surface,
         created_at=agent.created_at,
         updated_at=agent.updated_at,
@@ -254,8 +265,7 @@ def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Age
         # A deleted source may have been in other buckets.
         sources = (each for each in visible.source_ids if _is_reachable(connection, key, each, if_deleted=False))
         visible = replace(visible, bucket_ids=tuple(buckets), source_ids=tuple(sources))
-    shown = view_agent(replace(agent, policy=visible))
-    return shown.model_copy(update={"policy_withheld": visible != agent.policy})
+    return view_agent(replace(agent, policy=visible), policy_withheld=visible != agent.policy)
 
 
 def _changed(

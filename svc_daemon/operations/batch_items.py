@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.uploads import batches as rules
@@ -19,6 +18,7 @@ from svc_daemon.store.events import NewEvent
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.sources import SourceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class BatchItemStatus:
     state: str
     #: Whether searches find the source now. False while the search index is being rebuilt.
     ready: bool
-    error: dict[str, Any] | None
+    error: SourceError | None
 
 
 def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[BatchItemStatus]]:
@@ -96,5 +96,5 @@ def _item(member: BatchMember, now: str) -> BatchItemStatus:
 _EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
 
 
-def _parsed(error: str | None) -> dict[str, Any] | None:
+def _parsed(error: str | None) -> SourceError | None:
     return parse_json(error) if error else None

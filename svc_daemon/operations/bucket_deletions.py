@@ -7,7 +7,6 @@ again, and its `lastDeleteError` has the reason.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from svc_daemon.core import ids, readiness, task_retries
 from svc_daemon.databases.contract import Connection
@@ -46,6 +45,7 @@ from svc_daemon.store.uploads import UploadRow
 from svc_daemon.store.vectors import delete_offers_of_bucket
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.sources import SourceError
 from svc_daemon.wire.tasks import CASCADE
 
 #: Maximum number of sources removed in one step, so that other writes can run between steps.
@@ -261,11 +261,11 @@ def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade:
     finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
 
 
-def _failed(message: str) -> dict[str, Any]:
+def _failed(message: str) -> SourceError:
     return ServiceError(ErrorCode.INTERNAL_ERROR, message).as_error()
 
 
-async def end_upload(context: Context, upload: UploadRow, refusal: dict[str, Any]) -> None:
+async def end_upload(context: Context, upload: UploadRow, refusal: SourceError) -> None:
     """End the upload session with this error, and delete its bytes."""
 
     def work(connection: Connection) -> bool:

@@ -1,7 +1,6 @@
 """Creates, lists, shows and updates buckets."""
 
 from dataclasses import asdict, replace
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -39,7 +38,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
     """
     existing = context.read(lambda connection: check_put(connection, key, slug))
     if existing is not None:
-        return await context.read_in_thread(lambda c: view_bucket(existing, take_census(c, existing.id))), False
+        return await context.read_in_thread(lambda connection: _view(connection, existing)), False
     wanted = new_bucket(context, key, slug, fields)
 
     def work(connection: Connection) -> tuple[wire.Bucket, bool]:
@@ -48,7 +47,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
             made = bucket_event(EventType.BUCKET_CREATED, wanted, key.id)
             record_events(connection, context.ids, key.team_id, [made])
         bucket = check_put(connection, key, slug) or wanted
-        return view_bucket(bucket, take_census(connection, bucket.id)), created
+        return _view(connection, bucket), created
 
     return await context.write(work)
 
@@ -81,7 +80,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
         create_bucket(connection, wanted)
         made = bucket_event(EventType.BUCKET_CREATED, wanted, request.key.id)
         record_events(connection, context.ids, wanted.team_id, [made])
-        body = view_bucket(wanted, take_census(connection, wanted.id)).model_dump()
+        body = _view(connection, wanted)
         store_answer(connection, context, request, body)
         return Outcome(body)
 
@@ -100,7 +99,7 @@ async def list_reachable_buckets(
     def work(connection: Connection) -> list[wire.Bucket]:
         found = list_buckets(connection, key.team_id, statuses)
         reachable = [bucket for bucket in found if key.buckets is None or bucket.id in key.buckets]
-        return [view_bucket(bucket, take_census(connection, bucket.id, members=members)) for bucket in reachable]
+        return [_view(connection, bucket, members=members) for bucket in reachable]
 
     return await context.read_in_thread(work)
 
@@ -110,7 +109,7 @@ async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bo
 
     def work(connection: Connection) -> wire.Bucket:
         found = get_reachable_bucket(connection, key, bucket)
-        return view_bucket(found, take_census(connection, found.id, members=members))
+        return _view(connection, found, members=members)
 
     return await context.read_in_thread(work)
 
@@ -124,7 +123,7 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
         if found.status == readiness.DELETING:
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
-            return view_bucket(found, take_census(connection, found.id))
+            return _view(connection, found)
         # Start from the row as stored now, because another request may have changed the bucket meanwhile.
         fields = sent | ({} if change.chunking is None else {"chunking": _change_chunking(found, sent["chunking"])})
         changed = replace(found, **fields, updated_at=context.clock.timestamp())
@@ -135,21 +134,29 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
         is_archived = changed.status == readiness.ARCHIVED != found.status
         kind = EventType.BUCKET_ARCHIVED if is_archived else EventType.BUCKET_UPDATED
         record_events(connection, context.ids, key.team_id, [bucket_event(kind, changed, key.id)])
-        return view_bucket(changed, take_census(connection, found.id))
+        return _view(connection, changed)
 
     shown = await context.write(work)
     context.wakes.rechunking.set()
     return shown
 
 
-def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
+def _view(connection: Connection, bucket: BucketRow, *, members: bool = True) -> wire.Bucket:
+    """Convert a bucket to its API form, without the ids of its members unless `members` is set."""
+    shown = view_bucket(bucket, take_census(connection, bucket.id, members=members))
+    if not members:
+        del shown["knowledgeIds"]
+    return shown
+
+
+def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> wire.ChunkSizes:
     """Return the bucket's chunk sizes, updated by the sent sizes. If no sizes are sent, return the default sizes.
 
     Raises `invalid_request` if the sizes contradict each other.
     """
     sizes = {**asdict(chunking_of(bucket)), **sent} if sent else {}
     try:
-        return wire.Chunking(**sizes).model_dump()
+        return wire.Chunking(**sizes).sizes()
     except ValidationError as error:
         merged = ", ".join(f"{name} {size}" for name, size in sizes.items())
         reason = plain(error.errors()[0]["msg"]).removesuffix(".")
@@ -165,7 +172,7 @@ def new_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFiel
         name=fields.name or slug,
         description=fields.description or "",
         metadata=fields.metadata,
-        chunking=fields.chunking.model_dump() if fields.chunking else None,
+        chunking=fields.chunking.sizes() if fields.chunking else None,
         created_at=now,
         updated_at=now,
     )

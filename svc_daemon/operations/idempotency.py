@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from svc_daemon.core import idempotency
 from svc_daemon.core.idempotency import Claim, ReplayVerdict
@@ -12,6 +11,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
 from svc_daemon.store.keys import KeyRow
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.error_codes import ErrorCode
 
 
@@ -28,7 +28,7 @@ class Repeatable:
 class Outcome:
     """The response to a create request, without `request_id`, and whether an earlier request stored this response."""
 
-    body: dict[str, Any]
+    body: JsonMapping
     replayed: bool = False
 
 
@@ -65,7 +65,7 @@ def key_lock(key_id: str, idempotency_key: str) -> str:
     return f"key {key_id} {idempotency_key}"
 
 
-def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
+def store_answer(connection: Connection, context: Context, request: Repeatable, body: JsonMapping) -> None:
     """Store the response in the request's transaction. Does nothing without an idempotency key.
 
     Raises `request_in_progress` if another request has stored a response meanwhile. The transaction is then rolled

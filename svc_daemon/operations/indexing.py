@@ -6,7 +6,6 @@ Each step is one transaction. If the source was deleted or the worker's lease ha
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from svc_daemon.core import lanes, readiness, task_retries
 from svc_daemon.core.text.chunking import Extraction
@@ -42,6 +41,7 @@ from svc_daemon.store.tasks import (
 from svc_daemon.store.tombstones import create_detachment, list_detached
 from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.sources import SourceError
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
 #: Maximum size in bytes of a wave: the documents that one child process reads together.
@@ -77,7 +77,7 @@ class Failure:
     message: str
     retryable: bool
 
-    def as_error(self) -> dict[str, Any]:
+    def as_error(self) -> SourceError:
         return stored_error(self.code, self.message, retryable=self.retryable)
 
 
@@ -372,7 +372,7 @@ def _end_attempt(
 
 
 def _move(
-    connection: Connection, context: Context, source: SourceRow, status: str, error: dict[str, Any] | None = None
+    connection: Connection, context: Context, source: SourceRow, status: str, error: SourceError | None = None
 ) -> None:
     update_state(connection, replace(source, status=status, error=error, updated_at=context.clock.timestamp()))
     touch_buckets_of(connection, source.id)

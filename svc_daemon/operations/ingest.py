@@ -143,7 +143,7 @@ def commit_source(
     add_sources(connection, context, [placed])
     queued = source_event(EventType.SOURCE_QUEUED, placed, key_id=request.key.id)
     record_events(connection, context.ids, placed.team_id, [queued])
-    body = view_source(placed, request.key).model_dump()
+    body = view_source(placed, request.key)
     store_answer(connection, context, request, body)
     return Outcome(body)
 

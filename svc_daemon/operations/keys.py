@@ -64,8 +64,8 @@ async def create_new_key(context: Context, request: Repeatable, fields: wire.Key
     def work(connection: Connection) -> Outcome:
         minted = plan_key(connection, context.ids, request.key, fields)
         create_key(connection, minted.key)
-        store_answer(connection, context, request, view_new_key(replace(minted, text="")).model_dump())
-        return Outcome(view_new_key(minted).model_dump())
+        store_answer(connection, context, request, view_new_key(replace(minted, text="")))
+        return Outcome(view_new_key(minted))
 
     async with replaying(context, request) as earlier:
         if earlier is not None:
@@ -97,6 +97,7 @@ def view_key(key: KeyRow) -> wire.Key:
     """Convert a key to its API form, without its hash."""
     return wire.Key(
         id=key.id,
+        object="api_key",
         name=key.name,
         hint=api_keys.hint(key.id),
         capabilities=list(key.capabilities),
@@ -109,7 +110,7 @@ def view_key(key: KeyRow) -> wire.Key:
 
 
 def view_new_key(minted: Minted) -> wire.NewKey:
-    return wire.NewKey(**view_key(minted.key).model_dump(), key=minted.text or None)
+    return wire.NewKey(**view_key(minted.key), key=minted.text or None)
 
 
 def _grant_of(key: KeyRow) -> Grant:

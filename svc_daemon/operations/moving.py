@@ -253,8 +253,8 @@ async def _copy_blob(source: Place, target: Place, row: SourceRow, is_there: boo
             return f"blob {name} of source {row.id} hashes to {staged.sha256}, its row has {row.sha256}"
         await staged.keep(name)
     except FileNotFoundError:
-        is_known = row.status == readiness.FAILED and (row.error or {}).get("code") == SourceErrorCode.STORED_BYTES_LOST
-        return None if is_known else f"source {row.id} has no blob"
+        is_lost = row.error is not None and row.error["code"] == SourceErrorCode.STORED_BYTES_LOST
+        return None if is_lost and row.status == readiness.FAILED else f"source {row.id} has no blob"
     finally:
         await staged.discard()
     return ""

@@ -1,7 +1,6 @@
 """Converts database rows to the objects that the API returns."""
 
 from dataclasses import replace
-from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.process.resource_shortages import OpenShortage
@@ -16,15 +15,12 @@ from svc_daemon.wire.error_codes import ErrorCode
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
     """Convert a source to its API form, without the buckets that the key can't reach."""
-    return sources.Source(**_fields(source, key))
-
-
-def _fields(source: SourceRow, key: KeyRow) -> dict[str, Any]:
-    task, reachable = None, key.reachable(source.places)
+    task, fetched, qa, reachable = None, source.fetched or {}, source.qa or {}, key.reachable(source.places)
     if source.task_id is not None and source.task_type is not None and source.task_status is not None:
         task = sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
     return {
         "id": source.id,
+        "object": "knowledge_file",
         "type": source.type,
         "status": source.status,
         "ready": source.ready,
@@ -40,14 +36,20 @@ def _fields(source: SourceRow, key: KeyRow) -> dict[str, Any]:
         "metadata": source.metadata,
         "mapping": source.mapping,
         "source_url": source.source_url,
-        **(source.fetched or {}),
-        **(source.qa or {}),
+        "final_url": fetched.get("final_url"),
+        "http_status": fetched.get("http_status"),
+        "etag": fetched.get("etag"),
+        "last_modified": fetched.get("last_modified"),
+        "fetched_at": fetched.get("fetched_at"),
+        "question": qa.get("question"),
+        "answer": qa.get("answer"),
+        "alternate_questions": qa.get("alternate_questions"),
         "bucket_ids": reachable,
         # The replaced source is in one of these buckets, but maybe in no other one that the key can reach.
         "replaces": source.replaces if len(reachable) == len(source.places) else None,
-        "error": sources.SourceError(**source.error) if source.error else None,
+        "error": source.error,
         "warnings": list(source.warnings),
-        "extraction": sources.ExtractionFacts(**source.extraction) if source.extraction else None,
+        "extraction": source.extraction,
         "created_at": source.created_at,
         "updated_at": source.updated_at,
     }
@@ -57,8 +59,8 @@ def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.Sourc
     """Convert a source to its API form for the list of a bucket's sources, with the sync status in that bucket."""
     sync_status = source.places[bucket_id]
     ready = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
-    here = {"ready": ready, "bucket_sync_status": sync_status, "bucketSyncStatus": sync_status}
-    return sources.SourceMember(**_fields(source, key) | here)
+    shown = view_source(source, key)
+    return {**shown, "ready": ready, "bucket_sync_status": sync_status, "bucketSyncStatus": sync_status}
 
 
 def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
@@ -67,13 +69,14 @@ def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
         census = replace(census, active_ids=(), retrievable=0, indexed=0)
     return buckets.Bucket(
         id=bucket.id,
+        object="bucket",
         teamId=bucket.team_id,
         slug=bucket.slug,
         name=bucket.name,
         description=bucket.description,
         status=bucket.status,
         metadata=bucket.metadata,
-        chunking=buckets.Chunking(**bucket.chunking) if bucket.chunking else None,
+        chunking=bucket.chunking,
         knowledgeIds=list(census.active_ids),
         memberCount=census.indexed,
         counts=buckets.BucketCounts(
@@ -122,6 +125,7 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
     """Convert a task to its API form. `cascade` is the progress of a bucket's deletion."""
     return tasks.Task(
         id=task.id,
+        object="task",
         type=task.type,
         status=task.status,
         source_id=task.source_id,
@@ -130,7 +134,7 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
         attempt=task.attempt,
         max_attempts=task.max_attempts,
         progress=tasks.TaskProgress(stage=task.stage, chunks_done=task.chunks_done, chunks_total=task.chunks_total),
-        error=sources.SourceError(**task.error) if task.error else None,
+        error=task.error,
         next_attempt_at=task.next_attempt_at,
         created_at=task.created_at,
         started_at=task.started_at,

@@ -21,4 +21,4 @@ def mark_restored(connection: Connection, make_ids: Ids) -> RestoreMark:
     revision = (int(now.timestamp()) << REVISION_BITS) + part
     raise_revisions(connection, revision)
     put_fact(connection, RESTORED_AT, to_text(now))
-    return RestoreMark(restored_at=to_text(now), revision=revision)
+    return RestoreMark(object="restore_mark", restored_at=to_text(now), revision=revision)

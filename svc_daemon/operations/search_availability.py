@@ -65,7 +65,7 @@ def refuse_disabled(connection: Connection) -> None:
 
 def show_search(connection: Connection) -> SearchSwitch:
     retry_after_s = _find(connection)
-    return SearchSwitch(enabled=retry_after_s is None, retry_after_seconds=retry_after_s)
+    return SearchSwitch(object="search_switch", enabled=retry_after_s is None, retry_after_seconds=retry_after_s)
 
 
 def switch_search(connection: Connection, _ids: Ids, change: SearchSwitchChange) -> SearchSwitch:

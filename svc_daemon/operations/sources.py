@@ -86,8 +86,8 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
     document = await ask_index(context, source.team_id, find)
     if document is not None and document.generation in source.generations:
         return ProviderState(state="STATE_ACTIVE", document_id=document.document_id)
-    state = "STATE_FAILED" if source.status == readiness.FAILED else "STATE_PENDING"
-    return ProviderState.model_validate({"state": state, "document_id": None})
+    is_failed = source.status == readiness.FAILED
+    return ProviderState(state="STATE_FAILED" if is_failed else "STATE_PENDING", document_id=None)
 
 
 async def list_members(

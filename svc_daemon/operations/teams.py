@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from pydantic import BaseModel
-
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.api_keys import Grant, check_name
@@ -17,12 +15,13 @@ from svc_daemon.store import teams as store
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.team_removals import find_removal
 from svc_daemon.store.teams import TeamRow
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.error_codes import ErrorCode
 
 #: Carries out an operator's command in one transaction. It runs in the daemon or, without a daemon, in the command's
 #: own process.
-Verb = Callable[[Connection, Ids], BaseModel]
+Verb = Callable[[Connection, Ids], JsonMapping]
 
 
 def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) -> wire.TeamKey:
@@ -75,6 +74,7 @@ def view_team(connection: Connection, team: TeamRow) -> wire.Team:
     sources, size_bytes = store.measure_sources(connection, team.id)
     return wire.Team(
         id=team.id,
+        object="team",
         name=team.name,
         status=wire.ACTIVE if find_removal(connection, team.id) is None else wire.REMOVING,
         sources=sources,

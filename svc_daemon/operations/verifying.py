@@ -269,7 +269,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
         message = f"source {source.id} is active in generation {source.generation}, and {has}"
         yield Problem("I6", message, Repair.QUEUE_SOURCE, _about(source))
         return
-    chunks = (source.extraction or {}).get("chunks")
+    chunks = source.extraction["chunks"] if source.extraction else None
     # While a source is split again, the index has the new chunks before the source's row has their number.
     if found.chunks != chunks and not source.rechunk:
         message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"

@@ -37,6 +37,7 @@ from svc_daemon.wire import webhook_payloads, webhook_retries
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
 from svc_daemon.wire.webhook_signatures import signed_headers
+from svc_daemon.wire.webhooks import CallError
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +134,7 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
     except ServiceError as error:
         if await context.shortages.is_cause_of(error, delivery.id, lacks=(Lack.DESCRIPTORS, Lack.MEMORY)):
             raise Short from error
-        failure = {"code": str(error.code), "message": error.message, "reason": error.details.get("reason")}
+        failure = CallError(code=str(error.code), message=error.message, reason=error.details.get("reason"))
     attempt = Attempt(
         delivery_id=delivery.id,
         started_at=to_text(started_at),

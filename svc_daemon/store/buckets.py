@@ -13,6 +13,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row
 from svc_daemon.errors import NotFound
+from svc_daemon.wire.buckets import ChunkSizes
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.parsing import parse_json
 
@@ -30,7 +31,7 @@ class BucketRow:
     status: str = readiness.ACTIVE
     metadata: dict[str, Any]
     #: Chunk sizes for documents; None means the defaults.
-    chunking: dict[str, Any] | None = None
+    chunking: ChunkSizes | None = None
     last_delete_error: str | None = None
     created_at: str
     updated_at: str
@@ -126,7 +127,7 @@ def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]
 
 def chunking_of(bucket: BucketRow) -> ChunkingOptions:
     """Return the chunk sizes for the bucket's documents."""
-    return ChunkingOptions(**(bucket.chunking or {}))
+    return ChunkingOptions(**bucket.chunking) if bucket.chunking else ChunkingOptions()
 
 
 def update_bucket(connection: Connection, bucket: BucketRow) -> None:

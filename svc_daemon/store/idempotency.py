@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from svc_daemon.core.idempotency import Claim
 from svc_daemon.databases.contract import Connection
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.parsing import parse_json
 
 
@@ -15,7 +15,7 @@ class StoredAnswer:
 
     claim: Claim
     #: The JSON body, without `request_id` and secrets.
-    body: dict[str, Any]
+    body: JsonMapping
 
 
 def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> StoredAnswer | None:

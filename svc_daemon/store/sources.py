@@ -10,8 +10,10 @@ from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.uploads import read_texts, write_texts
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.sources import ExtractionFacts, SourceError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +59,10 @@ class SourceRow:
     batch_id: str | None = None
     task_id: str | None = None
     #: `code`, `message` and `retryable`, if indexing failed.
-    error: dict[str, Any] | None = None
+    error: SourceError | None = None
     warnings: tuple[str, ...] = ()
     #: Statistics of the extraction; None until the source is indexed.
-    extraction: dict[str, Any] | None = None
+    extraction: ExtractionFacts | None = None
     created_at: str
     updated_at: str
     task_type: str | None = None
@@ -374,7 +376,7 @@ def generations_of(valid_from: int | None, generation: int) -> range:
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 
-def _json(value: dict[str, Any] | None) -> str | None:
+def _json(value: JsonMapping | None) -> str | None:
     return json.dumps(value) if value else None
 
 

@@ -6,13 +6,13 @@ Claims don't lock rows, because only one node at a time claims tasks (see `InTur
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.sources import SourceError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class TaskRow:
     stage: str | None = None
     chunks_done: int = 0
     chunks_total: int | None = None
-    error: dict[str, Any] | None = None
+    error: SourceError | None = None
     next_attempt_at: str | None = None
     created_at: str
     started_at: str | None = None
@@ -211,7 +211,7 @@ def count_progress(connection: Connection, task: TaskRow, count: int) -> None:
 
 
 def finish_task(
-    connection: Connection, task: TaskRow, status: str, finished_at: str, error: dict[str, Any] | None = None
+    connection: Connection, task: TaskRow, status: str, finished_at: str, error: SourceError | None = None
 ) -> None:
     """End a task as `succeeded`, `failed` or `canceled`, unless the worker has lost its claim."""
     connection.execute(
@@ -228,7 +228,7 @@ def finish_task(
 
 
 def retry_task(
-    connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
+    connection: Connection, task: TaskRow, next_attempt_at: str, error: SourceError, *, is_endless: bool = False
 ) -> None:
     """Queue a task for another attempt, unless the worker has lost its claim.
 

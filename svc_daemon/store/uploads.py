@@ -13,6 +13,7 @@ from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.sources import SourceError
 
 OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
 
@@ -43,7 +44,7 @@ class UploadRow:
     #: Id of the created source; None until finalized.
     source_id: str | None = None
     #: `code`, `message` and `retryable`, if the upload failed.
-    error: dict[str, Any] | None = None
+    error: SourceError | None = None
     batch_id: str | None = None
     client_file_id: str | None = None
     #: Position of the file in its batch, from 0.
@@ -165,7 +166,7 @@ def finish_upload(
     upload: UploadRow,
     status: str,
     source_id: str | None = None,
-    error: dict[str, Any] | None = None,
+    error: SourceError | None = None,
 ) -> bool:
     """End an open session. Returns False if it has ended or was renewed since `upload` was read."""
     cursor = connection.execute(

@@ -5,7 +5,6 @@ A source has at most one delivery per kind of event (`source.ready`, `source.fai
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
@@ -13,6 +12,7 @@ from svc_daemon.wire import webhook_retries
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.webhook_retries import Standing
+from svc_daemon.wire.webhooks import CallError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Attempt:
     #: HTTP status of the response; None if there was none.
     http_status: int | None
     #: `code`, `message` and `reason`, if there was no response.
-    error: dict[str, Any] | None
+    error: CallError | None
     #: Number of the attempt, from 1; assigned when it is stored.
     attempt: int = 0
 

@@ -106,8 +106,9 @@ def refused(*errors: tuple[str, str]) -> CallFailed:
     )
     listed = [{"path": path, "message": message} for path, message in errors]
     details = shorten_all({"errors": listed})
-    error = ErrorBody(code=ErrorCode.INVALID_REQUEST, message=shorten(sentence), retryable=False, details=details)
-    return CallFailed(error.model_dump())
+    return CallFailed(
+        ErrorBody(code=ErrorCode.INVALID_REQUEST, message=shorten(sentence), retryable=False, details=details)
+    )
 
 
 def refused_fields(error: ValidationError) -> CallFailed:

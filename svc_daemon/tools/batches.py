@@ -56,7 +56,7 @@ class FileOutcome(ToolResult):
     def text(self) -> str:
         """Format the result as one line."""
         if self.error:
-            return f"{self.filename} was not stored: {self.error.code}: {self.error.message}"
+            return f"{self.filename} was not stored: {self.error['code']}: {self.error['message']}"
         return f"{self.filename} {'was stored already' if self.replayed else 'is stored'} as {self.source_id}."
 
 
@@ -184,13 +184,13 @@ async def _renewed(
     service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
 ) -> FileOutcome:
     """Upload a file again, without a batch, if its source was deleted since an earlier call."""
-    if outcome.error is None or outcome.error.code not in GONE:
+    if outcome.error is None or outcome.error["code"] not in GONE:
         return outcome
     destination = asked.destination() | item.given.destination()
     try:
         source = await store(service, item.given.description(item.file), destination, item.file.data)
     except CallFailed as failure:
-        return outcome.model_copy(update={"error": ErrorBody(**failure.error)})
+        return outcome.model_copy(update={"error": failure.error})
     return outcome.model_copy(update={"source_id": source.source_id, "replayed": source.replayed, "error": None})
 
 
@@ -201,5 +201,5 @@ _PENDING: Json = {
         message="The bytes have not all been stored; call again.",
         retryable=True,
         details={},
-    ).model_dump()
+    )
 }

@@ -195,4 +195,4 @@ def gone() -> CallFailed:
         retryable=False,
         details={},
     )
-    return CallFailed(error.model_dump())
+    return CallFailed(error)

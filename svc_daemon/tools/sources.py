@@ -61,7 +61,7 @@ class SourceState(ToolResult):
         """Format the result as several lines."""
         state = "ready: searches find it" if self.ready else f"not ready: {self.status}"
         lines = [f"{self.filename} ({self.source_id}) is {state}."]
-        lines += [f"It failed with {self.error.code}: {self.error.message}"] if self.error else []
+        lines += [f"It failed with {self.error['code']}: {self.error['message']}"] if self.error else []
         return "\n".join([*lines, *(f"Warning: {warning}" for warning in self.warnings)])
 
 

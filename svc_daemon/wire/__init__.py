@@ -1,7 +1,8 @@
 """The HTTP contract between daemon and clients: names and data formats.
 
-Most modules have pydantic models for the daemon. The command line starts faster without pydantic, so it uses types that
-are generated from the models (`svc_cli.client.types`).
+Requests are pydantic models, which validate them. Answers are TypedDicts: the daemon builds dicts, shows the types in
+the OpenAPI document, and its tests validate every answer. The command line starts faster without pydantic, so it
+imports these modules for type checkers only.
 """
 
 from collections.abc import Mapping

@@ -4,14 +4,16 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
+from svc_daemon.wire.base_models import Paging
 from svc_daemon.wire.requests import NoDryRunBody
 from svc_daemon.wire.scope_fields import BUCKETS, FILTERS, SOURCES, ScopedBody
 
 #: Agent ids are used in URL paths and after the colon of a model id.
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
+PolicyScope = Literal["buckets", "sources", "team"]
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
 #: Fields with a number. Null removes the stored number; in other fields, null is ignored.
 _NUMBERS = ("top_k", "score_threshold")
@@ -28,7 +30,7 @@ class PolicyFields(ScopedBody):
     model_config = ConfigDict(extra="forbid")
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "bucket_ids", SOURCES: "source_ids", FILTERS: "filters"}
 
-    scope: Literal["buckets", "sources", "team"] | None = None
+    scope: PolicyScope | None = None
     #: Ids or slugs; slugs are stored as ids. `*` means all active buckets.
     bucket_ids: Named | None = None
     source_ids: Named | None = None
@@ -79,8 +81,8 @@ class AgentCreate(AgentFields):
     dry_run: bool = False
 
 
-class Policy(WireModel):
-    scope: Literal["buckets", "sources", "team"]
+class Policy(TypedDict):
+    scope: PolicyScope
     #: Used if `scope` is `buckets`.
     bucket_ids: list[str]
     #: Used if `scope` is `sources`.
@@ -90,11 +92,11 @@ class Policy(WireModel):
     score_threshold: float | None
 
 
-class Agent(WireModel):
+class Agent(TypedDict):
     id: str
     #: The same as `id`.
     agent_id: str
-    object: Literal["agent"] = "agent"
+    object: Literal["agent"]
     #: The model id, as listed for OpenAI clients.
     model: str
     name: str
@@ -104,7 +106,7 @@ class Agent(WireModel):
     #: Why the stored policy is invalid; null if it is valid. With an invalid policy, the agent finds nothing.
     policy_error: str | None
     #: Whether buckets or sources are left out of `policy`, because the key may not access them.
-    policy_withheld: bool = False
+    policy_withheld: bool
     bound_surface: str | None
     created_at: str
     updated_at: str
@@ -114,28 +116,26 @@ class AgentAnswer(Agent):
     request_id: str
 
 
-class AgentList(WireModel):
+class AgentList(Paging):
     team_id: str
     #: The agents, including the default agent, ordered by id.
     agents: list[Agent]
-    has_more: bool | None = None
-    last_id: str | None = None
     request_id: str
 
 
-class AgentDeleted(WireModel):
+class AgentDeleted(TypedDict):
     id: str
     agent_id: str
-    object: Literal["agent"] = "agent"
-    deleted: Literal[True] = True
+    object: Literal["agent"]
+    deleted: Literal[True]
     request_id: str
 
 
-class Model(WireModel):
+class Model(TypedDict):
     """An agent as a model of OpenAI's API."""
 
     id: str
-    object: Literal["model"] = "model"
+    object: Literal["model"]
     #: Unix time in seconds.
     created: int
     owned_by: str
@@ -145,7 +145,7 @@ class ModelAnswer(Model):
     request_id: str
 
 
-class ModelList(WireModel):
-    object: Literal["list"] = "list"
+class ModelList(TypedDict):
+    object: Literal["list"]
     data: list[Model]
     request_id: str

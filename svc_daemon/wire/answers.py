@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from svc_daemon.wire.base_models import WireModel
+from typing_extensions import TypedDict
+
 from svc_daemon.wire.sources import Location
 
 
@@ -12,10 +13,10 @@ def in_parts(kind: str) -> Callable[[Any], Any]:
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
 
 
-class Annotation(WireModel):
+class Annotation(TypedDict):
     """A citation mark in the text, in OpenAI's format, with its quote."""
 
-    type: Literal["file_citation"] = "file_citation"
+    type: Literal["file_citation"]
     #: The id of the source.
     file_id: str
     filename: str
@@ -27,7 +28,7 @@ class Annotation(WireModel):
     location: Location
 
 
-class AnswerSource(WireModel):
+class AnswerSource(TypedDict):
     """A quote that supports the answer, and its location."""
 
     #: The number in the citation marks for this source: 1 for `[1]`.

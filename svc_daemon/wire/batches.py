@@ -1,14 +1,13 @@
 """Models of batches: up to 100 files that are uploaded together."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
-from svc_daemon.wire.uploads import STRATEGY
 
 ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]
 
@@ -62,7 +61,7 @@ class BatchCreate(BatchFields):
     """Body of `POST /v1/buckets/{bucket}/batches`."""
 
 
-class BatchTarget(WireModel):
+class BatchTarget(TypedDict):
     """Where to send one file."""
 
     client_file_id: str
@@ -70,12 +69,12 @@ class BatchTarget(WireModel):
     upload_url: str
     bucket_ids: list[str]
     #: Offset of the file in the pack (the bytes of all files joined); missing without a pack.
-    offset: int | None = None
-    size_bytes: int | None = None
+    offset: NotRequired[int]
+    size_bytes: NotRequired[int]
     expires_at: str
 
 
-class BatchPack(WireModel):
+class BatchPack(TypedDict):
     """Where to send the bytes of all files in one request. `upload_url` needs no API key, so don't log it."""
 
     upload_url: str
@@ -83,23 +82,23 @@ class BatchPack(WireModel):
     expires_at: str
 
 
-class RejectedItem(WireModel):
+class RejectedItem(TypedDict):
     client_file_id: str
     error: ErrorBody
 
 
-class Batch(WireModel):
+class Batch(TypedDict):
     """Response to the creation of a batch."""
 
     batch_id: str
-    object: Literal["batch"] = "batch"
+    object: Literal["batch"]
     status: str
-    upload_strategy: str = STRATEGY
+    upload_strategy: str
     bucket_ids: list[str]
     items: list[BatchTarget]
     rejected: list[RejectedItem]
     #: Present only if a pack was requested and the batch is small enough for one request.
-    pack: BatchPack | None = None
+    pack: NotRequired[BatchPack]
     expires_at: str
     request_id: str
 
@@ -111,7 +110,7 @@ class BatchFinalize(RequestBody):
     dry_run: bool = False
 
 
-class FinalizedItem(WireModel):
+class FinalizedItem(TypedDict):
     client_file_id: str
     session_id: str
     knowledge_id: str
@@ -122,22 +121,22 @@ class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
     #: The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null.
-    ready_withheld_by: str | None = None
+    ready_withheld_by: str | None
 
 
-class PendingItem(WireModel):
+class PendingItem(TypedDict):
     client_file_id: str
     session_id: str
     reason: Literal["blob_not_uploaded", "checksum_mismatch", "time_budget_exhausted"]
 
 
-class FailedItem(WireModel):
+class FailedItem(TypedDict):
     client_file_id: str
     session_id: str
     error: ErrorBody
 
 
-class BatchFinalized(WireModel):
+class BatchFinalized(TypedDict):
     """Response to a finalize request. Each file is in exactly one of the lists."""
 
     batch_id: str
@@ -149,7 +148,7 @@ class BatchFinalized(WireModel):
     request_id: str
 
 
-class BatchItem(WireModel):
+class BatchItem(TypedDict):
     """The state of one file of a batch."""
 
     client_file_id: str
@@ -164,7 +163,7 @@ class BatchItem(WireModel):
     warnings: list[str]
 
 
-class BatchCounters(WireModel):
+class BatchCounters(TypedDict):
     queued: int
     indexing: int
     active: int
@@ -173,20 +172,20 @@ class BatchCounters(WireModel):
     total: int
 
 
-class BatchStatus(WireModel):
+class BatchStatus(TypedDict):
     """The status of a batch, with `items` only for `include_items=true`."""
 
     batch_id: str
-    object: Literal["batch"] = "batch"
+    object: Literal["batch"]
     bucket_ids: list[str]
     #: `open`, `partial` or `processing`; at the end `completed`, `completed_with_failures`, `failed` or `expired`.
     status: str
     terminal: bool
     ready: bool
     #: The error code of searches, if a rebuild of the index keeps the batch from being `ready`. Otherwise null.
-    ready_withheld_by: str | None = None
+    ready_withheld_by: str | None
     counters: BatchCounters
     created_at: str
     expires_at: str
-    items: list[BatchItem] | None = None
+    items: NotRequired[list[BatchItem]]
     request_id: str

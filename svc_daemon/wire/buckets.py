@@ -1,11 +1,12 @@
 """Models of buckets. Some fields are in camel case, as in the specification."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NotRequired, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
+from svc_daemon.wire.base_models import Paging
 from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
@@ -53,6 +54,9 @@ class Chunking(RequestBody):
             raise ValueError("overlap must be at most half of min")
         return self
 
+    def sizes(self) -> "ChunkSizes":
+        return {"target": self.target, "min": self.min, "max": self.max, "overlap": self.overlap}
+
 
 class ChunkingUpdate(RequestBody):
     """Changes to a bucket's chunk sizes. Omitted sizes are kept. An empty object resets all sizes to the defaults."""
@@ -95,7 +99,16 @@ class BucketUpdate(NoDryRunBody):
     chunking: ChunkingUpdate | None = None
 
 
-class BucketCounts(WireModel):
+class ChunkSizes(TypedDict):
+    """The chunk sizes for the bucket's documents, in characters."""
+
+    target: int
+    min: int
+    max: int
+    overlap: int
+
+
+class BucketCounts(TypedDict):
     """How many sources the bucket has, by type. `retrievable` counts the sources that searches can find."""
 
     total: int
@@ -106,7 +119,7 @@ class BucketCounts(WireModel):
     retrievable: int
 
 
-class BucketStore(WireModel):
+class BucketStore(TypedDict):
     """How many of the bucket's sources are in the search index."""
 
     #: `empty`, `indexing`, `active`, `degraded` or `maintenance`.
@@ -120,9 +133,9 @@ class BucketStore(WireModel):
     rechunking_member_count: int
 
 
-class Bucket(WireModel):
+class Bucket(TypedDict):
     id: str
-    object: Literal["bucket"] = "bucket"
+    object: Literal["bucket"]
     teamId: str
     slug: str
     name: str
@@ -130,15 +143,15 @@ class Bucket(WireModel):
     #: `active`, `archived` or `deleting`.
     status: str
     metadata: dict[str, Any]
-    chunking: Chunking | None
-    #: Ids of the active sources, oldest first; empty if the request has `members=false`.
-    knowledgeIds: list[str] = Field(default_factory=list)
+    chunking: ChunkSizes | None
+    #: Ids of the active sources, oldest first; missing if the request has `members=false`.
+    knowledgeIds: NotRequired[list[str]]
     #: Number of active sources.
     memberCount: int
     counts: BucketCounts
     bucketStore: BucketStore
     #: Total bytes of the sources' stored files. A source in two buckets counts in both.
-    size_bytes: int = 0
+    size_bytes: int
     #: Incremented when the bucket's sources change.
     revision: int
     lastDeleteError: str | None
@@ -155,7 +168,7 @@ class BucketPutAnswer(BucketAnswer):
     created: bool
 
 
-class Deletion(WireModel):
+class Deletion(TypedDict):
     """Progress of a bucket's deletion. At the end, `deleted`, `detached` and `failed` add up to `total`."""
 
     #: The id of the deletion's task.
@@ -170,7 +183,7 @@ class Deletion(WireModel):
     failed: int
 
 
-class BucketDeleted(WireModel):
+class BucketDeleted(TypedDict):
     """The response to the deletion of a bucket.
 
     The bucket is inaccessible at once, and deleted in the background. Sources that are also in other buckets are kept.
@@ -178,15 +191,13 @@ class BucketDeleted(WireModel):
 
     id: str
     slug: str
-    object: Literal["bucket"] = "bucket"
-    status: Literal["deleting"] = "deleting"
+    object: Literal["bucket"]
+    status: Literal["deleting"]
     deletion: Deletion
     request_id: str
 
 
-class BucketList(WireModel):
+class BucketList(Paging):
     team_id: str
     buckets: list[Bucket]
-    has_more: bool | None = None
-    last_id: str | None = None
     request_id: str

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict
 
 from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
-from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
 
@@ -66,7 +66,7 @@ class CompletionCreate(ScopedBody):
     user: str | None = None
 
 
-class CompletionUsage(WireModel):
+class CompletionUsage(TypedDict):
     """How many tokens were used. Without a language model, words are counted instead."""
 
     prompt_tokens: int
@@ -74,32 +74,32 @@ class CompletionUsage(WireModel):
     total_tokens: int
 
 
-class CompletionMessage(WireModel):
-    role: Literal["assistant"] = "assistant"
+class CompletionMessage(TypedDict):
+    role: Literal["assistant"]
     content: str
-    refusal: None = None
+    refusal: None
     annotations: list[Annotation]
 
 
-class CompletionChoice(WireModel):
-    index: Literal[0] = 0
+class CompletionChoice(TypedDict):
+    index: Literal[0]
     message: CompletionMessage
-    logprobs: None = None
+    logprobs: None
     finish_reason: Literal["stop", "length", "content_filter"]
 
 
-class Completion(WireModel):
+class Completion(TypedDict):
     """One answer. `grounded`, `sources`, `warnings` and `request_id` are additions to OpenAI's format."""
 
     id: str
-    object: Literal["chat.completion"] = "chat.completion"
+    object: Literal["chat.completion"]
     #: Unix time in seconds.
     created: int
     #: The model id, as in the request.
     model: str
     choices: list[CompletionChoice]
     usage: CompletionUsage
-    system_fingerprint: None = None
+    system_fingerprint: None
     grounded: bool
     sources: list[AnswerSource]
     #: Warnings of the search that found the passages.

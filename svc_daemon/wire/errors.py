@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc_daemon.wire.base_models import WireModel
+from typing_extensions import TypedDict
 
 #: Maximum length of a text and of a list in an error, since an invalid value may be as long as the request.
 MAX_ERROR_CHARACTERS, MAX_ERROR_ITEMS = 600, 100
@@ -25,21 +25,21 @@ def shorten_all(value: Any) -> Any:
     return [shorten_all(each) for each in value[:MAX_ERROR_ITEMS]] if isinstance(value, list | tuple) else value
 
 
-class ErrorBody(WireModel):
+class ErrorBody(TypedDict):
     code: str
     message: str
     retryable: bool
     details: dict[str, Any]
 
 
-class ErrorEnvelope(WireModel):
+class ErrorEnvelope(TypedDict):
     """Body of an error response, except on the routes of OpenAI's API."""
 
     error: ErrorBody
     request_id: str
 
 
-class OpenAIErrorBody(WireModel):
+class OpenAIErrorBody(TypedDict):
     code: str
     message: str
     #: The kind of error for OpenAI's clients, such as `invalid_request_error`.
@@ -48,7 +48,7 @@ class OpenAIErrorBody(WireModel):
     param: str | None
 
 
-class OpenAIError(WireModel):
+class OpenAIError(TypedDict):
     """Body of an error response on the routes of OpenAI's API."""
 
     error: OpenAIErrorBody

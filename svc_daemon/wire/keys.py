@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
+from svc_daemon.wire.base_models import Paging
 from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
@@ -41,9 +42,9 @@ class KeyCreate(KeyFields):
     dry_run: bool = False
 
 
-class Key(WireModel):
+class Key(TypedDict):
     id: str
-    object: Literal["api_key"] = "api_key"
+    object: Literal["api_key"]
     name: str
     #: The first characters of the key, which contain no part of the secret.
     hint: str
@@ -70,9 +71,7 @@ class KeyCreated(NewKey):
     request_id: str
 
 
-class KeyList(WireModel):
+class KeyList(Paging):
     team_id: str
     keys: list[Key]
-    has_more: bool | None = None
-    last_id: str | None = None
     request_id: str

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict
 
 from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
-from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
 
@@ -86,96 +86,102 @@ class ResponseCreate(ScopedBody):
     user: str | None = None
 
 
-class OutputText(WireModel):
-    type: Literal["output_text"] = "output_text"
+MessageStatus = Literal["in_progress", "completed", "incomplete"]
+ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed"]
+#: A list that is always empty.
+NoItems = Annotated[list[Any], Field(max_length=0)]
+
+
+class OutputText(TypedDict):
+    type: Literal["output_text"]
     text: str
     annotations: list[Annotation]
-    logprobs: list[Any] = Field(default_factory=list, max_length=0)
+    logprobs: NoItems
 
 
-class OutputMessage(WireModel):
-    type: Literal["message"] = "message"
+class OutputMessage(TypedDict):
+    type: Literal["message"]
     id: str
-    status: Literal["in_progress", "completed", "incomplete"]
-    role: Literal["assistant"] = "assistant"
+    status: MessageStatus
+    role: Literal["assistant"]
     content: list[OutputText]
 
 
-class InputTokensDetails(WireModel):
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
+class InputTokensDetails(TypedDict):
+    cached_tokens: int
+    cache_write_tokens: int
 
 
-class OutputTokensDetails(WireModel):
-    reasoning_tokens: int = 0
+class OutputTokensDetails(TypedDict):
+    reasoning_tokens: int
 
 
-class ResponseUsage(WireModel):
+class ResponseUsage(TypedDict):
     """How many tokens were used. Without a language model, words are counted instead."""
 
     input_tokens: int
-    input_tokens_details: InputTokensDetails = Field(default_factory=InputTokensDetails)
+    input_tokens_details: InputTokensDetails
     output_tokens: int
-    output_tokens_details: OutputTokensDetails = Field(default_factory=OutputTokensDetails)
+    output_tokens_details: OutputTokensDetails
     total_tokens: int
 
 
-class ResponseFault(WireModel):
+class ResponseFault(TypedDict):
     """Why a response failed. `code` is an error code of OpenAI's API.
 
     In a stream, an `error` event with the service's own error code comes first.
     """
 
-    code: Literal["server_error"] = "server_error"
+    code: Literal["server_error"]
     message: str
 
 
-class IncompleteDetails(WireModel):
+class IncompleteDetails(TypedDict):
     reason: Literal["max_output_tokens", "content_filter"]
 
 
-class PlainText(WireModel):
-    type: Literal["text"] = "text"
+class PlainText(TypedDict):
+    type: Literal["text"]
 
 
-class TextConfig(WireModel):
-    format: PlainText = Field(default_factory=PlainText)
+class TextConfig(TypedDict):
+    format: PlainText
 
 
-class Response(WireModel):
+class Response(TypedDict):
     """One answer, in OpenAI's format. Fields that this service doesn't use have fixed values."""
 
     id: str
-    object: Literal["response"] = "response"
+    object: Literal["response"]
     #: When the service began to answer, in Unix seconds.
     created_at: int
     #: When the answer was completed, in Unix seconds; null until then.
-    completed_at: int | None = None
-    status: Literal["in_progress", "completed", "incomplete", "failed"]
-    background: bool = False
-    error: ResponseFault | None = None
-    incomplete_details: IncompleteDetails | None = None
-    instructions: str | None = None
-    max_output_tokens: int | None = None
-    metadata: dict[str, str] = Field(default_factory=dict)
+    completed_at: int | None
+    status: ResponseStatus
+    background: bool
+    error: ResponseFault | None
+    incomplete_details: IncompleteDetails | None
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: dict[str, str]
     #: The model id, as in the request.
     model: str
     output: list[OutputMessage]
-    parallel_tool_calls: bool = False
-    previous_response_id: str | None = None
-    store: bool = False
-    temperature: float | None = None
-    text: TextConfig = Field(default_factory=TextConfig)
-    tool_choice: Literal["none"] = "none"
-    tools: list[Any] = Field(default_factory=list, max_length=0)
-    top_p: float | None = None
-    truncation: Literal["disabled"] = "disabled"
-    usage: ResponseUsage | None = None
-    user: str | None = None
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    store: bool
+    temperature: float | None
+    text: TextConfig
+    tool_choice: Literal["none"]
+    tools: NoItems
+    top_p: float | None
+    truncation: Literal["disabled"]
+    usage: ResponseUsage | None
+    user: str | None
 
     #: Whether every sentence of the answer is supported by a relevant passage; null until this is known.
-    grounded: bool | None = None
-    sources: list[AnswerSource] = Field(default_factory=list)
+    grounded: bool | None
+    sources: list[AnswerSource]
     #: Warnings of the search that found the passages.
-    warnings: list[str] = Field(default_factory=list)
+    warnings: list[str]
     request_id: str

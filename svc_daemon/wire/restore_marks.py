@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from svc_daemon.wire.base_models import WireModel
+from typing_extensions import TypedDict
 
 
-class RestoreMark(WireModel):
+class RestoreMark(TypedDict):
     """Confirms that the service has recorded a restore and has raised the revisions of all buckets."""
 
-    object: Literal["restore_mark"] = "restore_mark"
+    object: Literal["restore_mark"]
     restored_at: str
     #: The revision of every bucket is at least this number now.
     revision: int

@@ -3,8 +3,8 @@
 from typing import Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 
 
@@ -16,8 +16,8 @@ class SearchSwitchChange(NoDryRunBody):
     retry_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
 
-class SearchSwitch(WireModel):
-    object: Literal["search_switch"] = "search_switch"
+class SearchSwitch(TypedDict):
+    object: Literal["search_switch"]
     enabled: bool
     #: The value of `Retry-After` in the responses to refused searches; null if search is enabled.
     retry_after_seconds: int | None

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.scope_fields import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, ScopedBody
 from svc_daemon.wire.sources import Location
 
@@ -39,7 +39,7 @@ class SearchRequest(ScopedBody):
     explain: bool = False
 
 
-class ExplainedTerm(WireModel):
+class ExplainedTerm(TypedDict):
     """A word of the query that occurs in the passage."""
 
     term: str
@@ -49,7 +49,7 @@ class ExplainedTerm(WireModel):
     parts: list[Literal["title", "headings", "text"]]
 
 
-class ExplainedKeyword(WireModel):
+class ExplainedKeyword(TypedDict):
     """The passage's rank and score in the keyword search."""
 
     rank: int
@@ -58,7 +58,7 @@ class ExplainedKeyword(WireModel):
     feedback: float | None
 
 
-class ExplainedMeaning(WireModel):
+class ExplainedMeaning(TypedDict):
     """The passage's rank and similarity in the semantic search."""
 
     #: Null if only the keyword search found the passage.
@@ -69,7 +69,7 @@ class ExplainedMeaning(WireModel):
     model: str
 
 
-class Explanation(WireModel):
+class Explanation(TypedDict):
     """How the passage was found, and which scores it has."""
 
     #: Rank in the results, from 1.
@@ -85,7 +85,7 @@ class Explanation(WireModel):
     semantic: ExplainedMeaning | None
 
 
-class SearchResult(WireModel):
+class SearchResult(TypedDict):
     source_id: str
     chunk_id: str
     bucket_ids: list[str]
@@ -100,11 +100,11 @@ class SearchResult(WireModel):
     text: str
     location: Location
     #: Null unless the request has `explain`.
-    explain: Explanation | None = None
+    explain: Explanation | None
 
 
-class SearchPage(WireModel):
-    object: Literal["search_results.page"] = "search_results.page"
+class SearchPage(TypedDict):
+    object: Literal["search_results.page"]
     query: str
     agent: str | None
     data: list[SearchResult]

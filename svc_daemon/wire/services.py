@@ -2,40 +2,41 @@
 
 from typing import Literal
 
-from svc_daemon.wire.base_models import WireModel
+from typing_extensions import TypedDict
+
 from svc_daemon.wire.sources import Shortage
 
 
-class WriterCounters(WireModel):
+class WriterCounters(TypedDict):
     """Write operations and commits since the daemon started. One commit can contain several operations."""
 
     operations: int
     commits: int
 
 
-class QueueCounters(WireModel):
+class QueueCounters(TypedDict):
     queued: int
     running: int
 
 
-class Embedding(WireModel):
+class Embedding(TypedDict):
     """The embedding model for semantic search, if any. If the model fails, `message` has the reason."""
 
     state: Literal["off", "loading", "ready", "failing"]
     #: The name of the model in use, with a suffix that changes if the model's vectors change.
-    model: str | None = None
-    message: str | None = None
+    model: str | None
+    message: str | None
 
 
-class Writing(WireModel):
+class Writing(TypedDict):
     """The language model that writes answers, if any. If the model fails, `message` has the reason."""
 
     state: Literal["off", "ready", "failing"]
-    model: str | None = None
-    message: str | None = None
+    model: str | None
+    message: str | None
 
 
-class SetAside(WireModel):
+class SetAside(TypedDict):
     """Stored files moved to a separate folder because the state database has no row for them.
 
     `message` says what the operator should do. It is null if there are few files, which a killed process may have left.
@@ -47,7 +48,7 @@ class SetAside(WireModel):
     message: str | None
 
 
-class Health(WireModel):
+class Health(TypedDict):
     """Response of `/healthz`, which needs no key and reveals no content."""
 
     #: `unavailable` means that the database doesn't answer.
@@ -62,32 +63,32 @@ class Health(WireModel):
     embedding: Embedding
     set_aside: SetAside
     #: A resource that the daemon lacks, such as disk space; null if nothing is lacking.
-    shortage: Shortage | None = None
+    shortage: Shortage | None
     #: Whether the fault lab, which makes requests fail on purpose, is on.
-    faults: bool = False
+    faults: bool
     #: Proves that the daemon knows the secret of the installation; null if the request has no `nonce`.
-    proof: str | None = None
+    proof: str | None
     request_id: str
 
 
-class Version(WireModel):
-    object: Literal["version"] = "version"
+class Version(TypedDict):
+    object: Literal["version"]
     version: str
     api_oldest: int
     api_newest: int
     #: Null unless the request has `?verify=writing`.
-    writing: Writing | None = None
+    writing: Writing | None
     request_id: str
 
 
-class Limit(WireModel):
+class Limit(TypedDict):
     value: int
     unit: str
     #: How much of the limit is used now; null if the service doesn't count the usage.
-    used: int | None = None
+    used: int | None
 
 
-class ReadFormat(WireModel):
+class ReadFormat(TypedDict):
     """A kind of document whose text can be extracted."""
 
     name: str
@@ -97,8 +98,8 @@ class ReadFormat(WireModel):
     extra: str | None
 
 
-class LimitsAnswer(WireModel):
-    object: Literal["limits"] = "limits"
+class LimitsAnswer(TypedDict):
+    object: Literal["limits"]
     #: The team of the API key.
     team_id: str
     limits: dict[str, Limit]

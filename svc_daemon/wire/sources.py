@@ -1,20 +1,21 @@
 """Models of sources: a file, a web page or a Q&A, however it was uploaded."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
+from svc_daemon.wire.base_models import Paging
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 
-class TaskReference(WireModel):
+class TaskReference(TypedDict):
     id: str
     type: str
     status: str
 
 
-class Shortage(WireModel):
+class Shortage(TypedDict):
     """A resource of which the daemon has too little, such as disk space or memory.
 
     A task that waits for the resource doesn't use up an attempt.
@@ -25,7 +26,7 @@ class Shortage(WireModel):
     since: str
 
 
-class SourceError(WireModel):
+class SourceError(TypedDict):
     """Why a source is `failed`, and whether a retry can help. `code` is a `SourceErrorCode`."""
 
     code: str
@@ -33,7 +34,7 @@ class SourceError(WireModel):
     retryable: bool
 
 
-class ExtractionFacts(WireModel):
+class ExtractionFacts(TypedDict):
     """Facts about the extracted text of an indexed source."""
 
     characters: int
@@ -43,16 +44,16 @@ class ExtractionFacts(WireModel):
     language: str | None
 
 
-class ProviderState(WireModel):
+class ProviderState(TypedDict):
     """What the search index reports about the source."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
 
 
-class Source(WireModel):
+class Source(TypedDict):
     id: str
-    object: Literal["knowledge_file"] = "knowledge_file"
+    object: Literal["knowledge_file"]
     #: `file`, `page` or `qa`.
     type: str
     #: `queued`, `indexing`, `active` or `failed`.
@@ -60,7 +61,7 @@ class Source(WireModel):
     #: Whether searches in each of the source's buckets find the source.
     ready: bool
     #: The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null.
-    ready_withheld_by: str | None = None
+    ready_withheld_by: str | None
     #: `queued`, `syncing`, `active` or `failed` (which is retried automatically).
     bucket_sync_status: str
     title: str
@@ -75,16 +76,16 @@ class Source(WireModel):
     mapping: str | None
     source_url: str | None
     #: The URL after all redirects. This field and the next four are only set for sources from a URL.
-    final_url: str | None = None
-    http_status: int | None = None
-    etag: str | None = None
-    last_modified: str | None = None
+    final_url: str | None
+    http_status: int | None
+    etag: str | None
+    last_modified: str | None
     #: When the URL was last fetched successfully, even if its content had not changed.
-    fetched_at: str | None = None
+    fetched_at: str | None
     #: This field and the next two are only set for a Q&A source.
-    question: str | None = None
-    answer: str | None = None
-    alternate_questions: list[str] | None = None
+    question: str | None
+    answer: str | None
+    alternate_questions: list[str] | None
     bucket_ids: list[str]
     #: Id of an older source, which this source replaces as soon as this source is ready.
     replaces: str | None
@@ -97,7 +98,7 @@ class Source(WireModel):
 
 class SourceAnswer(Source):
     #: The resource that the source waits for, if the daemon has too little of it.
-    waits_for: Shortage | None = None
+    waits_for: Shortage | None
     request_id: str
 
 
@@ -109,9 +110,9 @@ class SourceRefreshed(SourceAnswer):
 
 
 class SourceVerified(SourceAnswer):
-    """A source requested by its id. `provider` is null unless the request has `?verify=provider`."""
+    """A source requested by its id, with `provider` only for `?verify=provider`."""
 
-    provider: ProviderState | None = None
+    provider: NotRequired[ProviderState]
 
 
 class SourceMember(Source):
@@ -120,17 +121,15 @@ class SourceMember(Source):
     bucketSyncStatus: str
 
 
-class BucketSources(WireModel):
+class BucketSources(Paging):
     bucket_id: str
     #: The bucket's `revision`. While the revision is the same, the list is the same.
     revision: int
     sources: list[SourceMember]
-    has_more: bool | None = None
-    last_id: str | None = None
     request_id: str
 
 
-class SourceList(WireModel):
+class SourceList(TypedDict):
     """The sources with the requested ids."""
 
     #: The existing sources, in the order of the requested ids.
@@ -158,24 +157,24 @@ class SourceAttach(RequestBody):
     dry_run: bool = False
 
 
-class Deleted(WireModel):
+class Deleted(TypedDict):
     id: str
-    object: Literal["knowledge_file"] = "knowledge_file"
-    deleted: Literal[True] = True
+    object: Literal["knowledge_file"]
+    deleted: Literal[True]
     request_id: str
 
 
-class Detached(WireModel):
+class Detached(TypedDict):
     id: str
-    object: Literal["knowledge_file"] = "knowledge_file"
+    object: Literal["knowledge_file"]
     bucket_id: str
-    detached: Literal[True] = True
+    detached: Literal[True]
     #: Buckets that still contain the source.
     bucket_ids: list[str]
     request_id: str
 
 
-class Location(WireModel):
+class Location(TypedDict):
     """A location in the original document. Fields that don't apply to the document's format are null."""
 
     page: int | None
@@ -186,23 +185,23 @@ class Location(WireModel):
     headings: list[str]
 
 
-class TextChunk(WireModel):
+class TextChunk(TypedDict):
     chunk_id: str
     text: str
     location: Location
 
 
-class SourceText(WireModel):
+class SourceText(TypedDict):
     """The extracted text, and its chunks for searching."""
 
     id: str
-    object: Literal["source_text"] = "source_text"
+    object: Literal["source_text"]
     text: str
     chunks: list[TextChunk]
     request_id: str
 
 
-class StoredContent(WireModel):
+class StoredContent(TypedDict):
     """What the service found when it read the source's stored bytes again."""
 
     #: SHA-256 in hexadecimal; null if the bytes are missing.
@@ -219,13 +218,13 @@ class SourceReread(SourceText):
     content: StoredContent
 
 
-class DryRun(WireModel):
+class DryRun(TypedDict):
     """The result of a dry run. Nothing was stored or counted."""
 
-    dry_run: Literal[True] = True
-    valid: Literal[True] = True
+    dry_run: Literal[True]
+    valid: Literal[True]
     #: The fields of what would be created; null if nothing would be created.
     would_create: dict[str, Any] | None
     #: `path` and `message` for each file of a batch that would be rejected.
-    errors: list[dict[str, str]] = Field(default_factory=list)
+    errors: list[dict[str, str]]
     request_id: str

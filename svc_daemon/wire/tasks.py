@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from svc_daemon.wire.base_models import WireModel
+from typing_extensions import TypedDict
+
 from svc_daemon.wire.buckets import Deletion
 from svc_daemon.wire.sources import Shortage, SourceError
 
@@ -12,7 +13,7 @@ REBUILD = "store_rebuild"
 TEAM_REMOVAL = "team_removal"
 
 
-class TaskProgress(WireModel):
+class TaskProgress(TypedDict):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync` for a source, `delete` for a bucket's deletion, and `clear`
     #: or `index` for a rebuild of the index. Null before the first stage.
     stage: str | None
@@ -23,17 +24,17 @@ class TaskProgress(WireModel):
     chunks_total: int | None
 
 
-class Task(WireModel):
+class Task(TypedDict):
     id: str
-    object: Literal["task"] = "task"
+    object: Literal["task"]
     type: str
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str
     source_id: str | None
     #: The bucket that this task deletes, if any.
-    bucket_id: str | None = None
+    bucket_id: str | None
     #: The progress of a bucket's deletion.
-    deletion: Deletion | None = None
+    deletion: Deletion | None
     attempt: int
     max_attempts: int
     progress: TaskProgress
@@ -46,5 +47,5 @@ class Task(WireModel):
 
 class TaskAnswer(Task):
     #: The resource that the task waits for, if the daemon has too little of it.
-    waits_for: Shortage | None = None
+    waits_for: Shortage | None
     request_id: str

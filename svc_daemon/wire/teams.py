@@ -2,7 +2,8 @@
 
 from typing import Final, Literal
 
-from svc_daemon.wire.base_models import WireModel
+from typing_extensions import TypedDict
+
 from svc_daemon.wire.keys import KeyFields, KeyName, NewKey
 from svc_daemon.wire.requests import NoDryRunBody
 
@@ -26,9 +27,9 @@ ACTIVE: Final = "active"
 REMOVING: Final = "removing"
 
 
-class Team(WireModel):
+class Team(TypedDict):
     id: str
-    object: Literal["team"] = "team"
+    object: Literal["team"]
     name: str
     #: `removing` until all data of a removed team is deleted.
     status: Literal["active", "removing"]
@@ -38,12 +39,12 @@ class Team(WireModel):
     created_at: str
 
 
-class TeamKey(WireModel):
+class TeamKey(TypedDict):
     """A team and its new API key, which is shown only once."""
 
     team: Team
     key: NewKey
 
 
-class TeamList(WireModel):
+class TeamList(TypedDict):
     teams: list[Team]

@@ -3,8 +3,8 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import RequestBody
 
 #: The only strategy: send the bytes to an upload URL, in chunks that can be resumed.
@@ -29,12 +29,12 @@ class UploadCreate(RequestBody):
     webhook: Any = None
 
 
-class Upload(WireModel):
+class Upload(TypedDict):
     """Response to the creation of an upload session. `upload_url` needs no API key, so don't log it."""
 
     session_id: str
-    object: Literal["upload_session"] = "upload_session"
-    upload_strategy: str = STRATEGY
+    object: Literal["upload_session"]
+    upload_strategy: str
     upload_url: str
     #: `pending`, `uploading`, `uploaded`, `finalized`, `expired` or `canceled`.
     status: str
@@ -43,11 +43,11 @@ class Upload(WireModel):
     request_id: str
 
 
-class UploadStatus(WireModel):
+class UploadStatus(TypedDict):
     """The progress of an upload session."""
 
     session_id: str
-    object: Literal["upload_session"] = "upload_session"
+    object: Literal["upload_session"]
     status: str
     filename: str
     size_bytes: int
@@ -66,7 +66,7 @@ class UploadFinalize(RequestBody):
     dry_run: bool = False
 
 
-class StorageAnswer(WireModel):
+class StorageAnswer(TypedDict):
     """Response to the PUT request that sends the last missing bytes of a session."""
 
     session_id: str
@@ -76,11 +76,11 @@ class StorageAnswer(WireModel):
     request_id: str
 
 
-class PackAnswer(WireModel):
+class PackAnswer(TypedDict):
     """Response to a PUT request to a pack's `upload_url`, if all bytes of the batch are stored."""
 
     batch_id: str
-    object: Literal["pack"] = "pack"
+    object: Literal["pack"]
     status: Literal["uploaded", "finalized"]
     received_bytes: int
     request_id: str

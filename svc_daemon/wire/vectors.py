@@ -3,16 +3,16 @@
 from typing import Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 from svc_daemon.wire.sources import Location
 
 
-class BucketVectors(WireModel):
+class BucketVectors(TypedDict):
     """How many passages of a bucket have a vector of the current embedding model."""
 
-    object: Literal["bucket.vectors"] = "bucket.vectors"
+    object: Literal["bucket.vectors"]
     bucket_id: str
     #: Whether the embedding model works, as in `/healthz`.
     state: Literal["off", "loading", "ready", "failing"]
@@ -40,10 +40,10 @@ class VectorOffers(NoDryRunBody):
     vectors: list[OfferedVector]
 
 
-class OffersKept(WireModel):
+class OffersKept(TypedDict):
     """How many of the offered vectors the service has stored (`kept`), and how many it has ignored (`left_out`)."""
 
-    object: Literal["vector_offers"] = "vector_offers"
+    object: Literal["vector_offers"]
     kept: int
     left_out: int
     #: The embedding model in use, if any.
@@ -51,7 +51,7 @@ class OffersKept(WireModel):
     request_id: str
 
 
-class EmbeddedChunk(WireModel):
+class EmbeddedChunk(TypedDict):
     """A chunk with its vector."""
 
     chunk_id: str
@@ -63,11 +63,11 @@ class EmbeddedChunk(WireModel):
     vector: str | None
 
 
-class SourceVectors(WireModel):
+class SourceVectors(TypedDict):
     """The extracted text, and its chunks with vectors."""
 
     id: str
-    object: Literal["source_vectors"] = "source_vectors"
+    object: Literal["source_vectors"]
     text: str
     #: The embedding model in use, if any.
     model: str | None

@@ -2,10 +2,12 @@
 
 from typing import Literal
 
-from svc_daemon.wire.base_models import WireModel
+from typing_extensions import TypedDict
+
+from svc_daemon.wire.base_models import Paging
 
 
-class CallError(WireModel):
+class CallError(TypedDict):
     """Why a webhook call got no response."""
 
     code: str
@@ -14,7 +16,7 @@ class CallError(WireModel):
     reason: str | None
 
 
-class DeliveryAttempt(WireModel):
+class DeliveryAttempt(TypedDict):
     #: Number of the attempt, from 1.
     attempt: int
     started_at: str
@@ -24,12 +26,12 @@ class DeliveryAttempt(WireModel):
     error: CallError | None
 
 
-class Delivery(WireModel):
+class Delivery(TypedDict):
     """The delivery of one event to one URL, with its attempts."""
 
     #: The event's id, sent with every call.
     id: str
-    object: Literal["webhook_delivery"] = "webhook_delivery"
+    object: Literal["webhook_delivery"]
     #: `source.ready` or `source.failed`.
     event: str
     source_id: str
@@ -45,17 +47,15 @@ class DeliveryAnswer(Delivery):
     request_id: str
 
 
-class DeliveryList(WireModel):
+class DeliveryList(Paging):
     deliveries: list[Delivery]
-    has_more: bool | None = None
-    last_id: str | None = None
     request_id: str
 
 
-class WebhookSecret(WireModel):
+class WebhookSecret(TypedDict):
     """The secret that signs a team's calls."""
 
-    object: Literal["webhook_secret"] = "webhook_secret"
+    object: Literal["webhook_secret"]
     secret: str
     #: The secret before the last rotation. Calls are also signed with this secret until it expires.
     previous_secret: str | None

@@ -49,6 +49,7 @@ from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.answers import body_of
+from tests.api.documents import check_type
 from tests.api.holds import Away
 from tests.api.loops import Loop
 from tests.api.nodes import Node, Rotation, Shared, node_files, open_node
@@ -326,7 +327,7 @@ class Daemon:
             headers["Idempotency-Key"] = repeat_key
         if key != "":
             headers.setdefault("Authorization", f"Bearer {key or self.key}")
-        return await self._client.request(method, path, headers=headers, **options)
+        return check_type(await self._client.request(method, path, headers=headers, **options))
 
     def make_bucket(self, slug: str = "inbox", key: str | None = None) -> str:
         """The bucket's id."""

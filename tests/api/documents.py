@@ -1,11 +1,42 @@
-"""The OpenAPI document as a judge: whether an answer is described there for its route and status."""
+"""The documented types as judges: whether an answer is one that its route has for its status."""
 
+import re
+from functools import cache
 from typing import Any
 
 import httpx
 from jsonschema_rs import Draft202012Validator
+from pydantic import TypeAdapter
+from starlette.routing import compile_path
 
+from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.openapi import envelope_of
+
+
+def check_type(answer: httpx.Response) -> httpx.Response:
+    """Return an answer whose JSON has exactly the fields of the type that its route documents.
+
+    Raises ValidationError for any other.
+    """
+    if answer.headers.get("Content-Type") != "application/json":
+        return answer
+    for row, pattern in _routes():
+        if row.method == answer.request.method and pattern.match(answer.request.url.path):
+            kind = envelope_of(row.path) if answer.is_error else row.answers[answer.status_code]
+            if kind is not None:
+                _adapter(kind).validate_python(answer.json(), strict=True, extra="forbid")
+    return answer
+
+
+@cache
+def _routes() -> list[tuple[Endpoint, re.Pattern[str]]]:
+    return [(row, compile_path(row.path)[0]) for row in ENDPOINTS]
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def closed(schema: Any) -> Any:

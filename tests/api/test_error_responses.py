@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, TypeAdapter, field_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -102,13 +102,11 @@ def port() -> Iterator[int]:
 
 def envelope_of(answer: httpx.Response, code: E) -> ErrorEnvelope:
     """The whole shape of an error, against the table."""
-    envelope = ErrorEnvelope.model_validate(answer.json())
+    envelope = TypeAdapter(ErrorEnvelope).validate_python(answer.json(), extra="forbid")
     assert answer.headers["content-type"] == "application/json"
-    assert envelope.request_id == answer.headers["x-request-id"]
-    rule = ERRORS[code]
-    assert (envelope.error.code, answer.status_code, envelope.error.retryable) == (code, rule.status, rule.retryable)
-    assert set(answer.json()) == {"error", "request_id"}
-    assert set(answer.json()["error"]) == {"code", "message", "retryable", "details"}
+    assert envelope["request_id"] == answer.headers["x-request-id"]
+    rule, error = ERRORS[code], envelope["error"]
+    assert (error["code"], answer.status_code, error["retryable"]) == (code, rule.status, rule.retryable)
     return envelope
 
 
@@ -116,14 +114,14 @@ def envelope_of(answer: httpx.Response, code: E) -> ErrorEnvelope:
 def test_an_exception_becomes_its_code_in_the_envelope(client: httpx.Client) -> None:
     for name, (_, code) in RAISED.items():
         answer = client.get(f"/raise/{name}")
-        error = envelope_of(answer, code).error
-        assert error.message.startswith(MESSAGES.get(name, "")), name
+        error = envelope_of(answer, code)["error"]
+        assert error["message"].startswith(MESSAGES.get(name, "")), name
         header, value = HEADERS.get(name, ("content-type", "application/json"))
         assert answer.headers[header] == value
         assert "hunter2" not in answer.text
         assert "Traceback" not in answer.text
         if name == "table":
-            assert error.details == {"status": "archived"}
+            assert error["details"] == {"status": "archived"}
 
 
 @pytest.mark.rule("internal_error")
@@ -149,7 +147,7 @@ def test_an_unknown_path_is_shown_by_its_beginning(client: httpx.Client) -> None
 
 def test_invalid_fields_are_named_without_their_values(client: httpx.Client) -> None:
     answer = client.get("/check")
-    errors = envelope_of(answer, E.INVALID_REQUEST).error.details["errors"]
+    errors = envelope_of(answer, E.INVALID_REQUEST)["error"]["details"]["errors"]
     assert [error["path"] for error in errors] == ["age", "name"]
     assert errors[1]["message"] == "must have letters."
     assert "hunter2" not in answer.text

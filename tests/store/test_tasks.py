@@ -10,10 +10,11 @@ from svc_daemon.store import tasks
 from svc_daemon.store.memberships import claim_syncs, next_sync_due, schedule_syncs, withdraw_syncs
 from svc_daemon.store.tasks import TaskRow, claim_task, finish_task, list_expired, park_task, retry_task
 from svc_daemon.store.tombstones import create_detachment, list_detachments
+from svc_daemon.wire.sources import SourceError
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, table
 
-ERROR = {"code": "extraction_crashed", "message": "It died.", "retryable": True}
+ERROR = SourceError(code="extraction_crashed", message="It died.", retryable=True)
 Change = Callable[[Connection, TaskRow], None]
 #: All ways in which a worker writes a task that it holds.
 WRITES: dict[str, Change] = {

@@ -8,7 +8,6 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import Model, parse_model, read_json, refuse_scopes_in_query
 from svc_daemon.api.endpoints import DRY, PAGE, Endpoint
 from svc_daemon.api.presenting import (
-    answer,
     caller,
     context_of,
     created,
@@ -17,6 +16,7 @@ from svc_daemon.api.presenting import (
     is_dry_run,
     meaning_of,
     page_of,
+    respond,
     would_create,
 )
 from svc_daemon.core.access import api_keys
@@ -44,28 +44,28 @@ async def create(request: Request) -> Response:
             return would_create(request, None)
         planned = context.read(lambda connection: verbs.plan_agent(connection, context, key, fields))
         unknown = {"created_at", "updated_at"} | (set() if fields.agent_id else {"id", "agent_id", "model"})
-        return would_create(request, view_agent(planned).model_dump(exclude=unknown))
+        return would_create(request, {name: each for name, each in view_agent(planned).items() if name not in unknown})
     outcome = await verbs.create_new_agent(context, repeatable, fields)
-    return created(request, wire.AgentAnswer, outcome)
+    return created(request, outcome)
 
 
 async def list_all(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_READ)
     page, paging = page_of(request, await verbs.list_agents_as_seen(context_of(request), key))
-    return answer(request, wire.AgentList, {"team_id": key.team_id, "agents": page, **paging})
+    return respond(request, {"team_id": key.team_id, "agents": page, **paging})
 
 
 async def show(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_READ)
     agent = verbs.show_agent_as_seen(context_of(request), key, request.path_params["agent_id"])
-    return answer(request, wire.AgentAnswer, agent)
+    return respond(request, agent)
 
 
 async def update(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_MANAGE)
     fields = await _profile(request, wire.AgentUpdate)
     agent = await verbs.change_agent(context_of(request), key, request.path_params["agent_id"], fields)
-    return answer(request, wire.AgentAnswer, agent)
+    return respond(request, agent)
 
 
 async def delete(request: Request) -> Response:
@@ -73,27 +73,27 @@ async def delete(request: Request) -> Response:
     agent_id = request.path_params["agent_id"]
     force = flag("force", request.query_params.get("force"))
     await verbs.delete_agent(context_of(request), key, agent_id, force=force)
-    return answer(request, wire.AgentDeleted, {"id": agent_id, "agent_id": agent_id})
+    return respond(request, {"id": agent_id, "agent_id": agent_id, "object": "agent", "deleted": True})
 
 
 async def list_models(request: Request) -> Response:
     """List the agents that the key may use, the default one first."""
     key = caller(request)
     found = await list_visible_agents(context_of(request), key)
-    models = sorted((_view_model(agent, model_of(agent.id)) for agent in found), key=lambda model: model.id)
-    return answer(request, wire.ModelList, {"data": models})
+    models = sorted((_view_model(agent, model_of(agent.id)) for agent in found), key=lambda model: model["id"])
+    return respond(request, {"object": "list", "data": models})
 
 
 async def show_model(request: Request) -> Response:
     """Return the model, with its id spelled as in the request."""
     key, model = caller(request), request.path_params["model"]
     agent = verbs.show_agent(context_of(request), key, agent_of(model))
-    return answer(request, wire.ModelAnswer, _view_model(agent, model))
+    return respond(request, _view_model(agent, model))
 
 
 def _view_model(agent: TeamAgent, model: str) -> wire.Model:
     created = floor(from_text(agent.created_at).timestamp()) if agent.created_at else 0
-    return wire.Model(id=model, created=created, owned_by=agent.team_id)
+    return wire.Model(id=model, object="model", created=created, owned_by=agent.team_id)
 
 
 async def _profile(request: Request, model: type[Model]) -> Model:

@@ -65,6 +65,7 @@ def error_halfway(error: Exception) -> ServiceError:
 
 def view_annotation(cited: Cited) -> Annotation:
     return Annotation(
+        type="file_citation",
         file_id=cited.found.source.id,
         filename=cited.found.source.filename,
         index=cited.citation.index,

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 from starlette.requests import Request
@@ -12,10 +11,8 @@ from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, GATES, NO_BUCKET, Endpoint
 from svc_daemon.api.handlers.uploads import new_upload, storage_url, url_of
-from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import (
     Creating,
-    answer,
     body_of,
     caller,
     context_of,
@@ -56,9 +53,8 @@ from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
+from svc_daemon.wire.uploads import STRATEGY
 
-#: Response fields that are left out unless the batch has a pack (one request with the bytes of all files).
-_OF_PACK = {"pack": True, "items": {"__all__": {"offset", "size_bytes"}}}
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
@@ -150,7 +146,7 @@ async def finalize(request: Request) -> Response:
             for upload, reason in report.pending
         ],
     }
-    return answer(request, wire.BatchFinalized, fields)
+    return respond(request, fields)
 
 
 async def show(request: Request) -> Response:
@@ -158,20 +154,19 @@ async def show(request: Request) -> Response:
     batch, rolled, items = verbs.show_batch(context_of(request), key, request.path_params["batch_id"])
     with_items = flag("include_items", request.query_params.get("include_items"))
     is_withheld = any(item.member.in_maintenance for item in items)
-    status = wire.BatchStatus(
-        batch_id=batch.id,
-        bucket_ids=key.reachable(batch.bucket_ids),
-        status=rolled.status,
-        terminal=rolled.terminal,
-        ready=rolled.ready and not is_withheld,
-        ready_withheld_by=str(E.TEAM_STORE_MAINTENANCE) if is_withheld else None,
-        counters=wire.BatchCounters(**rolled.counters),
-        created_at=batch.created_at,
-        expires_at=batch.expires_at,
-        items=[_item(item, key) for item in items] if with_items else None,
-        request_id=request_id_of(request.scope),
-    )
-    return respond(request, status, without={} if with_items else {"items": True})
+    status = {
+        "batch_id": batch.id,
+        "object": "batch",
+        "bucket_ids": key.reachable(batch.bucket_ids),
+        "status": rolled.status,
+        "terminal": rolled.terminal,
+        "ready": rolled.ready and not is_withheld,
+        "ready_withheld_by": str(E.TEAM_STORE_MAINTENANCE) if is_withheld else None,
+        "counters": rolled.counters,
+        "created_at": batch.created_at,
+        "expires_at": batch.expires_at,
+    }
+    return respond(request, status, **{"items": [_item(item, key) for item in items]} if with_items else {})
 
 
 def refuse_unhashed(body: wire.BatchFields) -> None:
@@ -226,7 +221,7 @@ def _judge_files(
         try:
             wanted.append((_new_item(context, key, destination, items[file.client_file_id], file, begun), destination))
         except ServiceError as error:
-            rejected.append({"client_file_id": file.client_file_id, "error": _error(error).model_dump()})
+            rejected.append({"client_file_id": file.client_file_id, "error": _error(error)})
     return verbs.Opening(batch, wanted, rejected)
 
 
@@ -251,31 +246,34 @@ def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Ou
     if replayed:
         batch, rolled, _ = verbs.show_batch(context, key, batch_id)
         status, expires_at = rolled.status, batch.expires_at
-    is_packed = asks_pack and has_pack(context, members)
-    ends = list(accumulate(upload.size_bytes for upload in members))
-    pack_url = storage_url(request, batch_id, pack_token(context, batch_id, members))
-    opened = wire.Batch(
-        batch_id=batch_id,
-        status=status,
-        bucket_ids=body["bucket_ids"],
-        items=[
-            wire.BatchTarget(
-                client_file_id=_client_id(upload),
-                session_id=upload.id,
-                upload_url=url_of(request, upload),
-                bucket_ids=list(upload.bucket_ids),
-                offset=end - upload.size_bytes,
-                size_bytes=upload.size_bytes,
-                expires_at=upload.expires_at,
-            )
-            for upload, end in zip(members, ends, strict=True)
-        ],
-        rejected=[wire.RejectedItem.model_validate(item) for item in body["rejected"]],
-        pack=wire.BatchPack(upload_url=pack_url, size_bytes=ends[-1], expires_at=expires_at),
-        expires_at=expires_at,
-        request_id=request_id_of(request.scope),
-    )
-    response = respond(request, opened, 200 if replayed else 201, without={} if is_packed else _OF_PACK)
+    targets = [
+        wire.BatchTarget(
+            client_file_id=_client_id(upload),
+            session_id=upload.id,
+            upload_url=url_of(request, upload),
+            bucket_ids=list(upload.bucket_ids),
+            expires_at=upload.expires_at,
+        )
+        for upload in members
+    ]
+    opened = {
+        "batch_id": batch_id,
+        "object": "batch",
+        "status": status,
+        "upload_strategy": STRATEGY,
+        "bucket_ids": body["bucket_ids"],
+        "items": targets,
+        "rejected": body["rejected"],
+        "expires_at": expires_at,
+    }
+    if asks_pack and has_pack(context, members):
+        size_bytes = 0
+        for target, upload in zip(targets, members, strict=True):
+            target |= {"offset": size_bytes, "size_bytes": upload.size_bytes}
+            size_bytes += upload.size_bytes
+        pack_url = storage_url(request, batch_id, pack_token(context, batch_id, members))
+        opened["pack"] = wire.BatchPack(upload_url=pack_url, size_bytes=size_bytes, expires_at=expires_at)
+    response = respond(request, opened, 200 if replayed else 201)
     response.headers["Cache-Control"] = "no-store"
     return mark_replayed(response) if replayed else response
 
@@ -284,7 +282,7 @@ def _client_id(upload: UploadRow) -> str:
     return upload.client_file_id or ""
 
 
-def _names(outcome: Finalized, source: SourceRow) -> dict[str, Any]:
+def _names(outcome: Finalized, source: SourceRow) -> wire.FinalizedItem:
     return {
         "client_file_id": _client_id(outcome.upload),
         "session_id": outcome.upload.id,
@@ -299,11 +297,11 @@ def _error(error: ServiceError) -> ErrorBody:
 
 def _item(item: BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     member = item.member
-    error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
+    error: ErrorBody | None = {"details": {}, **item.error} if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)
     if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
         # The original error message may name a bucket that the key can't access.
-        error = error.model_copy(update={"message": ERRORS[E(error.code)].sentence})
+        error["message"] = ERRORS[E(error["code"])].sentence
     return wire.BatchItem(
         client_file_id=member.client_file_id,
         session_id=member.upload_id,

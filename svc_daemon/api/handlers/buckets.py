@@ -6,9 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, PAGE, Endpoint
-from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import (
-    answer,
     body_of,
     caller,
     context_of,
@@ -41,8 +39,7 @@ async def list_all(request: Request) -> Response:
     members = _with_members(request)
     found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived, members=members)
     page, paging = page_of(request, found)
-    body = wire.BucketList(team_id=key.team_id, buckets=page, **paging, request_id=request_id_of(request.scope))
-    return respond(request, body, without={} if members else {"buckets": {"__all__": {"knowledgeIds"}}})
+    return respond(request, {"team_id": key.team_id, "buckets": page, **paging})
 
 
 async def put(request: Request) -> Response:
@@ -59,9 +56,7 @@ async def put(request: Request) -> Response:
         existing = context_of(request).read(lambda connection: verbs.check_put(connection, key, slug))
         return _dry(request, slug, fields) if existing is None else would_create(request, None)
     bucket, is_new = await verbs.put_bucket(context_of(request), key, slug, fields)
-    response = answer(request, wire.BucketPutAnswer, bucket, created=is_new)
-    response.status_code = 201 if is_new else 200
-    return response
+    return respond(request, bucket, 201 if is_new else 200, created=is_new)
 
 
 async def create(request: Request) -> Response:
@@ -76,15 +71,14 @@ async def create(request: Request) -> Response:
         context_of(request).read(lambda connection: verbs.check_create(connection, key, fields.slug))
         return _dry(request, fields.slug, fields)
     outcome = await verbs.create_new_bucket(context_of(request), repeatable, fields)
-    return created(request, wire.BucketAnswer, outcome)
+    return created(request, outcome)
 
 
 async def show(request: Request) -> Response:
     key = caller(request, *api_keys.SHOW_BUCKET)
     members = _with_members(request)
     bucket = await verbs.show_bucket(context_of(request), key, request.path_params["bucket"], members=members)
-    body = wire.BucketAnswer(**bucket.model_dump(), request_id=request_id_of(request.scope))
-    return respond(request, body, without={} if members else {"knowledgeIds": True})
+    return respond(request, bucket)
 
 
 async def update(request: Request) -> Response:
@@ -93,16 +87,15 @@ async def update(request: Request) -> Response:
     if change.metadata is not None:
         check_metadata(change.metadata, context_of(request).limits)
     bucket = await verbs.change_bucket(context_of(request), key, request.path_params["bucket"], change)
-    return answer(request, wire.BucketAnswer, bucket)
+    return respond(request, bucket)
 
 
 async def delete(request: Request) -> Response:
     key = caller(request, api_keys.BUCKET_DELETE)
     force = flag("force", request.query_params.get("force"))
     bucket, cascade = await delete_bucket(context_of(request), key, request.path_params["bucket"], force=force)
-    return answer(
-        request, wire.BucketDeleted, {"id": bucket.id, "slug": bucket.slug, "deletion": view_deletion(cascade)}
-    )
+    body = {"id": bucket.id, "slug": bucket.slug, "object": "bucket", "status": "deleting"}
+    return respond(request, body, deletion=view_deletion(cascade))
 
 
 def _with_members(request: Request) -> bool:

@@ -63,7 +63,7 @@ async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_CompletionDr
         except Exception as error:
             if not has_begun:
                 raise
-            yield event(openai_error(error_halfway(error)).model_dump())
+            yield event(openai_error(error_halfway(error)))
 
 
 class _CompletionDraft:
@@ -81,18 +81,24 @@ class _CompletionDraft:
         """Return the complete chat completion."""
         usage = outcome.usage
         message = wire.CompletionMessage(
-            content=outcome.text, annotations=[view_annotation(each) for each in outcome.cited]
+            role="assistant",
+            content=outcome.text,
+            refusal=None,
+            annotations=[view_annotation(each) for each in outcome.cited],
         )
+        choice = wire.CompletionChoice(index=0, message=message, logprobs=None, finish_reason=outcome.cut or "stop")
         return wire.Completion(
             id=self._id,
+            object="chat.completion",
             created=self._created,
             model=self._body.model,
-            choices=[wire.CompletionChoice(message=message, finish_reason=outcome.cut or "stop")],
+            choices=[choice],
             usage=wire.CompletionUsage(
                 prompt_tokens=usage.input_tokens,
                 completion_tokens=usage.output_tokens,
                 total_tokens=usage.input_tokens + usage.output_tokens,
             ),
+            system_fingerprint=None,
             grounded=outcome.grounded,
             sources=[view_source(cited) for cited in outcome.sources],
             warnings=list(outcome.warnings),
@@ -107,11 +113,11 @@ class _CompletionDraft:
     def finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
         """Yield the chunks after the text: annotations and sources, the usage if requested, and `[DONE]`."""
         whole = self.end(outcome)
-        annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
-        added = whole.model_dump(include={"grounded", "sources", "warnings", "request_id"})
+        annotations = whole["choices"][0]["message"]["annotations"]
+        added = {name: whole[name] for name in ("grounded", "sources", "warnings", "request_id")}
         yield self.chunk({"annotations": annotations}, outcome.cut or "stop", **added)
         if self._body.stream_options.include_usage:
-            yield self._event(choices=[], usage=whole.usage.model_dump())
+            yield self._event(choices=[], usage=whole["usage"])
         yield DONE
 
     def _event(self, **fields: Any) -> bytes:

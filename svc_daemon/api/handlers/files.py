@@ -47,7 +47,7 @@ async def upload(request: Request) -> Response:
         outcome = await create_file(context, repeatable, destination, file, staged)
     finally:
         await staged.discard()
-    return created(request, SourceAnswer, outcome)
+    return created(request, outcome, waits_for=None)
 
 
 def _read_fields(form: Form[StagedBytes], limits: Limits) -> FileUpload:

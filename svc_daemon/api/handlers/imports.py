@@ -82,7 +82,7 @@ async def take_url(
         }
         return would_create(request, fields)
     outcome = await create_from_url(context, repeatable, destination, wanted)
-    return created(request, SourceAnswer, outcome)
+    return created(request, outcome, waits_for=None)
 
 
 _ANSWERS = {201: SourceAnswer, 200: SourceAnswer | DryRun}

@@ -5,7 +5,6 @@ from starlette.responses import Response
 
 from svc_daemon.api.endpoints import DRY, NO_BUCKET, PAGE, Endpoint
 from svc_daemon.api.presenting import (
-    answer,
     body_of,
     caller,
     context_of,
@@ -14,6 +13,7 @@ from svc_daemon.api.presenting import (
     is_dry_run,
     meaning_of,
     page_of,
+    respond,
     would_create,
 )
 from svc_daemon.core.access import api_keys
@@ -36,24 +36,24 @@ async def create(request: Request) -> Response:
         if find_outcome(context, repeatable) is not None:
             return would_create(request, None)
         planned = context.read(lambda connection: plan_key(connection, context.ids, key, fields))
-        wanted = view_key(planned.key).model_dump(exclude={"id", "hint", "created_at", "revoked_at"})
-        return would_create(request, wanted)
+        unknown, wanted = ("id", "hint", "created_at", "revoked_at"), view_key(planned.key)
+        return would_create(request, {name: each for name, each in wanted.items() if name not in unknown})
     outcome = await verbs.create_new_key(context, repeatable, fields)
-    response = created(request, wire.KeyCreated, outcome)
+    response = created(request, outcome)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 async def list_all(request: Request) -> Response:
     key = caller(request, api_keys.KEY_MANAGE)
-    page, paging = page_of(request, await verbs.list_visible_keys(context_of(request), key))
-    return answer(request, wire.KeyList, {"team_id": key.team_id, "keys": list(map(view_key, page)), **paging})
+    page, paging = page_of(request, map(view_key, await verbs.list_visible_keys(context_of(request), key)))
+    return respond(request, {"team_id": key.team_id, "keys": page, **paging})
 
 
 async def revoke(request: Request) -> Response:
     key = caller(request, api_keys.KEY_MANAGE)
     revoked = await verbs.revoke(context_of(request), key, request.path_params["key_id"])
-    return answer(request, wire.KeyAnswer, view_key(revoked))
+    return respond(request, view_key(revoked))
 
 
 # fmt: off

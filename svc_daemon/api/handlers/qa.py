@@ -58,7 +58,8 @@ async def create(request: Request) -> Response:
             "size_bytes": len(question.text.encode()),
         }
         return would_create(request, fields)
-    return created(request, SourceAnswer, await create_question(context, repeatable, destination, question))
+    outcome = await create_question(context, repeatable, destination, question)
+    return created(request, outcome, waits_for=None)
 
 
 # fmt: off

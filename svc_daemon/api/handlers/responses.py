@@ -13,7 +13,7 @@ If an error occurs, the last two events are `error`, with the service's own erro
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import Any, Literal
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,8 +36,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import responses as wire
-
-Status = Literal["in_progress", "completed", "incomplete", "failed"]
+from svc_daemon.wire.answers import Annotation
 
 
 async def create(request: Request) -> Response:
@@ -87,53 +86,54 @@ class _ResponseDraft:
 
     def end(self, outcome: AnswerOutcome) -> wire.Response:
         """Return the complete response."""
-        usage, reason = outcome.usage, "max_output_tokens" if outcome.cut == "length" else outcome.cut
-        return self._response(
-            "incomplete" if outcome.cut else "completed",
-            output=[self._message(outcome)],
-            completed_at=int(self._now().timestamp()),
-            incomplete_details=None if reason is None else wire.IncompleteDetails(reason=reason),
-            usage=wire.ResponseUsage(
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                total_tokens=usage.input_tokens + usage.output_tokens,
-            ),
-            grounded=outcome.grounded,
-            sources=[view_source(cited) for cited in outcome.sources],
-            warnings=list(outcome.warnings),
-        )
+        usage = outcome.usage
+        status: wire.MessageStatus = "incomplete" if outcome.cut else "completed"
+        text = _part(outcome.text, [view_annotation(cited) for cited in outcome.cited])
+        response = self._response(status)
+        response["completed_at"] = int(self._now().timestamp())
+        if outcome.cut:
+            response["incomplete_details"] = {"reason": "max_output_tokens" if outcome.cut == "length" else outcome.cut}
+        response["output"] = [self._message(status, text)]
+        response["usage"] = {
+            "input_tokens": usage.input_tokens,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": usage.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+        }
+        response["grounded"] = outcome.grounded
+        response["sources"] = [view_source(cited) for cited in outcome.sources]
+        response["warnings"] = list(outcome.warnings)
+        return response
 
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
         """Yield the events for one piece of the answer. The first call also yields the events that begin a response."""
         if not self.has_begun:
-            begun = self._response("in_progress", output=[]).model_dump()
+            begun = self._response("in_progress")
             yield self._event("response.created", response=begun)
             yield self._event("response.in_progress", response=begun)
-            message = wire.OutputMessage(id=self._message_id, status="in_progress", content=[])
-            yield self._event("response.output_item.added", output_index=0, item=message.model_dump())
-            part = wire.OutputText(text="", annotations=[])
-            yield self._in_part("response.content_part.added", part=part.model_dump())
+            yield self._event("response.output_item.added", output_index=0, item=self._message("in_progress"))
+            yield self._in_part("response.content_part.added", part=_part("", []))
         if isinstance(piece, str):
             yield self._in_part("response.output_text.delta", delta=piece, logprobs=[])
         elif isinstance(piece, Cited):
-            annotation = view_annotation(piece).model_dump()
-            yield self._in_part(
-                "response.output_text.annotation.added", annotation_index=self._marks, annotation=annotation
-            )
+            marked = {"annotation_index": self._marks, "annotation": view_annotation(piece)}
+            yield self._in_part("response.output_text.annotation.added", **marked)
             self._marks += 1
         else:
-            message = self._message(piece)
-            yield self._in_part("response.output_text.done", text=piece.text, logprobs=[])
-            yield self._in_part("response.content_part.done", part=message.content[0].model_dump())
-            yield self._event("response.output_item.done", output_index=0, item=message.model_dump())
             response = self.end(piece)
-            yield self._event(f"response.{response.status}", response=response.model_dump())
+            message = response["output"][0]
+            yield self._in_part("response.output_text.done", text=piece.text, logprobs=[])
+            yield self._in_part("response.content_part.done", part=message["content"][0])
+            yield self._event("response.output_item.done", output_index=0, item=message)
+            yield self._event(f"response.{response['status']}", response=response)
 
     def fail(self, error: ServiceError) -> Iterator[bytes]:
         """Yield the events that report an error during the stream."""
         yield self._event("error", code=error.code, message=error.message, param=None)
-        fault = wire.ResponseFault(message=error.message)
-        yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
+        failed = self._response("failed")
+        failed["error"] = {"code": "server_error", "message": error.message}
+        yield self._event("response.failed", response=failed)
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
         """Build an event about the answer's text. The response has only one message, with only this part."""
@@ -143,26 +143,50 @@ class _ResponseDraft:
         number, self._events = self._events, self._events + 1
         return event({"type": kind, "sequence_number": number, **fields}, kind)
 
-    def _message(self, outcome: AnswerOutcome) -> wire.OutputMessage:
-        annotations = [view_annotation(cited) for cited in outcome.cited]
-        return wire.OutputMessage(
-            id=self._message_id,
-            status="incomplete" if outcome.cut else "completed",
-            content=[wire.OutputText(text=outcome.text, annotations=annotations)],
-        )
+    def _message(self, status: wire.MessageStatus, *content: wire.OutputText) -> wire.OutputMessage:
+        return {
+            "type": "message",
+            "id": self._message_id,
+            "status": status,
+            "role": "assistant",
+            "content": list(content),
+        }
 
-    def _response(self, status: Status, **fields: Any) -> wire.Response:
+    def _response(self, status: wire.ResponseStatus) -> wire.Response:
         return wire.Response(
             id=self._id,
+            object="response",
             created_at=self._created_at,
+            completed_at=None,
             status=status,
+            background=False,
+            error=None,
+            incomplete_details=None,
             instructions=self._body.instructions,
+            max_output_tokens=None,
             metadata=self._body.metadata,
             model=self._body.model,
+            output=[],
+            parallel_tool_calls=False,
+            previous_response_id=None,
+            store=False,
+            temperature=None,
+            text={"format": {"type": "text"}},
+            tool_choice="none",
+            tools=[],
+            top_p=None,
+            truncation="disabled",
+            usage=None,
             user=self._body.user,
+            grounded=None,
+            sources=[],
+            warnings=[],
             request_id=self._request_id,
-            **fields,
         )
+
+
+def _part(text: str, annotations: list[Annotation]) -> wire.OutputText:
+    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
 
 
 # fmt: off

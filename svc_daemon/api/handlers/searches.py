@@ -10,7 +10,7 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.endpoints import SEARCH, Endpoint
 from svc_daemon.api.handlers.sources import view_location
-from svc_daemon.api.presenting import answer, body_of, caller, context_of, decimal_number, flag, whole_number
+from svc_daemon.api.presenting import body_of, caller, context_of, decimal_number, flag, respond, whole_number
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.errors import ServiceError
@@ -55,13 +55,14 @@ async def get(request: Request) -> Response:
 async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> Response:
     results = await search(context_of(request), key, asked)
     page = {
+        "object": "search_results.page",
         "query": asked.query,
         "agent": asked.agent,
         "data": [_result(found, explain=asked.explain) for found in results.found],
         "has_more": results.has_more,
         "warnings": list(results.warnings),
     }
-    return answer(request, wire.SearchPage, page)
+    return respond(request, page)
 
 
 def _fields(request: Request) -> dict[str, Any]:

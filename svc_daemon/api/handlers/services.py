@@ -7,8 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.api.presenting import answer, caller, context_of, flag, respond
+from svc_daemon.api.presenting import caller, context_of, flag, respond
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.text.media_types import FORMATS
@@ -39,21 +38,20 @@ async def health(request: Request) -> Response:
         if len(nonce) not in NONCE_CHARACTERS:
             raise refusal("nonce", f"must have {NONCE_CHARACTERS[0]} to {NONCE_CHARACTERS[-1]} characters.")
         proof = prove(context.secret, state.installation_id, request.scope["server"][1], nonce)
-    body = wire.Health(
-        status="read_only" if context.database.is_broken else "ok" if open_tasks else "unavailable",
-        installation_id=state.installation_id,
-        version=VERSION,
-        api=API_RANGE,
-        uptime_seconds=round(context.clock.monotonic() - state.started_s, 3),
-        writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
-        queue=wire.QueueCounters(**open_tasks) if open_tasks else None,
-        embedding=view_embedding(context.embedding),
-        set_aside=wire.SetAside(files=aside.files, known=aside.known, message=lost_files(aside.files, aside.known)),
-        shortage=view_shortage(context.shortages.now),
-        faults=state.faults,
-        proof=proof,
-        request_id=request_id_of(request.scope),
-    )
+    body = {
+        "status": "read_only" if context.database.is_broken else "ok" if open_tasks else "unavailable",
+        "installation_id": state.installation_id,
+        "version": VERSION,
+        "api": API_RANGE,
+        "uptime_seconds": round(context.clock.monotonic() - state.started_s, 3),
+        "writer": {"operations": context.database.operations, "commits": context.database.commits},
+        "queue": open_tasks,
+        "embedding": view_embedding(context.embedding),
+        "set_aside": {"files": aside.files, "known": aside.known, "message": lost_files(aside.files, aside.known)},
+        "shortage": view_shortage(context.shortages.now),
+        "faults": state.faults,
+        "proof": proof,
+    }
     return respond(request, body)
 
 
@@ -68,26 +66,26 @@ async def version(request: Request) -> Response:
     verify = request.query_params.get("verify")
     if verify not in (None, "writing"):
         raise refusal("verify", "must be writing.")
-    body: dict[str, object] = {"version": VERSION, "api_oldest": API_OLDEST, "api_newest": API_NEWEST}
-    llm = context_of(request).llm
+    llm, writing = context_of(request).llm, None
     if verify is not None and llm is None:
-        body["writing"] = wire.Writing(state="off")
+        writing = wire.Writing(state="off", model=None, message=None)
     elif verify is not None and llm is not None:
         message = await llm.look()
-        body["writing"] = wire.Writing(state="failing" if message else "ready", model=llm.model, message=message)
-    return answer(request, wire.Version, body)
+        writing = wire.Writing(state="failing" if message else "ready", model=llm.model, message=message)
+    body = {"object": "version", "version": VERSION, "api_oldest": API_OLDEST, "api_newest": API_NEWEST}
+    return respond(request, body, writing=writing)
 
 
 async def limits(request: Request) -> Response:
     key = caller(request)
     context = context_of(request)
     shown = {
-        limit.name: wire.Limit(value=getattr(context.limits, limit.name), unit=limit.metadata["unit"])
+        limit.name: wire.Limit(value=getattr(context.limits, limit.name), unit=limit.metadata["unit"], used=None)
         for limit in fields(Limits)
     }
-    shown["bytes_per_minute"].used = await context.rate_limits.used_bytes(key.team_id)
-    shown["answers_per_month"].used = used_answers(context, key.team_id)
-    shown["agents"].used = context.look(lambda connection: count_named_agents(connection, key.team_id))
+    shown["bytes_per_minute"]["used"] = await context.rate_limits.used_bytes(key.team_id)
+    shown["answers_per_month"]["used"] = used_answers(context, key.team_id)
+    shown["agents"]["used"] = context.look(lambda connection: count_named_agents(connection, key.team_id))
     formats = [
         wire.ReadFormat(
             name=kind.name,
@@ -97,7 +95,7 @@ async def limits(request: Request) -> Response:
         )
         for kind in FORMATS
     ]
-    return answer(request, wire.LimitsAnswer, {"team_id": key.team_id, "limits": shown, "formats": formats})
+    return respond(request, {"object": "limits", "team_id": key.team_id, "limits": shown, "formats": formats})
 
 
 async def openapi(request: Request) -> Response:

@@ -11,9 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, INDEX, NO_BUCKET, NO_SOURCE, PAGE, SIZES, Endpoint
-from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.presenting import (
-    answer,
     body_of,
     caller,
     context_of,
@@ -22,6 +20,8 @@ from svc_daemon.api.presenting import (
     one_of,
     optional_body_of,
     page_limit,
+    page_of,
+    respond,
     respond_in_thread,
     would_create,
 )
@@ -72,18 +72,12 @@ async def list_members(request: Request) -> Response:
     bucket_id, revision, found = await verbs.list_members(
         context_of(request), key, request.path_params["bucket"], asked
     )
-    page = found if limit is None else found[:limit]
-    return await respond_in_thread(
-        request,
-        lambda: wire.BucketSources(
-            bucket_id=bucket_id,
-            revision=revision,
-            sources=[view_member(source, key, bucket_id) for source in page],
-            has_more=len(page) < len(found),
-            last_id=page[-1].id if page else None,
-            request_id=request_id_of(request.scope),
-        ),
-    )
+
+    def make() -> dict[str, Any]:
+        page, paging = page_of(request, [view_member(source, key, bucket_id) for source in found])
+        return {"bucket_id": bucket_id, "revision": revision, "sources": page, **paging}
+
+    return await respond_in_thread(request, make)
 
 
 async def look_up(request: Request) -> Response:
@@ -95,12 +89,11 @@ async def look_up(request: Request) -> Response:
     found = verbs.look_up_sources(context, key, wanted)
     return await respond_in_thread(
         request,
-        lambda: wire.SourceList(
-            sources=[view_source(source, key) for source in found.found],
-            missing=found.missing,
-            replaced_by=found.successors,
-            request_id=request_id_of(request.scope),
-        ),
+        lambda: {
+            "sources": [view_source(source, key) for source in found.found],
+            "missing": found.missing,
+            "replaced_by": found.successors,
+        },
     )
 
 
@@ -113,7 +106,7 @@ async def attach(request: Request) -> Response:
         wanted = {"object": "membership", "bucket_id": found.id, "source_id": source.id}
         return would_create(request, None if found.id in source.places else wanted)
     source = await verbs.attach_source(context, key, bucket, body.source_id)
-    return answer(request, wire.SourceAnswer, view_source(source, key))
+    return respond(request, view_source(source, key), waits_for=None)
 
 
 async def detach(request: Request) -> Response:
@@ -122,7 +115,8 @@ async def detach(request: Request) -> Response:
     bucket_id, left = await source_deletions.detach_source(
         context_of(request), key, request.path_params["bucket"], source_id
     )
-    return answer(request, wire.Detached, {"id": source_id, "bucket_id": bucket_id, "bucket_ids": key.reachable(left)})
+    body = {"id": source_id, "object": "knowledge_file", "bucket_id": bucket_id, "detached": True}
+    return respond(request, body, bucket_ids=key.reachable(left))
 
 
 async def show(request: Request) -> Response:
@@ -131,9 +125,9 @@ async def show(request: Request) -> Response:
     is_settled = source.ready or source.status == readiness.FAILED
     shortage = None if is_settled else view_shortage(context_of(request).shortages.now)
     if not _verify(request, "provider"):
-        return answer(request, wire.SourceAnswer, view_source(source, key), waits_for=shortage)
+        return respond(request, view_source(source, key), waits_for=shortage)
     provider = await verbs.verify_source(context_of(request), source)
-    return answer(request, wire.SourceVerified, view_source(source, key), provider=provider, waits_for=shortage)
+    return respond(request, view_source(source, key), waits_for=shortage, provider=provider)
 
 
 async def update(request: Request) -> Response:
@@ -151,7 +145,7 @@ async def update(request: Request) -> Response:
     if body.metadata is not None:
         change["metadata"] = source_fields.check_metadata(body.metadata, limits)
     source = await verbs.describe_source(context_of(request), key, request.path_params["source_id"], change)
-    return answer(request, wire.SourceAnswer, view_source(source, key))
+    return respond(request, view_source(source, key), waits_for=None)
 
 
 async def delete(request: Request) -> Response:
@@ -159,23 +153,21 @@ async def delete(request: Request) -> Response:
     source_id = request.path_params["source_id"]
     force = flag("force", request.query_params.get("force"))
     await source_deletions.delete_everywhere(context_of(request), key, source_id, force=force)
-    return answer(request, wire.Deleted, {"id": source_id})
+    return respond(request, {"id": source_id, "object": "knowledge_file", "deleted": True})
 
 
 async def retry(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     source = await verbs.retry_source(context_of(request), key, request.path_params["source_id"])
-    return answer(request, wire.SourceAnswer, view_source(source, key))
+    return respond(request, view_source(source, key), waits_for=None)
 
 
 async def refresh(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await optional_body_of(request, Refresh)
     source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
-    response = answer(request, wire.SourceRefreshed, view_source(source, key), changed=changed)
     # 202: accepted, but searches find the new content only once it is indexed.
-    response.status_code = 202 if changed else 200
-    return response
+    return respond(request, view_source(source, key), 202 if changed else 200, waits_for=None, changed=changed)
 
 
 async def content(request: Request) -> Response:
@@ -217,12 +209,12 @@ async def text(request: Request) -> Response:
         return await _show_vectors(request, source, stored)
     return await respond_in_thread(
         request,
-        lambda: wire.SourceText(
-            id=source.id,
-            text=stored.text,
-            chunks=[_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks],
-            request_id=request_id_of(request.scope),
-        ),
+        lambda: {
+            "id": source.id,
+            "object": "source_text",
+            "text": stored.text,
+            "chunks": [_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks],
+        },
     )
 
 
@@ -234,20 +226,20 @@ async def _show_vectors(request: Request, source: SourceRow, stored: StoredText)
 
     return await respond_in_thread(
         request,
-        lambda: SourceVectors(
-            id=source.id,
-            text=stored.text,
-            model=found.model,
-            chunks=[
+        lambda: {
+            "id": source.id,
+            "object": "source_vectors",
+            "text": stored.text,
+            "model": found.model,
+            "chunks": [
                 EmbeddedChunk(
-                    **dict(_chunk(each.chunk_id, each.chunk)),
+                    **_chunk(each.chunk_id, each.chunk),
                     text_sha256=found.hashes[each.chunk_id],
                     vector=encode(each.chunk_id),
                 )
                 for each in stored.chunks
             ],
-            request_id=request_id_of(request.scope),
-        ),
+        },
     )
 
 
@@ -257,21 +249,19 @@ async def _reread(request: Request, source: SourceRow) -> Response:
     content = wire.StoredContent(
         sha256=rereading.sha256,
         unchanged=rereading.sha256 == source.sha256,
-        error=wire.SourceError(**stored_error(failure.code, failure.message, retryable=failure.retryable))
-        if failure
-        else None,
+        error=stored_error(failure.code, failure.message, retryable=failure.retryable) if failure else None,
     )
     extraction = rereading.extraction
     text, chunks = (extraction.text, extraction.chunks) if extraction else ("", ())
     return await respond_in_thread(
         request,
-        lambda: wire.SourceReread(
-            id=source.id,
-            text=text,
-            chunks=[_chunk(chunk_id(source.id, source.generation, chunk.ordinal), chunk) for chunk in chunks],
-            content=content,
-            request_id=request_id_of(request.scope),
-        ),
+        lambda: {
+            "id": source.id,
+            "object": "source_text",
+            "text": text,
+            "chunks": [_chunk(chunk_id(source.id, source.generation, chunk.ordinal), chunk) for chunk in chunks],
+            "content": content,
+        },
     )
 
 
@@ -308,7 +298,7 @@ async def show_task(request: Request) -> Response:
     if chunks is not None:
         task = replace(task, stage="index", chunks_total=chunks)
     shortage = view_shortage(context.shortages.now) if task.finished_at is None else None
-    return answer(request, TaskAnswer, view_task(task, cascade), waits_for=shortage)
+    return respond(request, view_task(task, cascade), waits_for=shortage)
 
 
 _SOURCE = "/v1/sources/{source_id}"

@@ -8,10 +8,9 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, SIZES, Endpoint
-from svc_daemon.api.middleware.response_headers import STORAGE_PREFIX, request_id_of
+from svc_daemon.api.middleware.response_headers import STORAGE_PREFIX
 from svc_daemon.api.presenting import (
     Creating,
-    answer,
     body_of,
     caller,
     context_of,
@@ -80,14 +79,15 @@ async def open_session(
         return would_create(request, fields)
     upload, outcome = await verbs.create_upload(context, repeatable, destination, wanted)
     url = url_of(request, upload)
-    opened = wire.Upload(
-        session_id=upload.id,
-        upload_url=url,
-        status=(await verbs.progress_of(context, upload)).state,
-        bucket_ids=list(upload.bucket_ids),
-        expires_at=upload.expires_at,
-        request_id=request_id_of(request.scope),
-    )
+    opened = {
+        "session_id": upload.id,
+        "object": "upload_session",
+        "upload_strategy": wire.STRATEGY,
+        "upload_url": url,
+        "status": (await verbs.progress_of(context, upload)).state,
+        "bucket_ids": list(upload.bucket_ids),
+        "expires_at": upload.expires_at,
+    }
     response = respond(request, opened, 200 if outcome.replayed else 201)
     # Clients of Google's resumable upload protocol read the upload URL from this header.
     response.headers["Location"] = url
@@ -116,16 +116,15 @@ async def finalize(request: Request) -> Response:
             raise judged.error
         # Fields of the source that are known before it exists.
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
-        source = judged.source
-        return would_create(request, view_source(source, key).model_dump(include=known) if source else None)
+        fields = view_source(judged.source, key).items() if judged.source else ()
+        return would_create(request, {name: each for name, each in fields if name in known} or None)
     outcome = await finalize_upload(context_of(request), upload, key)
     if outcome.source is None:
         raise ServiceError(E.INTERNAL_ERROR)
-    response = answer(request, SourceAnswer, view_source(outcome.source, key))
+    source = view_source(outcome.source, key)
     if outcome.replayed:
-        return mark_replayed(response)
-    response.status_code = 201
-    return response
+        return mark_replayed(respond(request, source, waits_for=None))
+    return respond(request, source, 201, waits_for=None)
 
 
 def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
@@ -204,6 +203,7 @@ def _status(request: Request, key: KeyRow, progress: verbs.UploadProgress) -> Re
     upload = progress.upload
     fields = {
         "session_id": upload.id,
+        "object": "upload_session",
         "status": progress.state,
         "filename": upload.filename,
         "size_bytes": upload.size_bytes,
@@ -213,7 +213,7 @@ def _status(request: Request, key: KeyRow, progress: verbs.UploadProgress) -> Re
         "expires_at": upload.expires_at,
         "created_at": upload.created_at,
     }
-    return answer(request, wire.UploadStatus, fields)
+    return respond(request, fields)
 
 
 async def preflight(_request: Request) -> Response:
@@ -236,15 +236,14 @@ async def put(request: Request) -> Response:
         if pack.received_bytes < pack.size_bytes:
             return _partial(request, pack.received_bytes)
         status = rules.FINALIZED if pack.state == rules.FINALIZED else rules.UPLOADED
-        fields = {"batch_id": session_id, "status": status, "received_bytes": pack.received_bytes}
-        return answer(request, wire.PackAnswer, fields)
+        fields = {"batch_id": session_id, "object": "pack", "status": status, "received_bytes": pack.received_bytes}
+        return respond(request, fields)
     upload = verbs.authorize(context, session_id, token)
     progress = await verbs.put_bytes(context, upload.id, _chunk_body(request))
     if progress.sha256 is None:
         return _partial(request, progress.received_bytes)
-    return answer(
+    return respond(
         request,
-        wire.StorageAnswer,
         {
             "session_id": upload.id,
             "status": progress.state,

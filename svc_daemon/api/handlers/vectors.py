@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, INDEX, NO_BUCKET, Endpoint
-from svc_daemon.api.presenting import answer, body_of, caller, context_of
+from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations import vectors as verbs
 from svc_daemon.store.vectors import VectorOffer
@@ -14,10 +14,10 @@ from svc_daemon.wire import vectors as wire
 async def count(request: Request) -> Response:
     key, context = caller(request, *api_keys.LIST_SOURCES), context_of(request)
     bucket_id, model, counted = await verbs.count_vectors(context, key, request.path_params["bucket"])
-    return answer(
+    return respond(
         request,
-        wire.BucketVectors,
         {
+            "object": "bucket.vectors",
             "bucket_id": bucket_id,
             "state": context.embedding.state.value,
             "model": model,
@@ -33,7 +33,8 @@ async def offer(request: Request) -> Response:
     offers = [VectorOffer(each.text_sha256, each.vector) for each in body.vectors]
     kept = await verbs.offer_vectors(context, key, request.path_params["bucket"], body.model, offers)
     model = context.embedding.embedder.model if context.embedding.embedder else None
-    return answer(request, wire.OffersKept, {"kept": kept, "left_out": len(offers) - kept, "model": model})
+    fields = {"object": "vector_offers", "kept": kept, "left_out": len(offers) - kept, "model": model}
+    return respond(request, fields)
 
 
 # fmt: off

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import PAGE, Endpoint
-from svc_daemon.api.presenting import answer, caller, context_of, one_of, page_limit
+from svc_daemon.api.presenting import caller, context_of, one_of, page_limit, page_of, respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhook_deliveries as verbs
@@ -26,20 +26,14 @@ async def list_deliveries(request: Request) -> Response:
         # Read one row more than the page has, to see whether another page follows.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
-    found = await verbs.list_deliveries(context_of(request), key, asked)
-    page = found if limit is None else found[:limit]
-    body = {
-        "deliveries": [_view(logged) for logged in page],
-        "has_more": len(page) < len(found),
-        "last_id": page[-1].delivery.id if page else None,
-    }
-    return answer(request, wire.DeliveryList, body)
+    page, paging = page_of(request, map(_view, await verbs.list_deliveries(context_of(request), key, asked)))
+    return respond(request, {"deliveries": page, **paging})
 
 
 async def resend(request: Request) -> Response:
     key = caller(request, api_keys.WEBHOOK_MANAGE)
     logged = await verbs.resend(context_of(request), key, request.path_params["delivery_id"])
-    return answer(request, wire.DeliveryAnswer, _view(logged))
+    return respond(request, _view(logged))
 
 
 async def show_secret(request: Request) -> Response:
@@ -56,6 +50,7 @@ def _view(logged: Logged) -> wire.Delivery:
     delivery = logged.delivery
     return wire.Delivery(
         id=delivery.id,
+        object="webhook_delivery",
         event=delivery.event,
         source_id=delivery.source_id,
         url=delivery.url,
@@ -66,7 +61,7 @@ def _view(logged: Logged) -> wire.Delivery:
                 started_at=attempt.started_at,
                 duration_ms=attempt.duration_ms,
                 http_status=attempt.http_status,
-                error=wire.CallError(**attempt.error) if attempt.error else None,
+                error=attempt.error,
             )
             for attempt in logged.attempts
         ],
@@ -77,12 +72,13 @@ def _view(logged: Logged) -> wire.Delivery:
 
 def _secret(request: Request, secrets: Secrets) -> Response:
     body = {
+        "object": "webhook_secret",
         "secret": secrets.current,
         "previous_secret": secrets.previous,
         "previous_expires_at": secrets.previous_expires_at,
         "rotated_at": secrets.rotated_at,
     }
-    response = answer(request, wire.WebhookSecret, body)
+    response = respond(request, body)
     response.headers["Cache-Control"] = "no-store"
     return response
 

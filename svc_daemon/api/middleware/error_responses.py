@@ -24,7 +24,7 @@ from svc_daemon.core.resource_shortages import SENTENCES, find_lack
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as names
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.errors import OpenAIError, OpenAIErrorBody
+from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError
 from svc_daemon.wire.scope_fields import faults_of
 
 logger = logging.getLogger(__name__)
@@ -63,10 +63,14 @@ class ErrorResponse:
 
 def response_of(error: ServiceError, request_id: str, *, openai_style: bool = False) -> ErrorResponse:
     """Build the response to an error. OpenAI's format has no request id in the body."""
+    document: ErrorEnvelope | OpenAIError
     if openai_style:
-        document = openai_error(error).model_dump()
+        document = openai_error(error)
     else:
-        document = {"error": {**error.as_error(), "details": error.details}, "request_id": request_id}
+        document = {
+            "error": {**error.as_error(), "details": error.details},
+            "request_id": request_id,
+        }
     # `json.dumps` escapes all but ASCII, so a message with half a surrogate pair can be sent too.
     body = json.dumps(document, default=str, separators=(",", ":")).encode()
     headers = [
@@ -103,8 +107,8 @@ def openai_error(error: ServiceError) -> OpenAIError:
     else:
         kind = _OPENAI_TYPES.get(error.rule.status, "invalid_request_error")
     fields = error.details.get("errors") or [{}]
-    body = OpenAIErrorBody(code=error.code, message=error.message, type=kind, param=fields[0].get("path") or None)
-    return OpenAIError(error=body)
+    param = fields[0].get("path") or None
+    return {"error": {"code": error.code, "message": error.message, "type": kind, "param": param}}
 
 
 def service_error(error: Exception) -> ServiceError:

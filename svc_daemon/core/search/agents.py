@@ -15,16 +15,19 @@ becomes `buckets` or `sources`.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Final
 
 from svc_daemon.core.ids import BUCKET, DEFAULT_AGENT, SOURCE, is_id
 from svc_daemon.core.search.filters import check_filter
 from svc_daemon.errors import ServiceError
+from svc_daemon.wire.agents import PolicyScope
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
 from svc_daemon.wire.parsing import parse_json
 
-BUCKETS, SOURCES, TEAM = "buckets", "sources", "team"
+BUCKETS: Final = "buckets"
+SOURCES: Final = "sources"
+TEAM: Final = "team"
 SCOPES = (BUCKETS, SOURCES, TEAM)
 #: The value in `bucket_ids` that means every active bucket of the team.
 EVERY_BUCKET = "*"
@@ -40,7 +43,7 @@ class RetrievalPolicy:
     """Which sources an agent may retrieve, and how many passages."""
 
     #: `buckets`, `sources` or `team`.
-    scope: str = BUCKETS
+    scope: PolicyScope = BUCKETS
     #: Buckets to retrieve from, for the scope `buckets`.
     bucket_ids: tuple[str, ...] = ()
     #: Sources to retrieve, for the scope `sources`.
@@ -153,7 +156,7 @@ def read_policy(text: str) -> RetrievalPolicy:
 
 
 #: The policy field that each scope uses.
-_LISTS = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
+_LISTS: dict[PolicyScope, str] = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
 
 #: An invalid field: its path, and an error message.
 Fault = tuple[str, str]
@@ -191,7 +194,7 @@ def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> Retrieval
     """Return the policy with the sent fields changed. Raises `invalid_agent_profile` if they contradict each other."""
     chosen = [scope for scope, field in _LISTS.items() if sent.get(field)]
     chosen += [scope for scope, field in _LISTS.items() if field in sent]
-    scope = str(sent["scope"]) if "scope" in sent else next(iter(chosen), policy.scope)
+    scope: PolicyScope = sent["scope"] if "scope" in sent else next(iter(chosen), policy.scope)
     faults = [
         (f"policy.{field}", f"counts with the scope {other!r} only, and the scope is {scope!r}.")
         for other, field in _LISTS.items()
