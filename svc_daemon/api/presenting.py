@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from ipaddress import ip_address
 from typing import Any, TypeVar
@@ -14,13 +13,13 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import Model, read_model, read_optional_model
 from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.destination_buckets import in_path
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import authenticate, require
 from svc_daemon.operations.destination_buckets import Destination, find_destination
-from svc_daemon.operations.idempotency import Outcome, Repeatable, check_key
+from svc_daemon.operations.idempotency import Creation, check_key
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import JsonMapping, headers
@@ -35,24 +34,6 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 #: An object with an `id`, by which lists are ordered and split into pages.
 Row = TypeVar("Row", bound=JsonMapping)
-
-
-@dataclass(frozen=True, slots=True)
-class Creating:
-    """The API key, idempotency key and route of a create request."""
-
-    #: The caller's API key.
-    key: KeyRow
-    repeat_key: str | None
-    #: Method and path template. Using an idempotency key on two routes is a conflict.
-    route: str
-
-    def claiming(self, fingerprint: str | None) -> Repeatable:
-        """Return the data by which repeats of this request are recognized.
-
-        With a `fingerprint`, a repeat must have the same body.
-        """
-        return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
 def context_of(request: Request) -> Context:
@@ -103,9 +84,14 @@ def path_destination(request: Request, key: KeyRow) -> Destination:
     return context.look(lambda connection: find_destination(connection, context, key, naming))
 
 
-def idempotency_key(request: Request) -> str | None:
-    """Return the `Idempotency-Key` header. Raises `invalid_idempotency_key`."""
-    return check_key(context_of(request), header_of(request, headers.IDEMPOTENCY_KEY))
+def creation_of(request: Request, capability: str, route: str) -> Creation:
+    """Return who sends the create request, and under which idempotency key.
+
+    Raises `invalid_project_key`, `forbidden_project_key` and `invalid_idempotency_key`.
+    """
+    key = caller(request, capability)
+    idempotency_key = check_key(context_of(request), header_of(request, headers.IDEMPOTENCY_KEY))
+    return Creation(key=key, idempotency_key=idempotency_key, route=route)
 
 
 def header_of(request: Request, name: str) -> str | None:
@@ -140,11 +126,11 @@ async def respond_in_thread(request: Request, make: Callable[[], JsonMapping]) -
     return await asyncio.to_thread(lambda: respond(request, make()))
 
 
-def created(request: Request, outcome: Outcome, **more: Any) -> Response:
+def created(request: Request, made: Creation, **more: Any) -> Response:
     """Respond with 201, or with 200 and `Idempotent-Replayed: true` if the request was repeated."""
-    if outcome.replayed:
-        return mark_replayed(respond(request, outcome.body, **more))
-    return respond(request, outcome.body, 201, **more)
+    if made.replayed:
+        return mark_replayed(respond(request, made.body, **more))
+    return respond(request, made.body, 201, **more)
 
 
 def mark_replayed(response: Response) -> Response:

@@ -12,27 +12,10 @@ A fingerprint is a hash of the request's content. A refused request leaves no ro
 
 import hashlib
 import json
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-
-class ReplayVerdict(Enum):
-    NEW = "new"
-    REPLAY = "replay"
-    CONFLICT = "conflict"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """What identifies a request. It is stored together with the response."""
-
-    #: Method and route template, such as `POST /v1/buckets/{bucket}/files`.
-    route: str
-    #: SHA-256 of the request's content; None if the key alone identifies the request.
-    fingerprint: str | None
-    #: The fingerprint that earlier releases computed. For some days after an upgrade, stored rows may still have it.
-    former_fingerprint: str | None = None
+#: A request's route, such as `POST /v1/buckets`, and its fingerprint; None if the idempotency key alone identifies it.
+Identity = tuple[str, str | None]
 
 
 def is_key(text: str, max_characters: int) -> bool:
@@ -46,13 +29,6 @@ def fingerprint(*parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def judge(stored: Claim | None, claim: Claim) -> ReplayVerdict:
-    """Compare a request with the stored row of its idempotency key."""
-    if stored is None:
-        return ReplayVerdict.NEW
-    if stored.route != claim.route:
-        return ReplayVerdict.CONFLICT
-    known = {claim.fingerprint, claim.former_fingerprint or claim.fingerprint}
-    if claim.fingerprint is None or stored.fingerprint in known:
-        return ReplayVerdict.REPLAY
-    return ReplayVerdict.CONFLICT
+def is_repeat(request: Identity, stored: Identity) -> bool:
+    """Return whether a request repeats the stored one with the same idempotency key. Otherwise, it is a conflict."""
+    return request[0] == stored[0] and request[1] in (None, stored[1])

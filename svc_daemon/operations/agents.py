@@ -29,7 +29,7 @@ from svc_daemon.core.search.agents import (
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_lasting_bucket, get_reachable_source, require_model
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Creation, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import agents as store
 from svc_daemon.store.agents import list_agents
@@ -108,18 +108,17 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
     return planned
 
 
-async def create_new_agent(context: Context, request: Repeatable, fields: wire.AgentCreate) -> Outcome:
+async def create_new_agent(context: Context, request: Creation, fields: wire.AgentCreate) -> Creation:
     """Create an agent. Raises `agent_exists`, `agent_limit_reached`, and the errors of an invalid policy.
 
     While the same request is in progress, raises `agent_replay_check_unavailable`.
     """
 
-    def work(connection: Connection) -> Outcome:
+    def work(connection: Connection) -> Creation:
         agent = plan_agent(connection, context, request.key, fields)
         store.create_agent(connection, agent)
         body = view_agent(agent)
-        store_answer(connection, context, request, body)
-        return Outcome(body)
+        return store_answer(connection, context, request, body)
 
     lock = agent_lock(request.key.id, request.idempotency_key, fields.agent_id)
     async with context.locks.hold_free(*lock) as free:

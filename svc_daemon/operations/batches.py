@@ -17,7 +17,7 @@ from svc_daemon.operations.authorization import get_usable_bucket, refuse_out_of
 from svc_daemon.operations.batch_items import BatchItemStatus, end_batches, list_items
 from svc_daemon.operations.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, judge_finalize, list_complete
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Creation, replaying, store_answer
 from svc_daemon.operations.ingest import admit
 from svc_daemon.operations.uploads import lifetime, list_progress
 from svc_daemon.process.contexts import Context
@@ -54,13 +54,13 @@ class FinalizeReport:
     pending: tuple[tuple[UploadRow, str], ...]
 
 
-async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
+async def create_batch(context: Context, request: Creation, opening: Opening) -> tuple[list[UploadRow], Creation]:
     """Create the batch, with an upload session for each accepted file. Raises ServiceError if the request is refused.
 
     A repeated request gets the batch of the first request. For the rate limits, a batch counts as one create request.
     """
 
-    def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
+    def work(connection: Connection) -> tuple[list[UploadRow], Creation]:
         # Most files share their buckets, so look up each set of buckets once.
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
@@ -75,8 +75,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
         store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
         uploads.create_uploads(connection, opened)
         body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
-        store_answer(connection, context, request, body)
-        return opened, Outcome(body)
+        return opened, store_answer(connection, context, request, body)
 
     async with replaying(context, request) as earlier:
         if earlier is not None:

@@ -10,7 +10,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket
 from svc_daemon.operations.events import bucket_event, record_events
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Creation, replaying, store_answer
 from svc_daemon.operations.response_objects import view_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import (
@@ -71,18 +71,17 @@ def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
         raise _slug_taken(existing)
 
 
-async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
+async def create_new_bucket(context: Context, request: Creation, fields: wire.BucketCreate) -> Creation:
     """Create a bucket; raises `bucket_slug_exists`, unless this repeats an earlier request."""
     wanted = new_bucket(context, request.key, fields.slug, fields)
 
-    def work(connection: Connection) -> Outcome:
+    def work(connection: Connection) -> Creation:
         check_create(connection, request.key, wanted.slug)
         create_bucket(connection, wanted)
         made = bucket_event(EventType.BUCKET_CREATED, wanted, request.key.id)
         record_events(connection, context.ids, wanted.team_id, [made])
         body = _view(connection, wanted)
-        store_answer(connection, context, request, body)
-        return Outcome(body)
+        return store_answer(connection, context, request, body)
 
     async with replaying(context, request) as earlier:
         if earlier is not None:

@@ -2,10 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from svc_daemon.core import idempotency
-from svc_daemon.core.idempotency import Claim, ReplayVerdict
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
@@ -15,20 +14,20 @@ from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.error_codes import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Repeatable:
-    """A create request with an optional idempotency key."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """A create request with an optional idempotency key and, as soon as there is one, its response."""
 
+    #: The caller's API key.
     key: KeyRow
     idempotency_key: str | None
-    claim: Claim
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The response to a create request, without `request_id`, and whether an earlier request stored this response."""
-
-    body: JsonMapping
+    #: Method and path template. Using an idempotency key on two routes is a conflict.
+    route: str
+    #: The fingerprint that a repeated request has, too; None if the idempotency key alone identifies the request.
+    fingerprint: str | None = None
+    #: The response, without `request_id`.
+    body: JsonMapping = field(default_factory=dict)
+    #: Whether an earlier request has stored this response.
     replayed: bool = False
 
 
@@ -45,8 +44,8 @@ def check_key(context: Context, idempotency_key: str | None) -> str | None:
 
 
 @asynccontextmanager
-async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outcome | None]:
-    """Lock the request's idempotency key, and yield the response stored under it; None if there is none.
+async def replaying(context: Context, request: Creation) -> AsyncIterator[Creation | None]:
+    """Lock the idempotency key, and yield the request with the response stored under the key; None if there is none.
 
     Raises `request_in_progress` if the key is locked, and `idempotency_key_conflict` if another request has used the
     key.
@@ -57,7 +56,7 @@ async def replaying(context: Context, request: Repeatable) -> AsyncIterator[Outc
     async with context.locks.hold_free(key_lock(request.key.id, request.idempotency_key)) as free:
         if not free:
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
-        yield find_outcome(context, request)
+        yield find_earlier(context, request)
 
 
 def key_lock(key_id: str, idempotency_key: str) -> str:
@@ -65,33 +64,37 @@ def key_lock(key_id: str, idempotency_key: str) -> str:
     return f"key {key_id} {idempotency_key}"
 
 
-def store_answer(connection: Connection, context: Context, request: Repeatable, body: JsonMapping) -> None:
-    """Store the response in the request's transaction. Does nothing without an idempotency key.
+def store_answer(connection: Connection, context: Context, request: Creation, body: JsonMapping) -> Creation:
+    """Return the request with its response, and store both in the request's transaction if it has an idempotency key.
 
     Raises `request_in_progress` if another request has stored a response meanwhile. The transaction is then rolled
     back.
     """
-    if request.idempotency_key is None:
-        return
-    answer = StoredAnswer(claim=request.claim, body=body)
-    now, oldest = context.clock.timestamp(), _oldest(context)
-    if not create_answer(connection, request.key.id, request.idempotency_key, answer, created_at=now, oldest=oldest):
-        raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
+    if request.idempotency_key is not None:
+        answer = StoredAnswer(route=request.route, fingerprint=request.fingerprint, body=body)
+        now, oldest = context.clock.timestamp(), _oldest(context)
+        if not create_answer(
+            connection, request.key.id, request.idempotency_key, answer, created_at=now, oldest=oldest
+        ):
+            raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
+    return replace(request, body=body)
 
 
-def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
-    """Return the response stored under the idempotency key, or None; raises `idempotency_key_conflict`."""
+def find_earlier(context: Context, request: Creation) -> Creation | None:
+    """Return the request with the response stored under its idempotency key, or None.
+
+    Raises `idempotency_key_conflict` if another request has used the key.
+    """
     key = request.idempotency_key
     if key is None:
         return None
     oldest = _oldest(context)
     stored = context.look(lambda connection: find_answer(connection, request.key.id, key, oldest))
-    verdict = idempotency.judge(stored.claim if stored else None, request.claim)
-    if verdict is ReplayVerdict.CONFLICT:
-        raise ServiceError(ErrorCode.IDEMPOTENCY_KEY_CONFLICT)
-    if stored is None or verdict is ReplayVerdict.NEW:
+    if stored is None:
         return None
-    return Outcome(body=stored.body, replayed=True)
+    if not idempotency.is_repeat((request.route, request.fingerprint), (stored.route, stored.fingerprint)):
+        raise ServiceError(ErrorCode.IDEMPOTENCY_KEY_CONFLICT)
+    return replace(request, body=stored.body, replayed=True)
 
 
 def _oldest(context: Context) -> str:

@@ -14,7 +14,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying
+from svc_daemon.operations.idempotency import Creation, replaying
 from svc_daemon.operations.ingest import (
     FileUpload,
     admit,
@@ -111,8 +111,8 @@ class WantedImport:
 
 
 async def create_from_url(
-    context: Context, request: Repeatable, destination: Destination, wanted: WantedImport
-) -> Outcome:
+    context: Context, request: Creation, destination: Destination, wanted: WantedImport
+) -> Creation:
     """Import the URL into the destination's buckets, and queue the indexing of the new source.
 
     A repeated request gets the response of the first request. Raises ServiceError if the import is refused or fails.
@@ -128,7 +128,7 @@ async def check_import(context: Context, key: KeyRow, destination: Destination, 
     await _check_webhook(context, wanted)
 
 
-async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: WantedImport) -> Outcome:
+async def _take_in(context: Context, request: Creation, destination: Destination, wanted: WantedImport) -> Creation:
     _check_state(context, request.key, destination, wanted)
     # Refuse a full disk or an exceeded quota before contacting the host.
     await admit(context, request.key.team_id, size_bytes=0)
@@ -141,7 +141,7 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
         await context.rate_limits.charge_bytes(request.key.team_id, staged.size_bytes)
         source = _new_source(context, request.key.team_id, wanted, (staged, fetched))
 
-        def commit(connection: Connection) -> Outcome:
+        def commit(connection: Connection) -> Creation:
             # Another request may have imported this page meanwhile.
             _refuse_known_page(connection, request.key, source.url_key)
             return commit_source(connection, context, request, destination, source)

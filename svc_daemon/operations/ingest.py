@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from svc_daemon.core import ids, lanes, readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.waves import may_share_a_child
 from svc_daemon.operations.authorization import get_reachable_source, require
 from svc_daemon.operations.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.events import record_events, source_event
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Creation, replaying, store_answer
 from svc_daemon.operations.response_objects import view_source
 from svc_daemon.operations.source_deletions import give_places
 from svc_daemon.process.contexts import Context
@@ -52,8 +52,8 @@ class FileUpload:
 
 
 async def create_file(
-    context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedBytes
-) -> Outcome:
+    context: Context, request: Creation, destination: Destination, upload: FileUpload, staged: StagedBytes
+) -> Creation:
     """Store the file in the destination's buckets and queue its indexing. Raises ServiceError if the upload is refused.
 
     A repeated request gets the response of the first request. The staged file becomes the source's blob, or is deleted.
@@ -134,8 +134,8 @@ async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, 
 
 
 def commit_source(
-    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
-) -> Outcome:
+    connection: Connection, context: Context, request: Creation, destination: Destination, source: SourceRow
+) -> Creation:
     """Store the source, its buckets, its task and the response for repeated requests."""
     bucket_ids = settle_buckets(connection, context, request.key, destination)
     check_replaces(connection, request.key, bucket_ids, source.replaces)
@@ -144,8 +144,7 @@ def commit_source(
     queued = source_event(EventType.SOURCE_QUEUED, placed, key_id=request.key.id)
     record_events(connection, context.ids, placed.team_id, [queued])
     body = view_source(placed, request.key)
-    store_answer(connection, context, request, body)
-    return Outcome(body)
+    return store_answer(connection, context, request, body)
 
 
 def add_sources(connection: Connection, context: Context, sources: Sequence[SourceRow]) -> None:
@@ -238,12 +237,8 @@ def new_source(
     )
 
 
-def claim_of(destination: Destination, upload: FileUpload, staged: StagedBytes) -> Claim:
-    """Return the claim by which a repeated request to create this file is recognized."""
+def file_fingerprint(destination: Destination, upload: FileUpload, staged: StagedBytes) -> str:
+    """Return the fingerprint by which a repeated request to create this file is recognized."""
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
-    return Claim(
-        route="POST /v1/buckets/{bucket}/files",
-        fingerprint=fingerprint("declared", *named, upload.declared_type, *described),
-        former_fingerprint=fingerprint(*named, upload.content_type, *described),
-    )
+    return fingerprint("declared", *named, upload.declared_type, *described)

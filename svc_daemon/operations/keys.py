@@ -10,7 +10,7 @@ from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.authorization import get_lasting_bucket
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Creation, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow, create_key, get_key, list_keys, revoke_key
 from svc_daemon.wire import keys as wire
@@ -58,14 +58,14 @@ def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.
     return mint_key(make_ids, maker.team_id, fields.name, narrow(_grant_of(maker), asked))
 
 
-async def create_new_key(context: Context, request: Repeatable, fields: wire.KeyCreate) -> Outcome:
+async def create_new_key(context: Context, request: Creation, fields: wire.KeyCreate) -> Creation:
     """Create a key. Only the first response has the key's text; responses to repeated requests don't."""
 
-    def work(connection: Connection) -> Outcome:
+    def work(connection: Connection) -> Creation:
         minted = plan_key(connection, context.ids, request.key, fields)
         create_key(connection, minted.key)
         store_answer(connection, context, request, view_new_key(replace(minted, text="")))
-        return Outcome(view_new_key(minted))
+        return replace(request, body=view_new_key(minted))
 
     async with replaying(context, request) as earlier:
         if earlier is not None:

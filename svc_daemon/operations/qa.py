@@ -4,16 +4,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.uploads.source_fields import CONTENT_TYPE, FILE_NAME, question_text
 from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying
+from svc_daemon.operations.idempotency import Creation, replaying
 from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.sources import SourceRow
-
-ROUTE = "POST /v1/buckets/{bucket}/qa"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ class QaPair:
         return question_text(self.question, self.answer, self.alternate_questions)
 
 
-async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
+async def create_question(context: Context, request: Creation, destination: Destination, question: QaPair) -> Creation:
     """Store the question with its answer, and queue its indexing. Raises ServiceError if the request is refused.
 
     A repeated request gets the response of the first request.
@@ -80,7 +78,7 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
     )
 
 
-def claim_of(destination: Destination, question: QaPair) -> Claim:
-    """Return the claim by which a repeated request to create this question is recognized."""
+def question_fingerprint(destination: Destination, question: QaPair) -> str:
+    """Return the fingerprint by which a repeated request to create this question is recognized."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
-    return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))
+    return fingerprint(destination.identity, *fields)

@@ -15,7 +15,7 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.authorization import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.batch_items import end_batches
 from svc_daemon.operations.destination_buckets import Destination, settle_buckets
-from svc_daemon.operations.idempotency import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.idempotency import Creation, replaying, store_answer
 from svc_daemon.operations.ingest import admit, check_replaces, check_room
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
@@ -73,19 +73,18 @@ def begin_session(context: Context) -> SessionStart:
 
 
 async def create_upload(
-    context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
-) -> tuple[UploadRow, Outcome]:
+    context: Context, request: Creation, destination: Destination, wanted: UploadRow
+) -> tuple[UploadRow, Creation]:
     """Create an upload session for the buckets. Raises ServiceError if the request is refused.
 
     A repeated request gets the session of the first request. An expired session is renewed.
     """
 
-    def work(connection: Connection) -> tuple[UploadRow, Outcome]:
+    def work(connection: Connection) -> tuple[UploadRow, Creation]:
         opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
         store.create_uploads(connection, [opened])
         body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
-        store_answer(connection, context, request, body)
-        return opened, Outcome(body)
+        return opened, store_answer(connection, context, request, body)
 
     async with replaying(context, request) as earlier:
         if earlier is not None:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass
 
-from svc_daemon.core.idempotency import Claim
 from svc_daemon.databases.contract import Connection
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.parsing import parse_json
@@ -13,7 +12,9 @@ from svc_daemon.wire.parsing import parse_json
 class StoredAnswer:
     """A finished request with an idempotency key, and its response."""
 
-    claim: Claim
+    #: Method and path template.
+    route: str
+    fingerprint: str | None
     #: The JSON body, without `request_id` and secrets.
     body: JsonMapping
 
@@ -27,7 +28,7 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
     ).fetchone()
     if row is None:
         return None
-    return StoredAnswer(claim=Claim(route=row["route"], fingerprint=row["fingerprint"]), body=parse_json(row["answer"]))
+    return StoredAnswer(route=row["route"], fingerprint=row["fingerprint"], body=parse_json(row["answer"]))
 
 
 def create_answer(
@@ -42,8 +43,8 @@ def create_answer(
         {
             "key_id": key_id,
             "key": key,
-            "route": answer.claim.route,
-            "fingerprint": answer.claim.fingerprint,
+            "route": answer.route,
+            "fingerprint": answer.fingerprint,
             "answer": json.dumps(answer.body),
             "created_at": created_at,
             "oldest": oldest,

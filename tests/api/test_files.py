@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.settings.limits import Limits
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon
@@ -267,18 +266,6 @@ def test_the_type_counts_as_it_was_declared(shared: Daemon) -> None:
     assert body_of(declaring(shared, "text/plain", "typed"))["id"] == source["id"]
     for other in ("text/markdown", "application/octet-stream", "text/plain; charset=utf-8", "text/plainx"):
         details_of(declaring(shared, other, "typed"), "idempotency_key_conflict")
-
-
-def test_a_key_of_an_earlier_release_is_replayed(daemon: Daemon) -> None:
-    """It compared the type that was detected."""
-    source = body_of(declaring(daemon, "application/octet-stream", "k"), 201)
-    fields: tuple[Any, ...] = ("notes.md", "text/markdown", "notes.md", (), {}, None, None)
-    former = fingerprint(source["bucket_ids"][0], SHA256, *fields)
-    daemon.write(
-        lambda connection: connection.execute("UPDATE idempotency SET fingerprint = :former", {"former": former})
-    )
-    assert body_of(declaring(daemon, "application/octet-stream", "k"))["id"] == source["id"]
-    details_of(declaring(daemon, "text/csv", "k"), "idempotency_key_conflict")
 
 
 @pytest.mark.rule("source.content-type")

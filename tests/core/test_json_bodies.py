@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.idempotency import Claim, ReplayVerdict, fingerprint, is_key, judge
+from svc_daemon.core.idempotency import Identity, fingerprint, is_key, is_repeat
 from svc_daemon.core.json_bodies import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
@@ -96,7 +96,6 @@ def test_an_unterminated_string_is_refused_in_linear_time(end: str) -> None:
 
 
 FILES, IMPORTS = "POST /v1/buckets/{bucket}/files", "POST /v1/buckets/{bucket}/files/import"
-NEW, REPLAY, CONFLICT = ReplayVerdict.NEW, ReplayVerdict.REPLAY, ReplayVerdict.CONFLICT
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -104,27 +103,23 @@ JSON = st.recursive(
     max_leaves=8,
 )
 
-A, B = Claim(route=FILES, fingerprint="a"), Claim(route=FILES, fingerprint="b")
-IMPORT = Claim(route=IMPORTS, fingerprint=None)
-#: The verdict for each stored claim (None: no row) and each new request.
-VERDICTS: list[tuple[Claim | None, Claim, ReplayVerdict]] = [
-    *((None, A, NEW), (None, B, NEW), (None, IMPORT, NEW)),
-    *((A, A, REPLAY), (A, B, CONFLICT), (A, IMPORT, CONFLICT)),
-    *((B, A, CONFLICT), (B, B, REPLAY), (B, IMPORT, CONFLICT)),
-    *((IMPORT, A, CONFLICT), (IMPORT, B, CONFLICT), (IMPORT, IMPORT, REPLAY)),
+A, B, IMPORT = (FILES, "a"), (FILES, "b"), (IMPORTS, None)
+#: Whether each new request repeats each stored one.
+REPEATS: list[tuple[Identity, Identity, bool]] = [
+    *((A, A, True), (A, B, False), (A, IMPORT, False)),
+    *((B, A, False), (B, B, True), (B, IMPORT, False)),
+    *((IMPORT, A, False), (IMPORT, B, False), (IMPORT, IMPORT, True)),
+    # Bodies of imports are not compared.
+    (IMPORT, (IMPORTS, "old body"), True),
 ]
 
 
 @pytest.mark.rule("rule5.same-request")
-@pytest.mark.parametrize(("stored", "new", "verdict"), VERDICTS)
-def test_every_pair_of_stored_and_new_requests_has_its_verdict(
-    stored: Claim | None, new: Claim, verdict: ReplayVerdict
+@pytest.mark.parametrize(("request_", "stored", "expected"), REPEATS)
+def test_every_pair_of_a_request_and_a_stored_one_is_a_repeat_or_a_conflict(
+    request_: Identity, stored: Identity, expected: bool
 ) -> None:
-    assert judge(stored, new) is verdict
-
-
-def test_only_the_key_decides_if_bodies_are_not_compared() -> None:
-    assert judge(Claim(route=IMPORTS, fingerprint="old body"), Claim(route=IMPORTS, fingerprint=None)) is REPLAY
+    assert is_repeat(request_, stored) is expected
 
 
 @pytest.mark.rule("limit.keys")

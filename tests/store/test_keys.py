@@ -4,7 +4,6 @@ import sqlite3
 
 import pytest
 
-from svc_daemon.core.idempotency import Claim
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
 from tests.store.rows import LATER, NOW, OURS, THEIRS, make_key, table
@@ -26,8 +25,8 @@ def test_a_key_is_valid_until_it_expires_or_is_revoked() -> None:
 
 
 OUR_KEY, THEIR_KEY = f"key_{OURS}", f"key_{THEIRS}"
-ANSWER = StoredAnswer(claim=Claim(route="POST /a", fingerprint="f"), body={"id": "src_1", "ü": [1, None, {"b": True}]})
-OTHER = StoredAnswer(claim=Claim(route="POST /b", fingerprint=None), body={})
+ANSWER = StoredAnswer(route="POST /a", fingerprint="f", body={"id": "src_1", "ü": [1, None, {"b": True}]})
+OTHER = StoredAnswer(route="POST /b", fingerprint=None, body={})
 
 
 def create(db: Connection, key_id: str, key: str, answer: StoredAnswer, created_at: str) -> bool:

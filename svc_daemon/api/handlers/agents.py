@@ -1,5 +1,6 @@
 """HTTP handlers for agents, which are also listed as OpenAI models."""
 
+from dataclasses import replace
 from math import floor
 
 from starlette.requests import Request
@@ -11,8 +12,8 @@ from svc_daemon.api.presenting import (
     caller,
     context_of,
     created,
+    creation_of,
     flag,
-    idempotency_key,
     is_dry_run,
     meaning_of,
     page_of,
@@ -20,32 +21,30 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.idempotency import Claim
 from svc_daemon.core.ids import agent_of, model_of
 from svc_daemon.core.search.agents import TeamAgent, invalid_profile
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import agents as verbs
 from svc_daemon.operations.agents import list_visible_agents, view_agent
-from svc_daemon.operations.idempotency import Repeatable, find_outcome
+from svc_daemon.operations.idempotency import find_earlier
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun
 
 
 async def create(request: Request) -> Response:
-    key = caller(request, api_keys.AGENT_MANAGE)
-    repeat_key = idempotency_key(request)
+    creation = creation_of(request, api_keys.AGENT_MANAGE, "POST /v1/agents")
     fields = await _profile(request, wire.AgentCreate)
     context = context_of(request)
-    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/agents", fingerprint=meaning_of(fields)))
+    creation = replace(creation, fingerprint=meaning_of(fields))
     if is_dry_run(request, fields.dry_run):
-        if find_outcome(context, repeatable) is not None:
+        if find_earlier(context, creation) is not None:
             return would_create(request, None)
-        planned = context.read(lambda connection: verbs.plan_agent(connection, context, key, fields))
+        planned = context.read(lambda connection: verbs.plan_agent(connection, context, creation.key, fields))
         unknown = {"created_at", "updated_at"} | (set() if fields.agent_id else {"id", "agent_id", "model"})
         return would_create(request, {name: each for name, each in view_agent(planned).items() if name not in unknown})
-    outcome = await verbs.create_new_agent(context, repeatable, fields)
+    outcome = await verbs.create_new_agent(context, creation, fields)
     return created(request, outcome)
 
 

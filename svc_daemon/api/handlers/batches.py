@@ -12,12 +12,11 @@ from starlette.responses import Response
 from svc_daemon.api.endpoints import BUCKET, DRY, GATES, NO_BUCKET, Endpoint
 from svc_daemon.api.handlers.uploads import new_upload, storage_url, url_of
 from svc_daemon.api.presenting import (
-    Creating,
     body_of,
     caller,
     context_of,
+    creation_of,
     flag,
-    idempotency_key,
     is_dry_run,
     mark_replayed,
     optional_body_of,
@@ -37,7 +36,7 @@ from svc_daemon.operations import uploads
 from svc_daemon.operations.batch_items import BatchItemStatus
 from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.finalizing import Finalized
-from svc_daemon.operations.idempotency import Outcome, check_key, find_outcome
+from svc_daemon.operations.idempotency import Creation, check_key, find_earlier
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import has_pack, pack_token
 from svc_daemon.operations.response_objects import withheld_by
@@ -63,16 +62,16 @@ _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "i
 
 
 async def create(request: Request) -> Response:
-    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), ROUTE)
-    destination = path_destination(request, creating.key)
+    creation = creation_of(request, api_keys.FILE_CREATE, ROUTE)
+    destination = path_destination(request, creation.key)
     body = await body_of(request, wire.BatchCreate)
     refuse_mismatch(body, context_of(request).limits)
     destinations = [destination] * len(body.manifest.items)
-    return await open_batch(request, creating, destinations, body)
+    return await open_batch(request, creation, destinations, body)
 
 
 async def open_batch(
-    request: Request, creating: Creating, destinations: Sequence[Destination], body: wire.BatchFields
+    request: Request, creation: Creation, destinations: Sequence[Destination], body: wire.BatchFields
 ) -> Response:
     """Open the requested batch. `destinations` has the buckets of each item of the manifest.
 
@@ -86,7 +85,7 @@ async def open_batch(
         source_fields.refuse_webhook(part.webhook)
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
-    opening = _judge_files(context, creating.key, by_id, body)
+    opening = _judge_files(context, creation.key, by_id, body)
     await asyncio.sleep(0)  # let other requests run before this one continues
     # Compute the same fingerprint whether the manifest names the buckets or every file names the same buckets.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
@@ -94,9 +93,9 @@ async def open_batch(
         places = next(iter(places.values()))
     # `pack` only selects how the files are sent, so two requests that differ only in `pack` count as the same.
     meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
-    repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
+    creation = replace(creation, idempotency_key=creation.idempotency_key or batch_key, fingerprint=meaning)
     if is_dry_run(request, body.dry_run):
-        if find_outcome(context, repeatable) is not None:
+        if find_earlier(context, creation) is not None:
             return would_create(request, None)
         verbs.refuse_empty(opening)
         files = {"files": len(opening.wanted)}
@@ -105,8 +104,8 @@ async def open_batch(
             fields["pack"] = {"size_bytes": sum(upload.size_bytes for upload in wanted)}
         errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
         return would_create(request, fields, errors)
-    members, outcome = await verbs.create_batch(context, repeatable, opening)
-    return _opened(request, creating.key, members, outcome, asks_pack=body.pack)
+    members, outcome = await verbs.create_batch(context, creation, opening)
+    return _opened(request, creation.key, members, outcome, asks_pack=body.pack)
 
 
 async def finalize(request: Request) -> Response:
@@ -240,8 +239,8 @@ def _new_item(
     return upload
 
 
-def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Outcome, *, asks_pack: bool) -> Response:
-    context, body, replayed = context_of(request), outcome.body, outcome.replayed
+def _opened(request: Request, key: KeyRow, members: list[UploadRow], made: Creation, *, asks_pack: bool) -> Response:
+    context, body, replayed = context_of(request), made.body, made.replayed
     batch_id, status, expires_at = body["batch_id"], "open", members[0].expires_at
     if replayed:
         batch, rolled, _ = verbs.show_batch(context, key, batch_id)

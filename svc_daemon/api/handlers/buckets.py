@@ -1,6 +1,7 @@
 """HTTP handlers for buckets: list, create, show, change and delete them."""
 
 import re
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,8 +12,8 @@ from svc_daemon.api.presenting import (
     caller,
     context_of,
     created,
+    creation_of,
     flag,
-    idempotency_key,
     is_dry_run,
     meaning_of,
     optional_body_of,
@@ -21,12 +22,11 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.idempotency import Claim
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
 from svc_daemon.operations.bucket_deletions import delete_bucket
-from svc_daemon.operations.idempotency import Repeatable, find_outcome
+from svc_daemon.operations.idempotency import find_earlier
 from svc_daemon.operations.response_objects import view_deletion
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
@@ -60,17 +60,16 @@ async def put(request: Request) -> Response:
 
 
 async def create(request: Request) -> Response:
-    key = caller(request, api_keys.BUCKET_CREATE)
-    repeat_key = idempotency_key(request)
+    creation = creation_of(request, api_keys.BUCKET_CREATE, "POST /v1/buckets")
     fields = await body_of(request, wire.BucketCreate)
     check_metadata(fields.metadata, context_of(request).limits)
-    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/buckets", fingerprint=meaning_of(fields)))
+    creation = replace(creation, fingerprint=meaning_of(fields))
     if is_dry_run(request, fields.dry_run):
-        if find_outcome(context_of(request), repeatable) is not None:
+        if find_earlier(context_of(request), creation) is not None:
             return would_create(request, None)
-        context_of(request).read(lambda connection: verbs.check_create(connection, key, fields.slug))
+        context_of(request).read(lambda connection: verbs.check_create(connection, creation.key, fields.slug))
         return _dry(request, fields.slug, fields)
-    outcome = await verbs.create_new_bucket(context_of(request), repeatable, fields)
+    outcome = await verbs.create_new_bucket(context_of(request), creation, fields)
     return created(request, outcome)
 
 

@@ -1,5 +1,7 @@
 """The HTTP handler for an upload in one request: `POST /v1/buckets/{bucket}/files`."""
 
+from dataclasses import replace
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -8,11 +10,10 @@ from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, FIELDS, GATES, NO_BUCKE
 from svc_daemon.api.forms import Form, receive_form
 from svc_daemon.api.presenting import (
     DRY_RUN,
-    caller,
     context_of,
     created,
+    creation_of,
     flag,
-    idempotency_key,
     is_dry_run,
     path_destination,
     view_destinations,
@@ -25,8 +26,8 @@ from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.idempotency import Repeatable, find_outcome
-from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, claim_of, create_file
+from svc_daemon.operations.idempotency import Creation, find_earlier
+from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, create_file, file_fingerprint
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.wire.sources import DryRun, SourceAnswer
@@ -34,17 +35,16 @@ from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 async def upload(request: Request) -> Response:
     context = context_of(request)
-    key = caller(request, api_keys.FILE_CREATE)
-    repeat_key = idempotency_key(request)
-    destination = path_destination(request, key)
+    creation = creation_of(request, api_keys.FILE_CREATE, "POST /v1/buckets/{bucket}/files")
+    destination = path_destination(request, creation.key)
     form = await receive_form(request, context.blobs.stage, context.limits.file_bytes)
     staged = form.file.sink
     try:
         file = _read_fields(form, context.limits)
-        repeatable = Repeatable(key, repeat_key, claim_of(destination, file, staged))
+        creation = replace(creation, fingerprint=file_fingerprint(destination, file, staged))
         if is_dry_run(request, flag(DRY_RUN, form.fields.get(DRY_RUN))):
-            return _try(request, repeatable, destination, file, staged)
-        outcome = await create_file(context, repeatable, destination, file, staged)
+            return _try(request, creation, destination, file, staged)
+        outcome = await create_file(context, creation, destination, file, staged)
     finally:
         await staged.discard()
     return created(request, outcome, waits_for=None)
@@ -73,13 +73,13 @@ def _read_fields(form: Form[StagedBytes], limits: Limits) -> FileUpload:
 
 
 def _try(
-    request: Request, repeatable: Repeatable, destination: Destination, file: FileUpload, staged: StagedBytes
+    request: Request, creation: Creation, destination: Destination, file: FileUpload, staged: StagedBytes
 ) -> Response:
     context = context_of(request)
     check_bytes(file, staged)
-    if find_outcome(context, repeatable) is not None:
+    if find_earlier(context, creation) is not None:
         return would_create(request, None)
-    context.read(lambda connection: check_replaces(connection, repeatable.key, destination.ids, file.replaces))
+    context.read(lambda connection: check_replaces(connection, creation.key, destination.ids, file.replaces))
     wanted = {
         "object": "knowledge_file",
         "bucket_id": destination.ids[0],

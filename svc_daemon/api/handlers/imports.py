@@ -5,12 +5,10 @@ from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, NO_BUCKET, PAGED, WEB, Endpoint
 from svc_daemon.api.presenting import (
-    Creating,
     body_of,
-    caller,
     context_of,
     created,
-    idempotency_key,
+    creation_of,
     is_dry_run,
     path_destination,
     view_destinations,
@@ -21,7 +19,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.urls import parse_url
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.idempotency import find_outcome
+from svc_daemon.operations.idempotency import Creation, find_earlier
 from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
 from svc_daemon.wire import imports as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
@@ -40,13 +38,13 @@ async def add_page(request: Request) -> Response:
 
 
 async def _create(request: Request, kind: str, route: str) -> Response:
-    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), route)
-    destination = path_destination(request, creating.key)
-    return await take_url(request, creating, destination, kind, await body_of(request, wire.UrlImport))
+    creation = creation_of(request, api_keys.FILE_CREATE, route)
+    destination = path_destination(request, creation.key)
+    return await take_url(request, creation, destination, kind, await body_of(request, wire.UrlImport))
 
 
 async def take_url(
-    request: Request, creating: Creating, destination: Destination, kind: str, body: wire.UrlImport
+    request: Request, creation: Creation, destination: Destination, kind: str, body: wire.UrlImport
 ) -> Response:
     """Create a source from the URL in the body."""
     context = context_of(request)
@@ -66,12 +64,11 @@ async def take_url(
         force=body.force,
         webhook=webhook,
     )
-    # A repeated import is recognized by its idempotency key alone, whatever its body.
-    repeatable = creating.claiming(None)
+    # A repeated import is recognized by its idempotency key alone, whatever its body: it has no fingerprint.
     if is_dry_run(request, body.dry_run):
-        if find_outcome(context, repeatable) is not None:
+        if find_earlier(context, creation) is not None:
             return would_create(request, None)
-        await check_import(context, creating.key, destination, wanted)
+        await check_import(context, creation.key, destination, wanted)
         fields = {
             "object": "knowledge_file",
             "type": wanted.kind,
@@ -81,7 +78,7 @@ async def take_url(
             "title": wanted.title,
         }
         return would_create(request, fields)
-    outcome = await create_from_url(context, repeatable, destination, wanted)
+    outcome = await create_from_url(context, creation, destination, wanted)
     return created(request, outcome, waits_for=None)
 
 

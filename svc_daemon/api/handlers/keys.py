@@ -1,5 +1,7 @@
 """HTTP handlers for API keys: create, list and revoke them."""
 
+from dataclasses import replace
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -9,7 +11,7 @@ from svc_daemon.api.presenting import (
     caller,
     context_of,
     created,
-    idempotency_key,
+    creation_of,
     is_dry_run,
     meaning_of,
     page_of,
@@ -17,9 +19,8 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.idempotency import Claim
 from svc_daemon.operations import keys as verbs
-from svc_daemon.operations.idempotency import Repeatable, find_outcome
+from svc_daemon.operations.idempotency import find_earlier
 from svc_daemon.operations.keys import plan_key, view_key
 from svc_daemon.wire import keys as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
@@ -27,18 +28,17 @@ from svc_daemon.wire.sources import DryRun
 
 
 async def create(request: Request) -> Response:
-    key = caller(request, api_keys.KEY_MANAGE)
-    repeat_key = idempotency_key(request)
+    creation = creation_of(request, api_keys.KEY_MANAGE, "POST /v1/keys")
     fields = await body_of(request, wire.KeyCreate)
     context = context_of(request)
-    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/keys", fingerprint=meaning_of(fields)))
+    creation = replace(creation, fingerprint=meaning_of(fields))
     if is_dry_run(request, fields.dry_run):
-        if find_outcome(context, repeatable) is not None:
+        if find_earlier(context, creation) is not None:
             return would_create(request, None)
-        planned = context.read(lambda connection: plan_key(connection, context.ids, key, fields))
+        planned = context.read(lambda connection: plan_key(connection, context.ids, creation.key, fields))
         unknown, wanted = ("id", "hint", "created_at", "revoked_at"), view_key(planned.key)
         return would_create(request, {name: each for name, each in wanted.items() if name not in unknown})
-    outcome = await verbs.create_new_key(context, repeatable, fields)
+    outcome = await verbs.create_new_key(context, creation, fields)
     response = created(request, outcome)
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -8,11 +8,12 @@ from svc_daemon.api.handlers.batches import open_batch, refuse_mismatch
 from svc_daemon.api.handlers.imports import take_url
 from svc_daemon.api.handlers.uploads import open_session
 from svc_daemon.api.middleware.response_headers import name_bucket
-from svc_daemon.api.presenting import Creating, body_of, caller, context_of, idempotency_key
+from svc_daemon.api.presenting import body_of, context_of, creation_of
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads.destination_buckets import in_body, in_manifest
 from svc_daemon.operations.destination_buckets import Destination, find_destination, find_in_manifest
+from svc_daemon.operations.idempotency import Creation
 from svc_daemon.wire import legacy as wire
 from svc_daemon.wire.batches import Batch
 from svc_daemon.wire.error_codes import ErrorCode as E
@@ -25,35 +26,31 @@ PAGE_ROUTE = "POST /v1/knowledge/websites"
 
 
 async def create_upload(request: Request) -> Response:
-    creating = _creating(request, UPLOAD_ROUTE)
+    creation = creation_of(request, api_keys.FILE_CREATE, UPLOAD_ROUTE)
     body = await body_of(request, wire.LegacyUploadCreate)
-    return await open_session(request, creating, _destination(request, creating, body), body)
+    return await open_session(request, creation, _destination(request, creation, body), body)
 
 
 async def create_batch(request: Request) -> Response:
-    context, creating = context_of(request), _creating(request, BATCH_ROUTE)
+    context, creation = context_of(request), creation_of(request, api_keys.FILE_CREATE, BATCH_ROUTE)
     body = await body_of(request, wire.LegacyBatchCreate)
     refuse_mismatch(body, context.limits)
     naming = in_manifest(body.manifest)
-    destinations = context.read(lambda connection: find_in_manifest(connection, context, creating.key, naming))
+    destinations = context.read(lambda connection: find_in_manifest(connection, context, creation.key, naming))
     name_bucket(request, destinations[0].slug)
-    return await open_batch(request, creating, destinations, body)
+    return await open_batch(request, creation, destinations, body)
 
 
 async def add_page(request: Request) -> Response:
-    creating = _creating(request, PAGE_ROUTE)
+    creation = creation_of(request, api_keys.FILE_CREATE, PAGE_ROUTE)
     body = await body_of(request, wire.LegacyUrlImport)
-    return await take_url(request, creating, _destination(request, creating, body), readiness.PAGE, body)
+    return await take_url(request, creation, _destination(request, creation, body), readiness.PAGE, body)
 
 
-def _creating(request: Request, route: str) -> Creating:
-    return Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), route)
-
-
-def _destination(request: Request, creating: Creating, body: wire.DestinationFields) -> Destination:
+def _destination(request: Request, creation: Creation, body: wire.DestinationFields) -> Destination:
     """Return the buckets named in the body. Raises `bucket_required`, and the errors of `find_destination`."""
     context, naming = context_of(request), in_body(body)
-    destination = context.read(lambda connection: find_destination(connection, context, creating.key, naming))
+    destination = context.read(lambda connection: find_destination(connection, context, creation.key, naming))
     name_bucket(request, destination.slug)
     return destination
 

@@ -1,15 +1,16 @@
 """The HTTP handler that creates a Q&A source: a question with its answer."""
 
+from dataclasses import replace
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, Endpoint
 from svc_daemon.api.presenting import (
     body_of,
-    caller,
     context_of,
     created,
-    idempotency_key,
+    creation_of,
     is_dry_run,
     path_destination,
     view_destinations,
@@ -17,18 +18,17 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads import source_fields
-from svc_daemon.operations.idempotency import Repeatable, find_outcome
+from svc_daemon.operations.idempotency import find_earlier
 from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.qa import QaPair, claim_of, create_question
+from svc_daemon.operations.qa import QaPair, create_question, question_fingerprint
 from svc_daemon.wire.qa import QaCreate
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 
 async def create(request: Request) -> Response:
     context = context_of(request)
-    key = caller(request, api_keys.FILE_CREATE)
-    repeat_key = idempotency_key(request)
-    destination = path_destination(request, key)
+    creation = creation_of(request, api_keys.FILE_CREATE, "POST /v1/buckets/{bucket}/qa")
+    destination = path_destination(request, creation.key)
     body = await body_of(request, QaCreate)
     source_fields.refuse_webhook(body.webhook)
     alternates = [
@@ -44,11 +44,11 @@ async def create(request: Request) -> Response:
         mapping=source_fields.check_mapping(body.mapping, context.limits),
         replaces=body.replaces,
     )
-    repeatable = Repeatable(key, repeat_key, claim_of(destination, question))
+    creation = replace(creation, fingerprint=question_fingerprint(destination, question))
     if is_dry_run(request, body.dry_run):
-        if find_outcome(context, repeatable) is not None:
+        if find_earlier(context, creation) is not None:
             return would_create(request, None)
-        context.read(lambda connection: check_replaces(connection, key, destination.ids, question.replaces))
+        context.read(lambda connection: check_replaces(connection, creation.key, destination.ids, question.replaces))
         fields = {
             "object": "knowledge_file",
             "type": "qa",
@@ -58,7 +58,7 @@ async def create(request: Request) -> Response:
             "size_bytes": len(question.text.encode()),
         }
         return would_create(request, fields)
-    outcome = await create_question(context, repeatable, destination, question)
+    outcome = await create_question(context, creation, destination, question)
     return created(request, outcome, waits_for=None)
 
 

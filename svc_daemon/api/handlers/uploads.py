@@ -3,6 +3,8 @@
 A storage URL receives bytes by Google's resumable upload protocol. The URL's token authorizes the request.
 """
 
+from dataclasses import replace
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,12 +12,11 @@ from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, SIZES, Endpoint
 from svc_daemon.api.middleware.response_headers import STORAGE_PREFIX
 from svc_daemon.api.presenting import (
-    Creating,
     body_of,
     caller,
     context_of,
+    creation_of,
     header_of,
-    idempotency_key,
     is_dry_run,
     mark_replayed,
     optional_body_of,
@@ -35,7 +36,7 @@ from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.authorization import refuse_out_of_reach
 from svc_daemon.operations.destination_buckets import Destination
 from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
-from svc_daemon.operations.idempotency import find_outcome
+from svc_daemon.operations.idempotency import Creation, find_earlier
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.packs import authorize_pack, put_pack
 from svc_daemon.operations.response_objects import view_source
@@ -52,23 +53,23 @@ ROUTE = "POST /v1/buckets/{bucket}/uploads"
 
 
 async def create(request: Request) -> Response:
-    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), ROUTE)
-    destination = path_destination(request, creating.key)
-    return await open_session(request, creating, destination, await body_of(request, wire.UploadCreate))
+    creation = creation_of(request, api_keys.FILE_CREATE, ROUTE)
+    destination = path_destination(request, creation.key)
+    return await open_session(request, creation, destination, await body_of(request, wire.UploadCreate))
 
 
 async def open_session(
-    request: Request, creating: Creating, destination: Destination, body: wire.UploadCreate
+    request: Request, creation: Creation, destination: Destination, body: wire.UploadCreate
 ) -> Response:
     """Open the requested upload session."""
     context = context_of(request)
-    wanted = new_upload(context, creating.key, destination, body, body, verbs.begin_session(context))
+    wanted = new_upload(context, creation.key, destination, body, body, verbs.begin_session(context))
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
-    repeatable = creating.claiming(fingerprint(destination.identity, meaning))
+    creation = replace(creation, fingerprint=fingerprint(destination.identity, meaning))
     if is_dry_run(request, body.dry_run):
-        if find_outcome(context, repeatable) is not None:
+        if find_earlier(context, creation) is not None:
             return would_create(request, None)
-        context.read(lambda connection: check_replaces(connection, creating.key, destination.ids, wanted.replaces))
+        context.read(lambda connection: check_replaces(connection, creation.key, destination.ids, wanted.replaces))
         fields = {
             "object": "upload_session",
             **view_destinations(destination),
@@ -77,7 +78,7 @@ async def open_session(
             "size_bytes": wanted.size_bytes,
         }
         return would_create(request, fields)
-    upload, outcome = await verbs.create_upload(context, repeatable, destination, wanted)
+    upload, outcome = await verbs.create_upload(context, creation, destination, wanted)
     url = url_of(request, upload)
     opened = {
         "session_id": upload.id,
