@@ -48,9 +48,7 @@ def mcp(
 
     folders = Folders(allow or [])
     if is_terminal(sys.stdin):
-        call.console.note(
-            "programs that speak MCP start this command; docs/how-to/agents.md shows how. Ctrl-D ends it."
-        )
+        call.console.note("programs that speak MCP start this command, as in docs/how-to/agents.md. Ctrl-D ends it.")
     # The reading thread can't be interrupted, so let Ctrl-C end the process at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     listed = servers.list_tools(takes_paths=bool(folders))
