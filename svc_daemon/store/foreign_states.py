@@ -11,7 +11,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store.backups import BackupRefused
 from svc_daemon.store.checks import list_deep_columns
-from svc_daemon.store.migrations import find_foreign, list_tables
+from svc_daemon.store.migrations import find_foreign
 from svc_daemon.store.moves import find_arrival, find_departure
 
 #: The types of values by the declared type of a column.
@@ -50,9 +50,12 @@ def refuse_foreign(connection: Connection, size_bytes: int) -> None:
     (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {each}").fetchone() for each in ("page_count", "page_size"))
     if pages * page_bytes != size_bytes:
         raise BackupRefused(f"The state database has {size_bytes} bytes, and {pages * page_bytes} are in use.", hint)
-    for table in list_tables():
-        if (column := _find_mistyped(connection, table.name)) is not None:
-            raise BackupRefused(f"The backup has a value of another type in {table.name}.{column}.", hint)
+    # An older release has fewer tables.
+    listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    tables = [row["name"] for row in listed if not row["name"].startswith("sqlite_")]
+    for table in tables:
+        if (column := _find_mistyped(connection, table)) is not None:
+            raise BackupRefused(f"The backup has a value of another type in {table}.{column}.", hint)
     for (name, column), shape in NAMES.items():
         rows = connection.execute(f"SELECT {column} AS name FROM {name} NOT INDEXED WHERE {column} IS NOT NULL")  # noqa: S608
         for row in rows:
@@ -63,7 +66,7 @@ def refuse_foreign(connection: Connection, size_bytes: int) -> None:
     # Raise StorageError if these records can't be read.
     find_departure(connection)
     find_arrival(connection)
-    for name, column in list_deep_columns(connection):
+    for name, column in list_deep_columns(connection, tables):
         raise BackupRefused(f"The backup has {name}.{column} with JSON that is nested too deeply.", hint)
 
 

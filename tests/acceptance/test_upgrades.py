@@ -1,6 +1,7 @@
 """Upgrades of data directories complete even after kills, and data of a newer release is refused unchanged."""
 
 import hashlib
+import json
 import random
 import shutil
 import sqlite3
@@ -9,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx
@@ -16,9 +18,10 @@ import pytest
 
 from svc_daemon.offline_verify import check_files
 from svc_daemon.paths import DataFiles
+from svc_daemon.store.backups import BackupRecord
 from svc_daemon.store.migrations import FORMER, MIGRATIONS, copy_place, list_copies, list_pending
 from svc_daemon.upgrading import upgrade
-from tests.acceptance.backups import run_killed
+from tests.acceptance.backups import restore_backup, run_killed
 from tests.acceptance.calls import list_sources, make_bucket, search, take_in, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.test_system_calls import STRACE, can_trace
@@ -122,6 +125,19 @@ def test_upgrade_of_each_schema_completes_after_a_kill_at_any_line(tmp_path: Pat
             assert (verdict.problems, verdict.counts["blobs"], verdict.counts["parts"]) == ([], 4, 2)
             assert len(list_copies(killed.state)) == 1
         shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("schema", MISSING)
+def test_backup_of_each_older_schema_is_restored_and_upgraded(tmp_path: Path, schema: str) -> None:
+    moment = "2026-01-02T03:04:05.000Z"
+    files = lay_out(schema, tmp_path / "backups" / "2026-01-02T03-04-05Z")
+    record = BackupRecord(
+        number=1, installation_id="", version="0", started_at=moment, finished_at=moment, sources=4, indexes={}
+    )
+    (files.root / "backup.json").write_text(json.dumps(asdict(record)))
+    restored = restore_backup(tmp_path / "backups", tmp_path / "data")
+    assert (restored.is_whole, restored.lost) == (True, [])
+    assert check_files(DataFiles(tmp_path / "data"), read_data=True, has_indexes=False).problems == []
 
 
 @pytest.mark.rule("upgrade.copy")
