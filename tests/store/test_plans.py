@@ -66,7 +66,8 @@ def _scans(db: Connection, statement: str) -> bool:
 def _asked() -> list[tuple[str, str]]:
     store = [module for module in modules("svc_daemon") if module.name.startswith("svc_daemon.store.")]
     # Only PostgreSQL has the table `rates`.
-    asking = [module for module in store if not module.name.endswith((".checks", ".foreign_states", ".migrations", ".rate_limits"))]
+    others = (".checks", ".foreign_states", ".migrations", ".rate_limits")
+    asking = [module for module in store if not module.name.endswith(others)]
     return [each for module in asking for each in _statements(module)]
 
 
