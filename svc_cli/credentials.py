@@ -55,7 +55,10 @@ class ServiceAddress(NamedTuple):
 
 
 def origin_of(base_url: str) -> str:
-    """Return scheme, host and port in canonical form. Raises UsageError if it is not an http or https URL."""
+    """Return scheme, host and port in canonical form. Raises UsageError if it is not an http or https URL.
+
+    User names and white space are refused: they can make an address look like that of another host.
+    """
     try:
         parts = urlsplit(base_url)
         port = parts.port
@@ -63,6 +66,11 @@ def origin_of(base_url: str) -> str:
         raise UsageError(f"{base_url!r} is not an address: {error}") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(f"{base_url!r} is not an http address.", hint="it looks like http://127.0.0.1:7820.")
+    if "@" in parts.netloc or any(character.isspace() or not character.isprintable() for character in base_url):
+        raise UsageError(
+            f"The address of {parts.hostname} has a user name, a password or white space in it.",
+            hint="it looks like http://127.0.0.1:7820; keys are given by `svc auth login`.",
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 80)}"
 

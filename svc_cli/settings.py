@@ -17,6 +17,9 @@ USER_FILE = "config.toml"
 #: The name of the TOML tables, written `[[map]]`, that define the folders to sync.
 MAPPINGS = "map"
 
+#: The largest file of settings that is read.
+MOST_BYTES = 256 * 1024
+
 #: The environment variables that set a setting, by the name of the setting.
 VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
 
@@ -96,10 +99,13 @@ class SettingsFile(NamedTuple):
     def read(cls, path: Path) -> "SettingsFile":
         """Raises UsageError if the file can't be read or a setting is invalid."""
         try:
-            content = path.read_bytes()
-            document = parse_toml(content.decode("utf-8"))
+            with path.open("rb") as file:
+                content = file.read(MOST_BYTES + 1)
+            document = parse_toml(content.decode("utf-8")) if len(content) <= MOST_BYTES else None
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} can't be read: {error}") from error
+        if document is None:
+            raise UsageError(f"{path} is larger than {MOST_BYTES // 1024} KB, the most that is read of such a file.")
         tables = document.pop(MAPPINGS, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise UsageError(f"{path}: mappings are tables.", hint="begin each with a line `[[map]]`.")

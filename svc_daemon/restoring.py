@@ -118,11 +118,11 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
     Raises BackupRefused, NotEmpty, DirectoryLocked, OSError, and StorageError if this release can't use the state.
     """
     backup.refuse_inside(files.root)
-    make_folders(files)
+    origin = {"backup": str(backup.path), "started_at": backup.record.started_at}
+    _make_folders_unless_filled(files, origin)
     with ExitStack() as stack:
         stack.enter_context(lock_directory(files))
         made = DataFiles(files.restoring)
-        origin = {"backup": str(backup.path), "started_at": backup.record.started_at}
         root, source = (stack.enter_context(OpenFolder(path)) for path in (files.root, backup.path))
         has_begun = _has_begun(files, root, origin)
         counts, verdict, secret_problems = CopyCounts(), None, check_secret(backup.files)
@@ -152,6 +152,14 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
         return RestoreSummary(
             backup=backup, root=files.root, counts=counts, verdict=verdict, secret_problems=secret_problems
         )
+
+
+def _make_folders_unless_filled(files: DataFiles, origin: dict[str, str]) -> None:
+    """Create the folders. Raises NotEmpty, and leaves the directory as it is, if it contains what is not ours."""
+    if files.root.exists():
+        with OpenFolder(files.root) as found:
+            _has_begun(files, found, origin)
+    make_folders(files)
 
 
 def _has_begun(files: DataFiles, root: OpenFolder, origin: dict[str, str]) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from svc_cli.commands.invocations import Invocation, command, new_app
-from svc_cli.credentials import ServiceAddress, find_key
+from svc_cli.credentials import ServiceAddress, find_key, origin_of
 from svc_cli.daemon_process import Installation
 from svc_cli.errors import PathMissing, SvcError, UsageError
 from svc_cli.render import fields, table
@@ -137,6 +137,9 @@ def _wishes(call: Invocation, file: SettingsFile) -> tuple[dict[str, Any], Trust
     ]
     seen = Trust(sha256_of(file.content), [table["dir"] or "" for table in tables])
     values = {name: file.values[name] for name in WIDENING if name in file.values}
+    if "base_url" in values:
+        # An address that would look like another one is never shown.
+        origin_of(values["base_url"])
     return {"file": str(file.path), "sha256": seen.sha256, "values": values, "mappings": tables}, seen
 
 

@@ -9,7 +9,7 @@ import typer
 
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.commands.sync import project_mappings
-from svc_cli.errors import PathMissing
+from svc_cli.errors import FileRefused, PathMissing
 from svc_cli.exits import Exit
 from svc_cli.render import table
 from svc_cli.uploads.rooted_files import Root
@@ -30,7 +30,10 @@ RootOption = Annotated[
 def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exit:
     """Show whether a sync includes each path, or which rule excludes it."""
     exclude = _exclude(call, Path(root))
-    found = [explain(Path(root), path, exclude) for path in paths]
+    try:
+        found = [explain(Path(root), path, exclude) for path in paths]
+    except OSError as error:
+        raise FileRefused(f"{error.filename}: {error.strerror}.", code="svc_file_unreadable") from error
     rows = [
         (
             *(each.path, each.reason or "taken", each.at if each.is_ignored else ""),

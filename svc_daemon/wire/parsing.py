@@ -35,6 +35,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML. Raises ValueError if it is invalid or nested too deeply."""
     import tomllib  # noqa: PLC0415 - most programs that parse JSON need no TOML
 
+    # The time to parse a dotted key grows with the square of its parts.
+    if max((line.partition("=")[0].count(".") for line in text.splitlines()), default=0) > MOST_LEVELS:
+        raise NestedTooDeeply(MOST_LEVELS)
     try:
         document = tomllib.loads(text)
     except RecursionError as error:

@@ -294,6 +294,16 @@ def test_restore_into_a_directory_with_links_is_refused_and_changes_nothing(
     assert stage.outside() == before
 
 
+def test_refused_restore_leaves_the_folder_as_it_was(stage: Stage) -> None:
+    stage.data.mkdir(mode=0o755)
+    stage.data.chmod(0o755)
+    (stage.data / "mine.txt").write_text("mine")
+    with pytest.raises(NotEmpty):
+        restore_backup(stage.backup, stage.data)
+    assert stage.data.stat().st_mode & 0o777 == 0o755
+    assert [path.name for path in stage.data.iterdir()] == ["mine.txt"]
+
+
 def test_restore_removes_no_file_of_others_from_a_folder_named_restoring(stage: Stage) -> None:
     mine = stage.data / "restoring" / "mine.txt"
     mine.parent.mkdir(parents=True)

@@ -147,6 +147,15 @@ def test_ignore_check_shows_the_rule_for_each_path_and_the_file_it_is_in(svc: Ru
     assert (ended.exit, "--root" in ended.stderr) == (2, True), "a path outside of the folder is refused"
 
 
+def test_ignore_check_reports_an_ignore_file_that_leads_out_of_the_folder(svc: RunSvc, docs: Path) -> None:
+    (docs / ".svcignore").unlink(missing_ok=True)
+    (docs / ".svcignore").symlink_to("/dev/null")
+    assert svc("ignore", "check", "--root", str(docs), str(docs / "a.md"), "--json").failure == (
+        3,
+        "svc_file_unreadable",
+    )
+
+
 def test_ignore_list_shows_all_excluded_paths(svc: RunSvc, docs: Path) -> None:
     ended = svc("ignore", "list", "--json")
     reasons = dict.fromkeys((".env", ".gitignore", ".svcignore"), "dotfile")

@@ -106,6 +106,23 @@ def test_dry_run_of_trust_stores_nothing_and_the_list_is_private(project: Path, 
     assert list(json.loads(stored.read_text())) == [str(project)]
 
 
+@pytest.mark.parametrize(
+    "address", ["https://good.example@127.0.0.1:9", "https://good.example\\n@127.0.0.1:9", "http://127.0.0.1:9/ x"]
+)
+def test_address_that_looks_like_another_is_never_trusted(
+    project: Path, svc: RunSvc, tmp_path: Path, address: str
+) -> None:
+    project.write_text(f'base_url = "{address}"\n')
+    assert svc("config", "trust", "--force", "--json").failure == (2, "svc_usage")
+    assert list(tmp_path.rglob("trusted.json")) == []
+
+
+@pytest.mark.parametrize("content", [".".join(["a"] * 50_000) + " = 1\n", "#" * 1_000_000], ids=["dotted", "large"])
+def test_file_that_would_take_long_to_read_is_refused_at_once(project: Path, svc: RunSvc, content: str) -> None:
+    project.write_text(content)
+    assert svc("config", "list", "--json").failure == (2, "svc_usage")
+
+
 def test_trust_is_refused_for_other_files(svc: RunSvc) -> None:
     Path("other.toml").write_text("")
     assert svc("config", "trust", "other.toml").exit == 2
