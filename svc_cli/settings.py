@@ -171,16 +171,18 @@ class CliSettings:
         """
         return self.is_project_trusted or self.is_on("SVC_TRUST_PROJECT")
 
-    def may_reach(self, folder: Path) -> bool:
-        """Whether a mapping of the project's file may choose this folder: one in the file's own, or a trusted one."""
+    def find_bounds(self, folder: Path) -> tuple[Path, ...]:
+        """Return the real folders in one of which a folder of the project's file has to be; none if it may be anywhere.
+
+        They are the file's own folder, and those to which links led when the file was trusted, since its content
+        doesn't say where a link leads.
+        """
         if self.project is None or self.is_on("SVC_TRUST_PROJECT"):
-            return True
-        own, real = self.project.path.parent, os.path.realpath(folder)
-        if Path(real).is_relative_to(os.path.realpath(own)):
-            return True
-        # The content that is trusted doesn't say where a link leads, so the place where it led is trusted.
-        is_link = folder.is_relative_to(own)
-        return self.trust is not None and (not is_link or real in self.trust.linked)
+            return ()
+        own = self.project.path.parent
+        if self.trust is not None and not folder.is_relative_to(own):
+            return ()
+        return (Path(os.path.realpath(own)), *map(Path, self.trust.linked if self.trust else ()))
 
     def find(self, name: str, flag: Any = None) -> SettingValue:
         """Return the value and origin of a setting. `flag` takes precedence if given.

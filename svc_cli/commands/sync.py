@@ -190,14 +190,16 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     if not flags.all:
         # `--name` without a folder selects a known mapping, wherever its folder is.
         named = find_mapping(known, None, flags.name, flags.bucket) if flags.name and not flags.folder else None
-        refuse_unreachable([named] if named else [], call.settings.project_file)
+        if named:
+            refuse_unreachable(named)
         folder = named.folder if named else Path(flags.folder or ".")
         return [choose_mapping(call, known, folder, flags)]
     if flags.folder or flags.bucket or flags.name:
         raise UsageError("--all takes no folder, -b or --name.", hint="name one folder, or use --all without these.")
     if not known:
         raise UsageError("No `svc.toml` with a [[map]] was found.", hint="name the folder, or add a [[map]].")
-    refuse_unreachable(known, call.settings.project_file)
+    for each in known:
+        refuse_unreachable(each)
     return known
 
 
@@ -205,7 +207,9 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
     """Return the known mapping that the flags select, or a new mapping. Raises UsageError."""
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
-        return replace(found, ownership=Ownership.NAMED if flags.name else found.ownership)
+        # Who names the folder, or is in it, may sync it wherever it is.
+        bounds = found.bounds if flags.name and not flags.folder else ()
+        return replace(found, ownership=Ownership.NAMED if flags.name else found.ownership, bounds=bounds)
     other = find_mapping(known, None, flags.name, flags.bucket) if flags.name else None
     if other is not None:
         raise UsageError(
@@ -226,7 +230,7 @@ def project_mappings(call: Invocation) -> list[Mapping]:
     if project is None or not project.tables:
         return []
     known = read_mappings(project.tables, project.path, call.settings.get("bucket"))
-    known = [replace(each, is_reachable=call.settings.may_reach(each.folder)) for each in known]
+    known = [replace(each, bounds=call.settings.find_bounds(each.folder)) for each in known]
     if call.settings.may_project_widen:
         return known
     return [replace(each, ownership=Ownership.SENT, is_trusted=False) for each in known]

@@ -274,7 +274,8 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
     if not known and not flags.stay:
         raise UsageError("There is nothing to watch.", hint="`svc watch add DIR -b B`, or a [[map]] in svc.toml.")
     refuse_overlaps(known, "svc watch run")
-    refuse_unreachable(known, call.settings.project_file)
+    for each in known:
+        refuse_unreachable(each)
     return known
 
 

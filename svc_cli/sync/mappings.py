@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -56,8 +56,8 @@ class Mapping:
     #: What to do with the sources of deleted files; None if settings decide.
     prune: Prune | None = None
     ownership: Ownership = Ownership.NAMED
-    #: Whether the folder is one that the project's file may choose. Otherwise the user has to name it.
-    is_reachable: bool = True
+    #: The real folders in one of which the folder has to be, wherever links lead; none if the user named it.
+    bounds: tuple[Path, ...] = ()
     #: False for a mapping of a project's file that is not trusted.
     is_trusted: bool = True
 
@@ -151,16 +151,15 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
     return found[0] if found else None
 
 
-def refuse_unreachable(mappings: Iterable[Mapping], file: Path | None) -> None:
-    """Raise UsageError if a project's file that is not trusted chooses a folder outside of its own."""
-    for each in mappings:
-        if not each.is_reachable:
-            raise UsageError(
-                f"{file} is not trusted, and its mapping {each.name!r} is of a folder outside of the file's own: "
-                f"{os.path.realpath(each.folder)}.",
-                code=NOT_TRUSTED,
-                hint="`svc config trust` shows what the file asks for, and trusts it; or name the folder yourself.",
-            )
+def refuse_unreachable(mapping: Mapping, real: Path | None = None) -> None:
+    """Raise UsageError if the mapping's folder is out of its bounds. `real` is the folder's path without links."""
+    real = real or Path(os.path.realpath(mapping.folder))
+    if mapping.bounds and not any(real.is_relative_to(bound) for bound in mapping.bounds):
+        raise UsageError(
+            f"The mapping {mapping.name!r} leads out of the folder of its svc.toml, which is not trusted, to {real}.",
+            code=NOT_TRUSTED,
+            hint="`svc config trust` shows what the file asks for, and trusts it; or name the folder yourself.",
+        )
 
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:

@@ -13,7 +13,7 @@ from svc_cli.client.api import Client
 from svc_cli.errors import FileRefused, SvcError, refused_by_system
 from svc_cli.progress import Flow, Progress
 from svc_cli.sync.index import BUCKET_ID, REVISION, FileRow, Index, State, unwritable
-from svc_cli.sync.mappings import Mapping, Ownership, Prune
+from svc_cli.sync.mappings import Mapping, Ownership, Prune, refuse_unreachable
 from svc_cli.sync.plan import MERGED, Holdings, merge
 from svc_cli.sync.reports import Report
 from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete
@@ -138,11 +138,16 @@ def reporting(report: Report, index_path: Path) -> Iterator[None]:
     report.duration_ms = elapsed_ms(began_s)
 
 
-def open_root(folder: Path) -> Root | None:
-    """Open the folder of a mapping; None if there is no such folder. Raises FileRefused if access is denied."""
+def open_root(mapping: Mapping) -> Root | None:
+    """Open the folder of a mapping; None if there is no such folder.
+
+    Raises FileRefused if access is denied, and UsageError if a link leads the mapping out of its bounds.
+    """
     try:
-        return Root(folder)
+        root = Root(mapping.folder)
     except PermissionError as error:
-        raise FileRefused(f"{folder} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
+        raise FileRefused(f"{mapping.folder} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
     except OSError:
         return None
+    refuse_unreachable(mapping, root.real)
+    return root

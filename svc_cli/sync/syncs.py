@@ -101,7 +101,7 @@ def touch(
 
 def _sync(run: SyncRun) -> None:
     folder, options, index = run.mapping.folder, run.options, run.index
-    root = open_root(folder)
+    root = open_root(run.mapping)
     if root is not None and not options.accepts_root:
         refuse_new_way(run.mapping.name, str(folder), index.find_way(), root.way)
     bucket, known = _find_bucket(run, root)
@@ -213,7 +213,7 @@ def _finish(run: SyncRun, bucket_id: str, comparison: Comparison, known: Holding
 def _touch(run: SyncRun, part: FolderPart) -> bool:
     """Sync the paths that changed. Returns False if the whole folder must be synced instead."""
     index = run.index
-    bucket_id, root = index.find_fact(BUCKET_ID), open_root(run.mapping.folder)
+    bucket_id, root = index.find_fact(BUCKET_ID), open_root(run.mapping)
     # A full sync is needed if the index is new or of another folder, or if batches of a killed run are left.
     if bucket_id is None or root is None or root.identity != index.find_fact(ROOT) or root.way != index.find_way():
         return False

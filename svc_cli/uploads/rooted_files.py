@@ -53,11 +53,11 @@ class Root:
         self.path = absolute(path)
         self._path_bytes = len(os.fsencode(self.path)) + len("/\0")
         try:
-            descriptor, self.way = _go(path)
+            descriptor, self.way, self.real = _go(path)
         except OSError as error:  # it names only one component
             raise OSError(error.errno, error.strerror, str(path)) from error
         closing = weakref.finalize(self, os.close, descriptor)
-        #: The device and inode of the folder.
+        #: The device and inode of the folder. `real` is its path without links when it was opened.
         self.identity = _identity_of(os.fstat(descriptor))
         self._descriptor = descriptor if is_kept else None
         if not is_kept:
@@ -105,10 +105,9 @@ class Root:
     def find(self, path: str) -> str | None:
         """Return the place to which the links in a relative path lead; None if that is outside the folder."""
         try:
-            base, real = os.path.realpath(self.path), os.path.realpath(self.path / path)
+            place = os.path.relpath(os.path.realpath(self.path / path), os.path.realpath(self.path))
         except OSError:  # a link was replaced meanwhile
             return None
-        place = os.path.relpath(real, base)
         return None if f"{place}/".startswith("../") else "" if place == os.curdir else place
 
 
@@ -181,14 +180,16 @@ def _open_in(folder: int, name: str, flags: int) -> int:
         raise
 
 
-def _go(path: Path) -> tuple[int, Way]:
-    """Open a folder, and record the links on the way to it. Raises OSError."""
+def _go(path: Path) -> tuple[int, Way, Path]:
+    """Open a folder. Returns its descriptor, the links on the way to it, and its path without them. Raises OSError."""
     if not _O_PATH:  # a folder on the way may not be listed, so only the system can follow the path
         here = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         facts = [(str(each), os.lstat(each)) for each in (*reversed(path.parents), path)]
         found = {name: fact.st_uid for name, fact in facts if stat.S_ISLNK(fact.st_mode)}
-        return here, Way(os.fstat(here).st_uid, tuple(found), tuple(sorted(set(found.values()))))
+        way = Way(os.fstat(here).st_uid, tuple(found), tuple(sorted(set(found.values()))))
+        return here, way, Path(os.path.realpath(path))
     here, shown = os.open(path.anchor or os.curdir, ENTER), path.anchor
+    real = Path("/") if path.anchor else Path.cwd()
     links, owners = [], []
     # The components that are left, last first, and whether they are of `path` or of the target of a link.
     waiting = [(name, True) for name in reversed(path.parts[bool(path.anchor) :])]
@@ -198,17 +199,21 @@ def _go(path: Path) -> tuple[int, Way]:
             shown = f"{shown.rstrip('/')}/{name}" if is_named else shown
             try:
                 inner = os.open(name, ENTER, dir_fd=here)
+                real = real.parent if name == os.pardir else real / name
             except NotADirectoryError:
                 target, owner = _read_link(here, name)
                 links += [shown] if is_named else []
                 owners.append(owner)
                 if len(owners) > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
-                inner = os.open("/", ENTER) if target.startswith("/") else os.dup(here)
+                if target.startswith("/"):
+                    inner, real = os.open("/", ENTER), Path("/")
+                else:
+                    inner = os.dup(here)
                 waiting += [(part, False) for part in reversed(target.split("/")) if part]
             os.close(here)
             here = inner
-        return here, Way(os.fstat(here).st_uid, tuple(links), tuple(sorted(set(owners))))
+        return here, Way(os.fstat(here).st_uid, tuple(links), tuple(sorted(set(owners)))), real
     except BaseException:
         os.close(here)
         raise

@@ -1,5 +1,6 @@
 """A stranger's repository narrows what is sent; it removes and overwrites nothing, and reads nothing outside of it."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,33 @@ def test_link_of_a_trusted_file_that_leads_elsewhere_later_is_refused(installati
     linked.unlink()
     linked.symlink_to(installation.root / "two")
     assert run(installation, "--all").failure == (2, "svc_not_trusted")
+
+
+@pytest.mark.rule("trust.folder")
+def test_watcher_stops_when_a_link_of_an_untrusted_file_leads_out_of_its_folder(installation: Installation) -> None:
+    write(installation.root / "private", "secret.md", "The secret nightjar.")
+    docs = clone(installation, f'[[map]]\nname = "x"\ndir = "current"\nbucket = "{BUCKET}"\n')
+    write(docs.with_name("next"), "new.md", "New words of a stranger.")
+    current = docs.with_name("current")
+    current.symlink_to("docs")
+
+    def lead_to(target: str) -> None:
+        current.with_name("draft").symlink_to(target)
+        current.with_name("draft").replace(current)
+
+    watch_in_clone = [sys.executable, "-m", "svc_cli", "watch", "run", "--ndjson"]
+    program = ["env", "-C", str(docs.parent), *watch_in_clone]
+    with watching(installation, program=program) as watch:
+        lead_to("next")
+        watch.wait_for_item("created", "new.md")
+        lead_to("../private")
+        watch.wait_for_state("troubled")
+        flushed = installation.svc("watch", "flush", "x", "--json", cwd=docs.parent)
+        (state,) = flushed.json["mappings"]
+        assert (flushed.exit, state["error"]["code"]) == (3, "svc_not_trusted"), "a flush trusts no file"
+        assert sync_folders.titles(installation) == ["new.md", "theirs.md"]
+        lead_to("docs")
+        assert installation.svc("watch", "flush", "x", cwd=docs.parent).exit == 0
 
 
 @pytest.mark.rule("trust.default-name")

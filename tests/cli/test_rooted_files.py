@@ -75,6 +75,7 @@ def test_way_has_the_links_in_the_path_and_follows_links_in_their_targets(docs: 
     assert Root(base / "current" / "sub").way == Way(ME, (str(base / "current"),), (ME,))
     for path in (base / "current", base / "up"):
         assert (text(Root(path), "sub/b.md"), Root(path).identity) == ("own", Root(docs).identity)
+        assert Root(path).real == Path(os.path.realpath(docs))
     for number in range(MOST_LINKS):
         (base / f"{number + 1}").symlink_to(str(number) if number else "docs")
     assert Root(base / str(MOST_LINKS)).identity == Root(docs).identity
@@ -89,7 +90,8 @@ def test_relative_paths_and_folders_that_may_not_be_listed_are_opened(
 ) -> None:
     monkeypatch.chdir(docs)
     for path in (".", "sub/..", "../docs"):
-        assert (text(Root(Path(path)), "sub/b.md"), Root(Path(path)).path) == ("own", docs)
+        root = Root(Path(path))
+        assert (text(root, "sub/b.md"), root.path, root.real) == ("own", docs, Path(os.path.realpath(docs)))
     (docs / "sub").chmod(0o311)
     assert text(Root(docs), "sub/b.md") == "own"
 
