@@ -1,13 +1,6 @@
-"""The base classes of request and response bodies."""
+"""The base class of lists in responses."""
 
-from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
-
-
-class WireModel(BaseModel):
-    """Base class of request bodies and their parts. A model's schema is built when it is first used."""
-
-    model_config = ConfigDict(defer_build=True)
 
 
 class Paging(TypedDict, total=False):

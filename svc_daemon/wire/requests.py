@@ -2,9 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
-
-from svc_daemon.wire.base_models import WireModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 def _describe_nulls(schema: dict[str, Any]) -> None:
@@ -15,10 +13,11 @@ def _describe_nulls(schema: dict[str, Any]) -> None:
             fields[name] = {"anyOf": [fields[name], {"type": "null"}]}
 
 
-class RequestBody(WireModel):
+class RequestBody(BaseModel):
     """A request body, or a part of it. Values of a wrong type are refused, and unknown fields are ignored."""
 
-    model_config = ConfigDict(strict=True, json_schema_extra=_describe_nulls)
+    #: A model's schema is built when it is first used.
+    model_config = ConfigDict(strict=True, defer_build=True, json_schema_extra=_describe_nulls)
 
     @model_validator(mode="before")
     @classmethod
