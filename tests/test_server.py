@@ -6,21 +6,36 @@ import socket
 import stat
 from pathlib import Path
 
+import pytest
+
 from svc_daemon.listening_socket import base_url_of
 from svc_daemon.settings.daemon import Settings
+from svc_daemon.settings.servers import TlsFiles
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import MakeInstallation
 
 
-def test_base_url_is_reachable_from_this_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("host", "reached"),
+    [("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "[::1]")],
+)
+def test_base_url_is_reachable_from_this_machine_and_has_no_name(tmp_path: Path, host: str, reached: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        for host, reached in (
-            *(("127.0.0.1", "127.0.0.1"), ("localhost", "localhost"), ("0.0.0.0", "127.0.0.1")),
-            *(("10.1.2.3", "10.1.2.3"), ("::", "[::1]"), ("::1", "[::1]"), ("fd00::1", "[fd00::1]")),
-        ):
-            assert base_url_of(Settings(data_dir=tmp_path, host=host, port=0), listener) == f"http://{reached}:{port}"
+        assert base_url_of(Settings(data_dir=tmp_path, host=host, port=0), listener) == f"http://{reached}:{port}"
+
+
+@pytest.mark.parametrize(
+    ("host", "reached"),
+    [("localhost", "localhost"), ("10.1.2.3", "10.1.2.3"), ("::1", "[::1]"), ("fd00::1", "[fd00::1]")],
+)
+def test_base_url_over_https_has_the_name_that_the_certificate_is_for(tmp_path: Path, host: str, reached: str) -> None:
+    files = TlsFiles(certificate=tmp_path / "certificate.pem", key=tmp_path / "key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        settings = Settings(data_dir=tmp_path, host=host, port=0, tls=files)
+        assert base_url_of(settings, listener) == f"https://{reached}:{port}"
 
 
 def hits(installation: Installation) -> list[str]:
