@@ -235,10 +235,10 @@ def fill(daemon: Daemon, key: str, chance: random.Random) -> Team:
         places[source_id], words[source_id] = {first, *others}, set(chosen)
     reach = {bucket: {source for source, at in places.items() if bucket in at} for bucket in BUCKETS}
     picked = chance.sample(sorted(places), 5)
-    policies = {bucket: {"bucket_ids": [bucket]} for bucket in BUCKETS} | {"picked": {"source_ids": picked}}
+    policies = {bucket: {"bucket_ids": [bucket]} for bucket in BUCKETS} | {"drawn": {"source_ids": picked}}
     for agent_id, policy in policies.items():
         made(daemon, agent_id, key=key, policy=policy)
-    return Team(key, words, {**reach, "picked": set(picked)})
+    return Team(key, words, {**reach, "drawn": set(picked)})
 
 
 def search_all(daemon: Daemon, team: Team, model: str, question: str) -> set[str]:
