@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.errors import NotAuthenticated, UsageError
-from svc_cli.private_files import replace
+from svc_cli.private_files import read_rows, replace
 from svc_daemon import paths
-from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -57,8 +56,14 @@ class ServiceAddress(NamedTuple):
 def origin_of(base_url: str) -> str:
     """Return scheme, host and port in canonical form. Raises UsageError if it is not an http or https URL.
 
-    User names and white space are refused: they can make an address look like that of another host.
+    User names and white space are refused: they can make an address look like that of another host. No error shows the
+    password of an address.
     """
+    if "@" in base_url or any(character.isspace() or not character.isprintable() for character in base_url):
+        raise UsageError(
+            "The address of a service has no user name, no password, no `@` and no white space in it.",
+            hint="it looks like http://127.0.0.1:7820; keys are given by `svc auth login`.",
+        )
     try:
         parts = urlsplit(base_url)
         port = parts.port
@@ -66,11 +71,6 @@ def origin_of(base_url: str) -> str:
         raise UsageError(f"{base_url!r} is not an address: {error}") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(f"{base_url!r} is not an http address.", hint="it looks like http://127.0.0.1:7820.")
-    if "@" in parts.netloc or any(character.isspace() or not character.isprintable() for character in base_url):
-        raise UsageError(
-            f"The address of {parts.hostname} has a user name, a password or white space in it.",
-            hint="it looks like http://127.0.0.1:7820; keys are given by `svc auth login`.",
-        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 80)}"
 
@@ -123,14 +123,7 @@ class CredentialFile:
         return True
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        try:
-            found = parse_json(self.path.read_text("utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{self.path} can't be read: {error}", hint="repair or delete it.") from error
-        rows = found.items() if isinstance(found, dict) else ()
-        return {origin: row for origin, row in rows if isinstance(row, dict) and "key" in row}
+        return {origin: row for origin, row in read_rows(self.path).items() if "key" in row}
 
 
 def check_key(text: str, source: str) -> str:

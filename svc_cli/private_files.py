@@ -1,7 +1,23 @@
-"""Replaces files in the user's configuration folder that only the user may read."""
+"""Reads and replaces files in the user's configuration folder that only the user may read."""
 
 import os
 from pathlib import Path
+from typing import Any
+
+from svc_cli.errors import UsageError
+from svc_daemon.wire.parsing import parse_json
+
+
+def read_rows(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the objects in a JSON file, by name; none if there is no file. Raises UsageError if it can't be read."""
+    try:
+        found = parse_json(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} can't be read: {error}", hint="repair or delete it.") from error
+    rows = found.items() if isinstance(found, dict) else ()
+    return {name: row for name, row in rows if isinstance(row, dict)}
 
 
 def replace(path: Path, text: str) -> None:

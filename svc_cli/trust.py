@@ -8,12 +8,10 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from svc_cli.errors import UsageError
-from svc_cli.private_files import replace
+from svc_cli.private_files import read_rows, replace
 from svc_daemon import paths
-from svc_daemon.wire.parsing import parse_json
 
 #: The code of the error if a file asks for something that only a trusted file may.
 NOT_TRUSTED = "svc_not_trusted"
@@ -38,7 +36,7 @@ class TrustedFiles:
 
         Raises UsageError if the list can't be read.
         """
-        row = self._read().get(place_of(file))
+        row = read_rows(self.path).get(place_of(file))
         if row is None or row.get("sha256") != sha256_of(content):
             return None
         return Trust(row["sha256"], row.get("linked", ()))
@@ -46,25 +44,15 @@ class TrustedFiles:
     def add(self, file: Path, trust: Trust) -> None:
         """Trust the file with one content, and no longer with another."""
         row = {"sha256": trust.sha256, "linked": list(trust.linked)}
-        replace(self.path, json.dumps({**self._read(), place_of(file): row}, indent=2))
+        replace(self.path, json.dumps({**read_rows(self.path), place_of(file): row}, indent=2))
 
     def remove(self, file: Path) -> bool:
         """Trust the file no longer; returns False if it was not trusted."""
-        known = self._read()
+        known = read_rows(self.path)
         if known.pop(place_of(file), None) is None:
             return False
         replace(self.path, json.dumps(known, indent=2))
         return True
-
-    def _read(self) -> dict[str, dict[str, Any]]:
-        try:
-            found = parse_json(self.path.read_text("utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{self.path} can't be read: {error}", hint="repair or delete it.") from error
-        rows = found.items() if isinstance(found, dict) else ()
-        return {place: row for place, row in rows if isinstance(row, dict)}
 
 
 def place_of(file: Path) -> str:

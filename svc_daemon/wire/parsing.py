@@ -5,6 +5,7 @@ no caller expects.
 """
 
 import json
+import re
 from typing import Any
 
 #: Maximum number of levels of objects and lists. What the service writes itself has about 40.
@@ -35,8 +36,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML. Raises ValueError if it is invalid or nested too deeply."""
     import tomllib  # noqa: PLC0415 - most programs that parse JSON need no TOML
 
-    # The time to parse a dotted key grows with the square of its parts.
-    if max((line.partition("=")[0].count(".") for line in text.splitlines()), default=0) > MOST_LEVELS:
+    # The time to parse a dotted key grows with the square of its parts. A key lies between two of these characters.
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    if any(part.count(".") > MOST_LEVELS for line in lines for part in re.split(r"[][={},]", line)):
         raise NestedTooDeeply(MOST_LEVELS)
     try:
         document = tomllib.loads(text)

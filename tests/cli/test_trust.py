@@ -107,13 +107,21 @@ def test_dry_run_of_trust_stores_nothing_and_the_list_is_private(project: Path, 
 
 
 @pytest.mark.parametrize(
-    "address", ["https://good.example@127.0.0.1:9", "https://good.example\\n@127.0.0.1:9", "http://127.0.0.1:9/ x"]
+    "address",
+    [
+        "https://good.example@127.0.0.1:9",
+        "https://good.example\\n@127.0.0.1:9",
+        "http://127.0.0.1:9/ x",
+        "ftp://u:secret@h",
+    ],
 )
 def test_address_that_looks_like_another_is_never_trusted(
     project: Path, svc: RunSvc, tmp_path: Path, address: str
 ) -> None:
     project.write_text(f'base_url = "{address}"\n')
-    assert svc("config", "trust", "--force", "--json").failure == (2, "svc_usage")
+    refused = svc("config", "trust", "--force", "--json")
+    assert refused.failure == (2, "svc_usage")
+    assert "secret" not in refused.stdout + refused.stderr
     assert list(tmp_path.rglob("trusted.json")) == []
 
 

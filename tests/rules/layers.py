@@ -14,7 +14,7 @@ LEVELS = {
     "databases data_directory child_processes > core > errors > settings tools command_groups exits > wire paths logs",
     "svc_cli": "__main__ > main > app > bucket_completion commands > sync evals exports tools > "
     "uploads downloads service_connections > client service_units > daemon_process > daemon_probes progress render > "
-    "console > settings credentials > trust > certificates > errors interrupts private_files > exits",
+    "console > settings credentials > trust > certificates private_files > errors interrupts > exits",
 }
 
 #: What the command line may know of the daemon.

@@ -29,6 +29,16 @@ def test_documents_are_parsed_up_to_a_fixed_depth_and_deeper_ones_are_value_erro
             parse(shape(levels))
 
 
+@pytest.mark.parametrize("text", ['"=".{} = 1', "a = {{ {} = 1 }}", "a = [{{ {} = 1 }}]", " [[{}]]"])
+def test_long_dotted_key_is_refused_before_it_is_parsed_wherever_it_is(text: str) -> None:
+    with pytest.raises(NestedTooDeeply):
+        parse_toml(text.format(".".join("a" * 100_000)))
+
+
+def test_dots_in_comments_are_no_keys() -> None:
+    assert parse_toml(f"  # {'.' * 1000}\na = 1") == {"a": 1}
+
+
 def test_wide_documents_and_brackets_in_strings_are_not_deep() -> None:
     assert len(parse_json("[" + ",".join(["[]"] * 5000) + "]")) == 5000
     assert parse_json('"' + "[" * 5000 + '"') == "[" * 5000
