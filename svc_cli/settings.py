@@ -172,16 +172,17 @@ class CliSettings:
         return self.is_project_trusted or self.is_on("SVC_TRUST_PROJECT")
 
     def find_bounds(self, folder: Path) -> tuple[Path, ...]:
-        """Return the real folders in one of which a folder of the project's file has to be; none if it may be anywhere.
+        """Return the real folders in one of which a folder of the project's file has to be; `/` if it may be anywhere.
 
         They are the file's own folder, and those to which links led when the file was trusted, since its content
         doesn't say where a link leads.
         """
+        anywhere = (Path("/"),)
         if self.project is None or self.is_on("SVC_TRUST_PROJECT"):
-            return ()
+            return anywhere
         own = self.project.path.parent
         if self.trust is not None and not folder.is_relative_to(own):
-            return ()
+            return anywhere
         return (Path(os.path.realpath(own)), *map(Path, self.trust.linked if self.trust else ()))
 
     def find(self, name: str, flag: Any = None) -> SettingValue:

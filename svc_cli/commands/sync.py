@@ -1,5 +1,6 @@
 """`svc sync`: brings a bucket up to date with a folder."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +43,7 @@ from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.syncs import sync
 from svc_cli.uploads.items import worst
-from svc_cli.uploads.rooted_files import absolute
+from svc_cli.uploads.rooted_files import absolute, find_way_out, refuse_way_out
 from svc_cli.uploads.runs import resumable
 from svc_cli.uploads.skips import readable_extensions
 from svc_cli.uploads.snapshots import Filters
@@ -190,8 +191,6 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     if not flags.all:
         # `--name` without a folder selects a known mapping, wherever its folder is.
         named = find_mapping(known, None, flags.name, flags.bucket) if flags.name and not flags.folder else None
-        if named:
-            refuse_unreachable(named)
         folder = named.folder if named else Path(flags.folder or ".")
         return [choose_mapping(call, known, folder, flags)]
     if flags.folder or flags.bucket or flags.name:
@@ -205,11 +204,18 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
 
 def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, flags: FolderFlags) -> Mapping:
     """Return the known mapping that the flags select, or a new mapping. Raises UsageError."""
+    # Looked for in the path as it was typed: `absolute` resolves a link in front of `..`.
+    way_out = find_way_out(folder)
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
-        # Who names the folder, or is in it, may sync it wherever it is.
-        bounds = found.bounds if flags.name and not flags.folder else ()
-        return replace(found, ownership=Ownership.NAMED if flags.name else found.ownership, bounds=bounds)
+        bounds = found.bounds
+        if not way_out and (flags.folder or not flags.name):
+            # Who names the folder by its real path, or is in it, may sync it wherever it is.
+            bounds = (Path(os.path.realpath(folder)),) if find_way_out(found.folder) else ()
+        found = replace(found, ownership=Ownership.NAMED if flags.name else found.ownership, bounds=bounds)
+        refuse_unreachable(found)
+        return found
+    refuse_way_out(folder, way_out)
     other = find_mapping(known, None, flags.name, flags.bucket) if flags.name else None
     if other is not None:
         raise UsageError(

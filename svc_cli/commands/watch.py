@@ -41,7 +41,7 @@ from svc_cli.exits import Exit
 from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps, refuse_unreachable
 from svc_cli.sync.watch.records import Record
 from svc_cli.sync.watch.stored_mappings import Added
-from svc_cli.uploads.rooted_files import absolute
+from svc_cli.uploads.rooted_files import absolute, find_way_out, refuse_way_out
 from svc_daemon import paths
 from svc_daemon.wire import Json
 
@@ -148,6 +148,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 def add(call: Invocation, flags: AddFlags) -> None:
     """Add a folder to those that `svc watch run` watches, even while the command is running."""
     folder = _folder(flags.folder)
+    refuse_way_out(folder, find_way_out(Path(flags.folder)))
     mapping = Mapping(
         name=flags.name or name_of(folder),
         folder=folder,
@@ -266,7 +267,8 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
     """Return the mappings to watch. Raises UsageError if two mappings overlap, or if there are none without --stay."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
-        return [choose_mapping(call, known, _folder(flags.folder), flags)]
+        _folder(flags.folder)
+        return [choose_mapping(call, known, Path(flags.folder), flags)]
     if flags.bucket or flags.name:
         raise UsageError(
             "-b and --name need a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."

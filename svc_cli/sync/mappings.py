@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from svc_cli.errors import UsageError
 from svc_cli.trust import NOT_TRUSTED
-from svc_cli.uploads.ignores import find_repository
+from svc_cli.uploads.rooted_files import Root, find_repository, find_way_out, refuse_way_out
 from svc_daemon.wire.names import find_fault_of_name
 
 Prune = Literal["none", "detach", "delete"]
@@ -56,7 +56,8 @@ class Mapping:
     #: What to do with the sources of deleted files; None if settings decide.
     prune: Prune | None = None
     ownership: Ownership = Ownership.NAMED
-    #: The real folders in one of which the folder has to be, wherever links lead; none if the user named it.
+    #: The real folders in one of which the folder has to be, wherever links lead. If there are none, no link may lead
+    #: out of the repository that the link is in.
     bounds: tuple[Path, ...] = ()
     #: False for a mapping of a project's file that is not trusted.
     is_trusted: bool = True
@@ -151,14 +152,17 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
     return found[0] if found else None
 
 
-def refuse_unreachable(mapping: Mapping, real: Path | None = None) -> None:
-    """Raise UsageError if the mapping's folder is out of its bounds. `real` is the folder's path without links."""
-    real = real or Path(os.path.realpath(mapping.folder))
-    if mapping.bounds and not any(real.is_relative_to(bound) for bound in mapping.bounds):
+def refuse_unreachable(mapping: Mapping, root: Root | None = None) -> None:
+    """Raise UsageError if a link leads the mapping out of its bounds. `root` is its folder, if that is open."""
+    if not mapping.bounds:
+        refuse_way_out(mapping.folder, root.way_out if root else find_way_out(mapping.folder))
+        return
+    real = root.real if root else Path(os.path.realpath(mapping.folder))
+    if not any(real.is_relative_to(bound) for bound in mapping.bounds):
         raise UsageError(
             f"The mapping {mapping.name!r} leads out of the folder of its svc.toml, which is not trusted, to {real}.",
             code=NOT_TRUSTED,
-            hint="`svc config trust` shows what the file asks for, and trusts it; or name the folder yourself.",
+            hint="`svc config trust` shows what the file asks for, and trusts it; or name the folder by its real path.",
         )
 
 

@@ -149,5 +149,5 @@ def open_root(mapping: Mapping) -> Root | None:
         raise FileRefused(f"{mapping.folder} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
     except OSError:
         return None
-    refuse_unreachable(mapping, root.real)
+    refuse_unreachable(mapping, root)
     return root

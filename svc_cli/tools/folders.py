@@ -7,7 +7,7 @@ from pathlib import Path
 from svc_cli.errors import PathMissing, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.uploads.contents import read
-from svc_cli.uploads.rooted_files import Root
+from svc_cli.uploads.rooted_files import Root, find_way_out, refuse_way_out
 
 
 class PathRefused(SvcError):
@@ -21,8 +21,12 @@ class Folders:
     """The folders that the user allowed. Without any, no file may be read."""
 
     def __init__(self, allowed: Sequence[Path]) -> None:
-        """Raises PathMissing if a folder doesn't exist, and UsageError if a path is not a folder."""
+        """Raises PathMissing if a folder doesn't exist.
+
+        Raises UsageError if a path is not a folder, or a link in it leads out of the link's repository.
+        """
         for folder in allowed:
+            refuse_way_out(folder, find_way_out(folder))
             if not folder.exists():
                 raise PathMissing(f"{folder} does not exist.")
             if not folder.is_dir():

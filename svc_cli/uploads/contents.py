@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from svc_cli.errors import FileRefused
-from svc_cli.uploads.rooted_files import READ, Root
+from svc_cli.uploads.rooted_files import Root, open_named
 
 #: The path argument that means standard input.
 STDIN = "-"
@@ -132,8 +132,7 @@ def _read_once(path: Path, max_bytes: int, root: Root | None) -> FileContent | N
 def opened(path: Path, root: Root | None = None) -> Iterator[BinaryIO]:
     """Open the file for reading. Raises FileRefused if opening or a read in the `with` block fails."""
     try:
-        # A file that the user named may be a link.
-        descriptor = os.open(path, READ & ~os.O_NOFOLLOW) if root is None else root.open(str(path))
+        descriptor = open_named(path) if root is None else root.open(str(path))
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             yield file
     except OSError as error:

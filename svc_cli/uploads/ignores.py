@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from svc_cli.uploads.globs import Glob
-from svc_cli.uploads.rooted_files import Root
+from svc_cli.uploads.rooted_files import Root, find_repository
 
 #: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
@@ -200,13 +200,3 @@ def _inherit(folder: Path) -> tuple[IgnoreRules, str | None]:
         if root / parent != folder:
             rules = rules.at(repository, str(parent))
     return rules, None
-
-
-def find_repository(folder: Path) -> Path | None:
-    """Return the root of the folder's Git repository: the nearest folder upwards with a `.git`, or None."""
-    for parent in (folder, *folder.parents):
-        # Denied access is reported later, when the folder is listed.
-        with suppress(OSError):
-            if (parent / ".git").exists():
-                return parent
-    return None

@@ -11,9 +11,13 @@ import os
 import stat
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from svc_cli.errors import UsageError
+from svc_cli.settings import PROJECT_FILE
+from svc_cli.trust import NOT_TRUSTED
 
 #: Flags that open a file to read it. Without O_NONBLOCK, opening a pipe could block forever.
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
@@ -40,12 +44,35 @@ class Way(NamedTuple):
     link_owners: tuple[int, ...] = ()
 
 
+class Reached(NamedTuple):
+    """A folder or file that was opened by its path, and how the path led to it."""
+
+    descriptor: int
+    way: Way
+    #: The path without links.
+    real: Path
+    #: All links on the way, each with the real path of the folder that it is in.
+    links: tuple[tuple[str, Path], ...] = ()
+
+    def find_way_out(self) -> str | None:
+        """Return which link has led out of its repository, and where to; None if none has.
+
+        A repository may be a stranger's, and so may be its links.
+        """
+        for link, folder in self.links:
+            repository = find_repository(folder, (".git", PROJECT_FILE))
+            if repository is not None and not self.real.is_relative_to(repository):
+                return f"the link {link} leads out of the repository {repository}, to {self.real}"
+        return None
+
+
 class Root:
     """An open folder. What is in it is opened by its place, a relative path of which no component is a link."""
 
     def __init__(self, path: Path, *, is_kept: bool = True) -> None:
-        """Open the folder. Links on the way to it are followed, because the user named it. Raises OSError.
+        """Open the folder. Links on the way to it are followed; `way_out` is set if one leads out of its repository.
 
+        Raises OSError.
         Unless `is_kept`, the folder is opened again each time, and has to be the same folder.
         """
         self._given = path
@@ -53,9 +80,11 @@ class Root:
         self.path = absolute(path)
         self._path_bytes = len(os.fsencode(self.path)) + len("/\0")
         try:
-            descriptor, self.way, self.real = _go(path)
+            reached = _go(path)
         except OSError as error:  # it names only one component
             raise OSError(error.errno, error.strerror, str(path)) from error
+        descriptor, self.way, self.real, _ = reached
+        self.way_out = reached.find_way_out()
         closing = weakref.finalize(self, os.close, descriptor)
         #: The device and inode of the folder. `real` is its path without links when it was opened.
         self.identity = _identity_of(os.fstat(descriptor))
@@ -73,7 +102,7 @@ class Root:
         if self._path_bytes + len(os.fsencode(place)) > PATH_BYTES:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         *folders, name = place.rstrip("/").split("/")
-        here = _go(self._given)[0] if self._descriptor is None else os.dup(self._descriptor)
+        here = _go(self._given).descriptor if self._descriptor is None else os.dup(self._descriptor)
         try:
             if self._descriptor is None and _identity_of(os.fstat(here)) != self.identity:
                 raise OSError(errno.ESTALE, "its folder was replaced")
@@ -180,43 +209,101 @@ def _open_in(folder: int, name: str, flags: int) -> int:
         raise
 
 
-def _go(path: Path) -> tuple[int, Way, Path]:
-    """Open a folder. Returns its descriptor, the links on the way to it, and its path without them. Raises OSError."""
+def find_repository(folder: Path, marks: tuple[str, ...] = (".git",)) -> Path | None:
+    """Return the root of the folder's Git repository: the nearest folder upwards that has a `.git`, or None.
+
+    With other `marks`, it is the nearest folder that has one of them.
+    """
+    for parent in (folder, *folder.parents):
+        # Denied access is reported later, when the folder is listed.
+        with suppress(OSError):
+            if any((parent / mark).exists() for mark in marks):
+                return parent
+    return None
+
+
+def find_way_out(path: Path) -> str | None:
+    """Return which link leads a path out of the link's repository, and where to.
+
+    None if there is no such link, or if the path can't be opened; who opens it later has to look again.
+    """
+    try:
+        reached = _go(path, READ)
+    except OSError:
+        return None
+    os.close(reached.descriptor)
+    return reached.find_way_out()
+
+
+def refuse_way_out(path: Path, way_out: str | None) -> None:
+    """Raise UsageError if a link in a path that the user named leads out of the link's repository."""
+    if way_out is not None:
+        real = os.path.realpath(path)
+        raise UsageError(
+            f"{path}: {way_out}; nothing was sent.",
+            code=NOT_TRUSTED,
+            hint=f"a repository may be a stranger's; if you mean that place, name it by its real path: {real}",
+        )
+
+
+def open_named(path: Path) -> int:
+    """Open a file that the user named to read it, and return its descriptor.
+
+    Raises OSError, also if a link on the way leads out of the link's repository.
+    """
+    reached = _go(path, READ)
+    if reached.find_way_out() is not None:
+        os.close(reached.descriptor)
+        raise OSError(errno.EXDEV, "a link on the way to it leads out of the link's repository")
+    return reached.descriptor
+
+
+def _go(path: Path, flags: int = ENTER) -> Reached:
+    """Open a folder, or with the flags READ a file or folder, and record the way to it. Raises OSError."""
     if not _O_PATH:  # a folder on the way may not be listed, so only the system can follow the path
-        here = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        facts = [(str(each), os.lstat(each)) for each in (*reversed(path.parents), path)]
-        found = {name: fact.st_uid for name, fact in facts if stat.S_ISLNK(fact.st_mode)}
-        way = Way(os.fstat(here).st_uid, tuple(found), tuple(sorted(set(found.values()))))
-        return here, way, Path(os.path.realpath(path))
+        return _go_by_system(path, flags)
     here, shown = os.open(path.anchor or os.curdir, ENTER), path.anchor
     real = Path("/") if path.anchor else Path.cwd()
-    links, owners = [], []
+    named, owners, links = [], [], []
     # The components that are left, last first, and whether they are of `path` or of the target of a link.
     waiting = [(name, True) for name in reversed(path.parts[bool(path.anchor) :])]
     try:
         while waiting:
             name, is_named = waiting.pop()
             shown = f"{shown.rstrip('/')}/{name}" if is_named else shown
+            # A link of the kernel, such as that of /dev/stdin, may lead to what has no path.
+            is_followed = not waiting and flags == READ and real.parts[1:2] == ("proc",)
             try:
-                inner = os.open(name, ENTER, dir_fd=here)
+                step = ENTER if waiting else flags & ~(os.O_NOFOLLOW * is_followed)
+                inner = os.open(name, step, dir_fd=here)
                 real = real.parent if name == os.pardir else real / name
-            except NotADirectoryError:
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
                 target, owner = _read_link(here, name)
-                links += [shown] if is_named else []
+                named += [shown] if is_named else []
                 owners.append(owner)
+                links.append((shown if is_named else str(real / name), real))
                 if len(owners) > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
-                if target.startswith("/"):
-                    inner, real = os.open("/", ENTER), Path("/")
-                else:
-                    inner = os.dup(here)
+                inner, real = (os.open("/", ENTER), Path("/")) if target.startswith("/") else (os.dup(here), real)
                 waiting += [(part, False) for part in reversed(target.split("/")) if part]
             os.close(here)
             here = inner
-        return here, Way(os.fstat(here).st_uid, tuple(links), tuple(sorted(set(owners)))), real
+        way = Way(os.stat(here).st_uid, tuple(named), tuple(sorted(set(owners))))
+        return Reached(here, way, real, tuple(links))
     except BaseException:
         os.close(here)
         raise
+
+
+def _go_by_system(path: Path, flags: int) -> Reached:
+    descriptor = os.open(path, flags & ~os.O_NOFOLLOW)
+    facts = [(str(each), os.lstat(each)) for each in (*reversed(path.parents), path)]
+    found = {name: fact.st_uid for name, fact in facts if stat.S_ISLNK(fact.st_mode)}
+    way = Way(os.fstat(descriptor).st_uid, tuple(found), tuple(sorted(set(found.values()))))
+    links = tuple((name, Path(os.path.realpath(Path(name).parent))) for name in found)
+    return Reached(descriptor, way, Path(os.path.realpath(path)), links)
 
 
 def _read_link(folder: int, name: str) -> tuple[str, int]:

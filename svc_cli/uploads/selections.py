@@ -16,7 +16,7 @@ from typing import NamedTuple
 from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.uploads.contents import STDIN
 from svc_cli.uploads.globs import Glob
-from svc_cli.uploads.rooted_files import LIST, Root
+from svc_cli.uploads.rooted_files import LIST, Root, find_way_out, refuse_way_out
 from svc_cli.uploads.skips import SPELLED_TWICE, UNREADABLE_TYPE, Skip, Titles, can_extract, composed, leads_to_folder
 from svc_cli.uploads.snapshots import Filters, Snapshot
 
@@ -92,6 +92,7 @@ class Selection:
         shown = str(folder / "_")[:-1].removesuffix(start)
         try:
             root = root or Root(folder, is_kept=self.keeps_open)
+            refuse_way_out(folder, root.way_out)
             walk = Snapshot(root, self.filters, start=start, shown=shown, titles=self._titles)
             for title, _, _, inside in walk:
                 if can_extract(title, self.filters.extensions, root, inside):
@@ -125,10 +126,15 @@ def select(paths: Iterable[str], filters: Filters, title: str | None = None) -> 
 
 
 def expand(paths: Iterable[str]) -> list[GivenPath]:
-    """Expand glob patterns in the paths. Raises PathMissing if a path doesn't exist or a pattern matches nothing."""
+    """Expand glob patterns in the paths.
+
+    Raises PathMissing if a path doesn't exist or a pattern matches nothing, and UsageError if a link in a path leads
+    out of the link's repository.
+    """
     found: list[GivenPath] = []
     for given in paths:
         if given == STDIN or _exists(given):
+            refuse_way_out(Path(given), find_way_out(Path(given)))
             found.append(GivenPath(Path(given)))
             continue
         # The shell leaves patterns alone that are quoted.
@@ -163,6 +169,7 @@ def _find(pattern: str) -> Iterator[GivenPath]:
         globs = [None if part == "**" else Glob(part) for part in parts[number:] if part]
     except (OSError, ValueError):
         return  # there is no such folder, or a bracket isn't closed
+    refuse_way_out(start, root.way_out)
     # Folders to list, each with the parts of the pattern that can match its entries.
     waiting = [("", _with_next({0}, globs))]
     if number and len(globs) in waiting[0][1]:

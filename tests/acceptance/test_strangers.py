@@ -199,11 +199,91 @@ def test_folder_outside_of_an_untrusted_files_own_is_refused(installation: Insta
     with installation.client() as client:
         assert client.get("/v1/buckets").json()["buckets"] == []
     assert run(installation, "../private", "--dry-run").exit == 0, "the user named the folder"
+    path = "linked" if link else "../private"
+    assert run(installation, path, "--dry-run").exit == (2 if link else 0), "a link may be the stranger's"
     installation.environ["SVC_TRUST_PROJECT"] = "1"
-    assert run(installation, "--all", "--dry-run").exit == 0
+    for words in (["--all"], [path]):
+        assert run(installation, *words, "--dry-run").exit == 0
     del installation.environ["SVC_TRUST_PROJECT"]
     assert installation.svc("config", "trust", cwd=installation.root / "clone").exit == 0
     assert run(installation, "--all").exit == 0
+
+
+#: What a user types in a stranger's clone, in which `linked`, `real/sub` and `one.md` lead out of it.
+NAMED_LINKS = [
+    *(
+        "sync linked",
+        "sync linked/deep",
+        "sync linked/../private",
+        "sync real/sub/deep",
+        "diff linked",
+        "watch add linked",
+    ),
+    *("watch run linked", "watch run real/sub/", "upload linked", "upload ./linked/.", "upload linked/secret.md"),
+    *("upload real/sub/deep/s.md", "upload one.md", "upload linked/*.md", "upload own.md one.md", "sync around"),
+]
+
+
+@pytest.mark.rule("trust.link")
+@pytest.mark.parametrize("mark", [".git/HEAD", "svc.toml"])
+@pytest.mark.parametrize("typed", NAMED_LINKS)
+def test_link_out_of_a_repository_is_not_followed_where_the_user_names_it(
+    shared_installation: Installation, tmp_path: Path, typed: str, mark: str
+) -> None:
+    write(tmp_path / "private", "secret.md", "The secret.")
+    write(tmp_path / "private", "deep/s.md", "Another secret.")
+    stranger = tmp_path / "stranger"
+    write(stranger, mark, "")
+    write(stranger, "real/own.md", "Own words.")
+    write(stranger, "own.md", "Own words.")
+    links = {"linked": "../private", "real/sub": str(tmp_path / "private"), "one.md": "real/sub/secret.md"}
+    for name, target in (links | {"around": "real/sub/deep"}).items():
+        (stranger / name).symlink_to(target)
+    ended = shared_installation.svc(*typed.split(), "-b", "linked", "--json", cwd=stranger)
+    assert ended.failure == (2, "svc_not_trusted"), ended.stdout
+    assert str(tmp_path / "private") in ended.json["error"]["hint"], "the hint has the real path"
+    with shared_installation.client() as client:
+        assert client.get("/v1/buckets").json()["buckets"] == []
+    assert shared_installation.svc("watch", "ls", "--json").json["mappings"] == []
+
+
+@pytest.mark.rule("trust.link")
+@pytest.mark.parametrize("typed", ["sync", "upload", "upload a.md", "diff"])
+@pytest.mark.parametrize("cwd", ["clone", "home/clone", "home/clone/inside", "plain"])
+def test_links_above_and_inside_of_a_repository_or_without_one_are_followed(
+    shared_installation: Installation, tmp_path: Path, typed: str, cwd: str
+) -> None:
+    write(tmp_path / "clone", ".git/HEAD", "")
+    write(tmp_path / "clone", "docs/a.md", "Words.")
+    write(tmp_path / "elsewhere", "a.md", "Words.")
+    for folder in ("clone/inside", "plain"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "home").symlink_to(".")
+    for name, target in {"clone": "docs", "clone/inside": "../docs", "plain": "../elsewhere"}.items():
+        (tmp_path / name / "private").symlink_to(target)
+    verb, _, file = typed.partition(" ")
+    words = ["-b", "followed", "--json", *([] if verb == "diff" else ["--dry-run"])]
+    for given in (Path("private", file), tmp_path / cwd / "private" / file):
+        ended = shared_installation.svc(verb, str(given), *words, cwd=tmp_path / cwd)
+        assert (ended.exit, len(ended.json["items"])) == (10 if verb == "diff" else 0, 1), ended.stdout
+
+
+@pytest.mark.rule("trust.link")
+def test_watched_link_that_leads_out_of_its_repository_later_is_not_followed(installation: Installation) -> None:
+    write(installation.root / "private", "secret.md", "The secret.")
+    docs = clone(installation, "")
+    current = docs.with_name("current")
+    current.symlink_to("docs")
+    assert installation.svc("watch", "add", str(current), "-b", BUCKET, "--name", "x").exit == 0
+    with watching(installation) as watch:
+        watch.wait_for_item("created", "theirs.md")
+        current.with_name("draft").symlink_to("../private")
+        current.with_name("draft").replace(current)
+        watch.wait_for_state("troubled")
+        flushed = installation.svc("watch", "flush", "x", "--json")
+        assert (flushed.exit, flushed.json["mappings"][0]["error"]["code"]) == (3, "svc_not_trusted")
+    assert run(installation, "current", "-b", BUCKET, "--accept-root").failure == (2, "svc_not_trusted")
+    assert sync_folders.titles(installation) == ["theirs.md"]
 
 
 @pytest.mark.rule("trust.folder")
