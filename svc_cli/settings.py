@@ -213,6 +213,10 @@ class CliSettings:
         order = RULES[name].choices or (False, True)
         return first if order.index(first.value) <= order.index(own.value) else own._replace(withheld=first.value)
 
+    def is_strangers(self, name: str, flag: Any = None) -> bool:
+        """Whether the value of a setting comes from a project's file that is not trusted."""
+        return self.find(name, flag).from_project and not self.may_project_widen
+
     def get(self, name: str, flag: Any = None) -> Any:
         """Return the value of a setting, like `find`."""
         return self.find(name, flag).value

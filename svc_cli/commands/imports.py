@@ -101,7 +101,7 @@ class ImportFlags:
         webhook = {"url": self.webhook, "metadata": metadata} if self.webhook else None
         return ImportPlan(
             urls=urls,
-            bucket=call.bucket(self.bucket),
+            bucket=call.bucket(self.bucket, "--refresh" if self.refresh else None),
             kind=self.kind or "auto",
             pattern=ImportRequest(
                 url="",

@@ -25,6 +25,7 @@ from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import CliSettings
+from svc_cli.trust import NOT_TRUSTED
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -167,11 +168,21 @@ class Invocation:
         style: ProgressStyle = "none" if self.flags.quiet else self.settings.get("progress", self.flags.progress)
         return progress_for(self.console, style)
 
-    def bucket(self, flag: str | None) -> str:
-        """Return the bucket of the flag or the settings. Raises UsageError if there is none."""
+    def bucket(self, flag: str | None, changed_by: str | None = None) -> str:
+        """Return the bucket of the flag or the settings. Raises UsageError if there is none.
+
+        If documents in it are `changed_by` an option, a project's file that is not trusted can't choose it.
+        """
         found: str | None = self.settings.get("bucket", flag)
         if not found:
             raise UsageError("No bucket is named.", hint="give one: -b BUCKET, SVC_BUCKET, or `bucket` in svc.toml.")
+        if changed_by and self.settings.is_strangers("bucket", flag):
+            raise UsageError(
+                f"The bucket {found} is named only by {self.settings.project_file}, which is not trusted; "
+                "nothing was sent.",
+                code=NOT_TRUSTED,
+                hint=f"{changed_by} changes documents: give the bucket with -b, or trust the file: `svc config trust`.",
+            )
         return found
 
     def may_ask(self) -> bool:

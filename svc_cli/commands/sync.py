@@ -246,8 +246,7 @@ def ownership_of(call: Invocation, name: str | None, bucket: str | None) -> Owne
     """Return the ownership of a mapping that is not in svc.toml. `name` and `bucket` are those of the command line."""
     if name is not None:
         return Ownership.NAMED
-    is_strangers = call.settings.find("bucket", bucket).from_project and not call.settings.may_project_widen
-    return Ownership.SENT if is_strangers else Ownership.SEEN
+    return Ownership.SENT if call.settings.is_strangers("bucket", bucket) else Ownership.SEEN
 
 
 def find_max_delete(call: Invocation, flag: str | None = None) -> MaxDelete:

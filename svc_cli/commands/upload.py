@@ -137,7 +137,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
         raise UsageError("--replace and --as-new can't be combined.")
     return UploadOptions(
         paths=tuple(flags.paths),
-        bucket=call.bucket(flags.bucket),
+        bucket=call.bucket(flags.bucket, "--replace" if flags.replace else None),
         title=flags.title,
         tags=parse_tags(settings.get("upload.tags", flags.tag)),
         metadata=parse_metadata(flags.meta or []),

@@ -290,7 +290,7 @@ def _go(path: Path, flags: int = ENTER) -> Reached:
                 waiting += [(part, False) for part in reversed(target.split("/")) if part]
             os.close(here)
             here = inner
-        way = Way(os.stat(here).st_uid, tuple(named), tuple(sorted(set(owners))))
+        way = Way(os.fstat(here).st_uid, tuple(named), tuple(sorted(set(owners))))
         return Reached(here, way, real, tuple(links))
     except BaseException:
         os.close(here)

@@ -178,6 +178,8 @@ def _write_while_read(monkeypatch: pytest.MonkeyPatch, path: Path, changes: int)
 
     def fstat(descriptor: int) -> os.stat_result:
         facts = FSTAT(descriptor)
+        if sys._getframe(1).f_code.co_filename.endswith("rooted_files.py"):
+            return facts
         looks.append(facts.st_size)
         if len(looks) % 2 and len(looks) < 2 * changes:
             with path.open("ab") as file:

@@ -78,6 +78,27 @@ def test_own_address_counts_whatever_the_project_says(project: Path, svc: RunSvc
     assert svc("bucket", "ls", "--base-url", "http://127.0.0.1:8", "--json").exit == 12
 
 
+@pytest.mark.rule("trust.bucket")
+@pytest.mark.parametrize("words", ["upload a.md --replace", "import https://example.com/a --refresh"])
+@pytest.mark.parametrize("given", ["", "-b", "SVC_BUCKET", "config set", "config trust", "SVC_TRUST_PROJECT"])
+def test_untrusted_file_does_not_choose_the_bucket_whose_documents_are_changed(
+    project: Path, svc: RunSvc, monkeypatch: pytest.MonkeyPatch, words: str, given: str
+) -> None:
+    project.write_text('bucket = "handbook"\n' if given != "config set" else "")
+    Path("a.md").write_text("Words.")
+    if given.startswith("SVC"):
+        monkeypatch.setenv(given, "1")
+    if given.startswith("config"):
+        assert svc(*given.split(), *(["bucket", "handbook"] if given == "config set" else [])).exit == 0
+    ended = svc(*words.split(), *(["-b", "handbook"] if given == "-b" else []), "--json")
+    if given:
+        assert ended.exit == 12, "the bucket counts, and only the daemon is missing"
+    else:
+        assert ended.failure == (2, "svc_not_trusted")
+        assert [word for word in ("-b", "svc config trust") if word not in ended.json["error"]["hint"]] == []
+        assert svc(*words.split()[:2]).exit == 12, "nothing is changed without the option"
+
+
 @pytest.mark.rule("trust.place")
 def test_trust_holds_for_one_place_and_one_content(project: Path, svc: RunSvc, tmp_path: Path) -> None:
     trusted = svc("config", "trust", "--json")
