@@ -15,9 +15,9 @@ from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import BatchMember
 from svc_daemon.store.events import NewEvent
+from svc_daemon.store.stored_json import read_object
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
-from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.sources import SourceError
 
 
@@ -72,7 +72,7 @@ def end_batches(
 def _item(member: BatchMember, now: str) -> BatchItemStatus:
     """Return a file's status: the status of its upload session or, once the upload is finalized, of its source."""
     if member.upload_status == uploads.FAILED:
-        return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
+        return BatchItemStatus(member, rules.FAILED, ready=False, error=_read_error(member, member.upload_error))
     if member.upload_status == uploads.CANCELED:
         return BatchItemStatus(
             member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
@@ -90,11 +90,12 @@ def _item(member: BatchMember, now: str) -> BatchItemStatus:
     ready = readiness.is_ready(member.source_status, places)
     is_detached = member.source_status == rules.ACTIVE and not places
     state = rules.DETACHED if is_detached else member.source_status
-    return BatchItemStatus(member, state, ready=ready, error=_parsed(member.source_error))
+    return BatchItemStatus(member, state, ready=ready, error=_read_error(member, member.source_error))
 
 
 _EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
 
 
-def _parsed(error: str | None) -> SourceError | None:
-    return parse_json(error) if error else None
+def _read_error(member: BatchMember, error: str | None) -> SourceError | None:
+    found: SourceError | None = read_object(error, "error", {"id": member.upload_id})
+    return found

@@ -29,6 +29,7 @@ from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import SourceRow, find_page, get_source
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.sources import FetchFacts, WebhookCall
 
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}
 
@@ -68,16 +69,22 @@ def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: 
     refuse(staged.head, fetched.content_type, fetched.file_name, bucket)
 
 
-def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
+def facts_of(context: Context, got: Fetched | NotModified, known: FetchFacts | None = None) -> FetchFacts:
     """Return what to store about a fetch, such as its time and the ETag.
 
     After a 304 response, the values in `known` are kept, unless the host has sent new values.
     """
-    facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
+    facts = FetchFacts(
+        final_url=got.final_url,
+        etag=got.etag,
+        last_modified=got.last_modified,
+        fetched_at=context.clock.timestamp(),
+    )
     if isinstance(got, Fetched):
-        return {**facts, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
+        facts["http_status"] = got.http_status
+        return facts
     sent = {name: value for name, value in facts.items() if value is not None}
-    return {**(known or {}), **sent, "fetched_at": context.clock.timestamp()}
+    return cast("FetchFacts", {**facts, **(known or {}), **sent})
 
 
 @contextmanager
@@ -106,8 +113,7 @@ class WantedImport:
     sha256: str | None = None
     #: Whether to accept a web page in a file import, and a file in a page import.
     force: bool = False
-    #: The webhook to call, as `url` and `metadata`.
-    webhook: dict[str, Any] | None = None
+    webhook: WebhookCall | None = None
 
 
 async def create_from_url(

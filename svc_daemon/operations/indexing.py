@@ -17,7 +17,7 @@ from svc_daemon.operations.documents import IndexEntry
 from svc_daemon.operations.events import record_events, source_event
 from svc_daemon.operations.extracting import SourceReading, list_chunkings
 from svc_daemon.operations.syncing import take_place
-from svc_daemon.operations.tasks import lease_end_s
+from svc_daemon.operations.tasks import UNREADABLE, abandon, lease_end_s
 from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_turns import Turns
@@ -108,6 +108,11 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     )
     try:
         claims = await asyncio.shield(claiming)
+    except UNREADABLE:
+        if len(found) > 1:
+            return await claim_indexing(context, turns, 1)
+        await abandon(context, found[0])
+        return []
     except asyncio.CancelledError:
         # The claim may still be committed, so put its tasks back into the queue.
         await park_indexing(context, await claiming)

@@ -12,6 +12,7 @@ from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, comm
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.contract import StagedBytes
 from svc_daemon.store.sources import SourceRow
+from svc_daemon.wire.sources import QuestionFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +67,11 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
         mapping=question.mapping,
         replaces=question.replaces,
     )
-    qa = {
-        "question": question.question,
-        "answer": question.answer,
-        "alternate_questions": list(question.alternate_questions),
-    }
+    qa = QuestionFields(
+        question=question.question,
+        answer=question.answer,
+        alternate_questions=list(question.alternate_questions),
+    )
     return replace(
         new_source(context, team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256),
         type=readiness.QA,

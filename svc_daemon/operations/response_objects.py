@@ -15,7 +15,7 @@ from svc_daemon.wire.error_codes import ErrorCode
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
     """Convert a source to its API form, without the buckets that the key can't reach."""
-    task, fetched, qa, reachable = None, source.fetched or {}, source.qa or {}, key.reachable(source.places)
+    task, facts, reachable = None, source.facts, key.reachable(source.places)
     if source.task_id is not None and source.task_type is not None and source.task_status is not None:
         task = sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
     return {
@@ -36,14 +36,14 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         "metadata": source.metadata,
         "mapping": source.mapping,
         "source_url": source.source_url,
-        "final_url": fetched.get("final_url"),
-        "http_status": fetched.get("http_status"),
-        "etag": fetched.get("etag"),
-        "last_modified": fetched.get("last_modified"),
-        "fetched_at": fetched.get("fetched_at"),
-        "question": qa.get("question"),
-        "answer": qa.get("answer"),
-        "alternate_questions": qa.get("alternate_questions"),
+        "final_url": facts.get("final_url"),
+        "http_status": facts.get("http_status"),
+        "etag": facts.get("etag"),
+        "last_modified": facts.get("last_modified"),
+        "fetched_at": facts.get("fetched_at"),
+        "question": facts.get("question"),
+        "answer": facts.get("answer"),
+        "alternate_questions": facts.get("alternate_questions"),
         "bucket_ids": reachable,
         # The replaced source is in one of these buckets, but maybe in no other one that the key can reach.
         "replaces": source.replaces if len(reachable) == len(source.places) else None,

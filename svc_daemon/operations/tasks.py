@@ -1,15 +1,23 @@
 """Claims the next background task of a type, and extends leases on claimed tasks."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import stored_error
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.tasks import TaskRow
+from svc_daemon.wire.error_codes import SourceErrorCode
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: Errors of work on a row that isn't as this program has written it. No retry can help.
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 async def claim_next(
@@ -39,6 +47,14 @@ async def claim_next(
 def lease_end_s(context: Context) -> float:
     """Return when a lease that begins now ends, in seconds of `Clock.lease_s`."""
     return context.clock.lease_s() + context.limits.lease_seconds
+
+
+async def abandon(context: Context, task_id: str) -> None:
+    """Let a task and its source fail without reading their rows, which are damaged. Call it on an error."""
+    log.exception("the rows of %s can't be read, so it fails", task_id)
+    error = stored_error(SourceErrorCode.ROW_DAMAGED, "The source's row in the database is damaged.", retryable=False)
+    now = context.clock.timestamp()
+    await context.write(lambda connection: tasks.abandon_task(connection, task_id, error, now))
 
 
 async def extend_claims(context: Context, claimed: Sequence[TaskRow]) -> None:

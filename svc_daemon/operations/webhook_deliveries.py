@@ -36,6 +36,7 @@ from svc_daemon.store.webhook_deliveries import (
 from svc_daemon.wire import webhook_payloads, webhook_retries
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.webhook_retries import Standing
 from svc_daemon.wire.webhook_signatures import signed_headers
 from svc_daemon.wire.webhooks import CallError
 
@@ -145,6 +146,12 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
     await context.shortages.get_through(partial(_finish, context, delivery, attempt))
 
 
+async def give_up(context: Context, delivery: DeliveryRow) -> None:
+    """Mark the delivery as failed, because its row can't be read. A resend tries again."""
+    standing = Standing("failed", 0)
+    await context.write(lambda connection: store.move_delivery(connection, delivery, standing, None))
+
+
 async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
     """Queue another call for this event, even if an earlier call succeeded; raises NotFound."""
     now = context.clock.timestamp()
@@ -213,7 +220,11 @@ def _derive(context: Context, team_id: str, found: SecretGeneration) -> Secrets:
     current = team_secret(context.secret, team_id, found.generation)
     if found.rotated_at is None:
         return Secrets(current, None, None, None)
-    expires_at = to_text(from_text(found.rotated_at) + timedelta(hours=context.limits.webhook_rotation_hours))
+    try:
+        expires_at = to_text(from_text(found.rotated_at) + timedelta(hours=context.limits.webhook_rotation_hours))
+    except (ValueError, OverflowError):
+        # The row is damaged. The current secret doesn't depend on its time.
+        expires_at = ""
     if expires_at <= context.clock.timestamp():
         return Secrets(current, None, None, found.rotated_at)
     previous = team_secret(context.secret, team_id, found.generation - 1)

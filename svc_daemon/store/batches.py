@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.uploads import read_texts
+from svc_daemon.store.stored_json import read_texts
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class BatchRow:
     @classmethod
     def from_row(cls, row: Row) -> "BatchRow":
         values = values_of(row)
-        values["bucket_ids"] = tuple(parse_json(values["bucket_ids"]))
+        values["bucket_ids"] = read_texts(values["bucket_ids"])
         return cls(**values)
 
 
@@ -83,7 +82,7 @@ def list_batch_buckets(connection: Connection, batch_ids: Collection[str]) -> di
         "SELECT id, bucket_ids FROM batches WHERE id IN (SELECT value FROM json_each(:ids))",
         {"ids": json.dumps(sorted(batch_ids))},
     ).fetchall()
-    return {row["id"]: tuple(parse_json(row["bucket_ids"])) for row in rows}
+    return {row["id"]: read_texts(row["bucket_ids"]) for row in rows}
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:

@@ -13,9 +13,9 @@ from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row
 from svc_daemon.errors import NotFound
+from svc_daemon.store.stored_json import read_objects
 from svc_daemon.wire.buckets import ChunkSizes
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,7 @@ class BucketRow:
         values = dict(row)
         # The bucket's revision is more than this column: `list_revisions` also adds counts of changes.
         del values["revision"]
-        values["metadata"] = parse_json(row["metadata"])
-        values["chunking"] = parse_json(row["chunking"]) if row["chunking"] else None
+        read_objects(values, "metadata", "chunking")
         return cls(**values)
 
 
@@ -126,8 +125,11 @@ def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]
 
 
 def chunking_of(bucket: BucketRow) -> ChunkingOptions:
-    """Return the chunk sizes for the bucket's documents."""
-    return ChunkingOptions(**bucket.chunking) if bucket.chunking else ChunkingOptions()
+    """Return the chunk sizes for the bucket's documents: the defaults if none are stored, or damaged ones."""
+    try:
+        return ChunkingOptions(**bucket.chunking) if bucket.chunking else ChunkingOptions()
+    except (TypeError, ValueError):
+        return ChunkingOptions()
 
 
 def update_bucket(connection: Connection, bucket: BucketRow) -> None:

@@ -15,7 +15,7 @@ from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.tables import count_unreferred
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.parsing import MOST_LEVELS, parse_json
-from svc_daemon.wire.tasks import CASCADE, INDEXING
+from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +164,15 @@ JSON_LISTS = ("capabilities", "models", "buckets", "tags", "warnings", "bucket_i
 #: The valid values of status columns, by table and column.
 STATES = {
     ("buckets", "status"): ("active", "archived", "deleting"),
+    ("sources", "type"): ("file", "page", "qa"),
     ("sources", "status"): ("queued", "indexing", "active", "failed"),
     ("memberships", "sync_status"): ("queued", "syncing", "active", "failed"),
     ("tasks", "status"): ("queued", "running", "succeeded", "failed", "canceled"),
+    ("tasks", "type"): (INDEXING, CASCADE, REBUILD, TEAM_REMOVAL),
     ("tasks", "lane"): LANES,
     ("uploads", "status"): ("open", "finalized", "canceled", "expired", "failed"),
     ("deliveries", "status"): ("pending", "delivered", "failed"),
+    ("deliveries", "event"): ("source.ready", "source.failed"),
 }
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
+from svc_daemon.store.stored_json import read_texts
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class KeyRow:
             team_id=row["team_id"],
             name=row["name"],
             secret_hash=row["secret_hash"],
-            capabilities=tuple(parse_json(row["capabilities"])),
+            capabilities=read_texts(row["capabilities"]),
             models=_names(row["models"]),
             buckets=_names(row["buckets"]),
             expires_at=row["expires_at"],
@@ -101,4 +101,4 @@ def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: st
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(parse_json(text))
+    return None if text is None else read_texts(text)

@@ -13,6 +13,7 @@ from typing import Any
 from svc_daemon.core.search.filters import passes
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.store.sources import generations_of, places_of
+from svc_daemon.store.stored_json import read_object, read_texts
 from svc_daemon.wire.parsing import parse_json
 
 Filter = Mapping[str, Any]
@@ -73,7 +74,8 @@ def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str
     statement = f"SELECT s.id, s.metadata, {', '.join(f's.{name}' for name in _COLUMNS)} FROM sources s{rest}"  # noqa: S608
     passing: dict[str, None] = {}
     for row in connection.execute(statement, values.named).fetchall():
-        if passes(filters, {**parse_json(row["metadata"]), **{name: row[name] for name in _COLUMNS}}):
+        metadata = read_object(row["metadata"], "metadata", row) or {}
+        if passes(filters, {**metadata, **{name: row[name] for name in _COLUMNS}}):
             passing[row["id"]] = None
     return list(passing)
 
@@ -165,8 +167,8 @@ class FoundSource:
             id=row["id"],
             title=row["title"],
             filename=row["filename"],
-            tags=tuple(parse_json(row["tags"])),
-            metadata=parse_json(row["metadata"]),
+            tags=read_texts(row["tags"]),
+            metadata=read_object(row["metadata"], "metadata", row) or {},
             source_url=row["source_url"],
             generations=generations_of(row["valid_from"], row["generation"]),
             places=places_of(row["places"]),

@@ -9,11 +9,11 @@ from typing import Any
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.uploads import read_texts, write_texts
+from svc_daemon.store.stored_json import read_objects, read_texts
+from svc_daemon.store.uploads import write_texts
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
-from svc_daemon.wire.sources import ExtractionFacts, SourceError
+from svc_daemon.wire.sources import ExtractionFacts, FetchFacts, QuestionFields, SourceError, WebhookCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,10 @@ class SourceRow:
     source_url: str | None = None
     #: The normalized URL, unique within a team.
     url_key: str | None = None
-    #: Facts of the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
-    fetched: dict[str, Any] | None = None
-    #: `question`, `answer` and `alternate_questions`, for type `qa`.
-    qa: dict[str, Any] | None = None
-    #: `url` and `metadata` of the webhook to call when the source is ready or has failed.
-    webhook: dict[str, Any] | None = None
+    fetched: FetchFacts | None = None
+    #: For type `qa`.
+    qa: QuestionFields | None = None
+    webhook: WebhookCall | None = None
     #: Name of the source's blob; None means the source's id.
     blob: str | None = None
     #: Id of the source that this one replaces when it is ready.
@@ -75,8 +73,7 @@ class SourceRow:
     @classmethod
     def from_row(cls, row: Row) -> "SourceRow":
         values = values_of(row)
-        for name in ("metadata", "error", "extraction", "fetched", "qa", "webhook"):
-            values[name] = parse_json(values[name]) if values[name] else None
+        read_objects(values, "metadata", "error", "extraction", "fetched", "qa", "webhook")
         values["tags"], values["warnings"] = read_texts(values["tags"]), read_texts(values["warnings"])
         values["places"] = places_of(values["places"])
         for name in ("in_maintenance", "rechunk"):
@@ -86,6 +83,11 @@ class SourceRow:
     @property
     def blob_name(self) -> str:
         return self.blob or self.id
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the facts of the last fetch and the fields of a question in one."""
+        return {**(self.fetched or {}), **(self.qa or {})}
 
     @property
     def generations(self) -> range:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
+from svc_daemon.store.stored_json import read_objects
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.sources import SourceError
 
 
@@ -48,7 +48,7 @@ class TaskRow:
     @classmethod
     def from_row(cls, row: Row) -> "TaskRow":
         values = values_of(row)
-        values["error"] = parse_json(values["error"]) if values["error"] else None
+        read_objects(values, "error")
         return cls(**values)
 
 
@@ -262,6 +262,21 @@ def park_task(
         " next_attempt_at = :next_attempt_at, lane = COALESCE(:lane, lane)"
         " WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token, "next_attempt_at": next_attempt_at, "lane": lane},
+    )
+
+
+def abandon_task(connection: Connection, task_id: str, error: SourceError, finished_at: str) -> None:
+    """End a task and its source as `failed`, whoever holds the task, without reading their rows."""
+    values = {"id": task_id, "error": json.dumps(error), "finished_at": finished_at}
+    connection.execute(
+        "UPDATE tasks SET status = 'failed', error = :error, finished_at = :finished_at, lease_until_s = NULL"
+        " WHERE id = :id AND finished_at IS NULL",
+        values,
+    )
+    connection.execute(
+        "UPDATE sources SET status = 'failed', error = :error, updated_at = :finished_at"
+        " WHERE id = (SELECT source_id FROM tasks WHERE id = :id) AND task_id = :id",
+        values,
     )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
+from svc_daemon.store.stored_json import read_objects, read_texts
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.sources import SourceError
 
 OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
@@ -58,15 +58,8 @@ class UploadRow:
     def from_row(cls, row: Row) -> "UploadRow":
         values = values_of(row)
         values["bucket_ids"], values["tags"] = read_texts(values["bucket_ids"]), read_texts(values["tags"])
-        values["metadata"] = parse_json(values["metadata"])
-        values["error"] = parse_json(values["error"]) if values["error"] else None
+        read_objects(values, "metadata", "error")
         return cls(**values)
-
-
-@lru_cache
-def read_texts(text: str) -> tuple[str, ...]:
-    """Parse a list of texts. Cached, because most files have the same tags and buckets."""
-    return tuple(parse_json(text))
 
 
 @lru_cache

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
+from svc_daemon.store.stored_json import read_objects
 from svc_daemon.wire import webhook_retries
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.webhook_retries import Standing
 from svc_daemon.wire.webhooks import CallError
 
@@ -53,7 +53,7 @@ class Attempt:
     @classmethod
     def from_row(cls, row: Row) -> "Attempt":
         values = dict(row)
-        values["error"] = parse_json(values["error"]) if values["error"] else None
+        read_objects(values, "error")
         return cls(**values)
 
 

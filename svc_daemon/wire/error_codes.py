@@ -98,5 +98,7 @@ class SourceErrorCode(StrEnum):
     PROVIDER_FAILED = "provider_failed"
     #: The stored bytes are missing or damaged.
     STORED_BYTES_LOST = "stored_bytes_lost"
+    #: The source's row in the database can't be read.
+    ROW_DAMAGED = "row_damaged"
     #: All attempts at indexing were interrupted or failed; the message has the last reason.
     MAX_ATTEMPTS_EXHAUSTED = "max_attempts_exhausted"

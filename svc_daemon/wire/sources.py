@@ -44,6 +44,31 @@ class ExtractionFacts(TypedDict):
     language: str | None
 
 
+class FetchFacts(TypedDict):
+    """Facts of the last fetch of a source's URL."""
+
+    final_url: str
+    http_status: NotRequired[int]
+    etag: str | None
+    last_modified: str | None
+    fetched_at: str
+
+
+class QuestionFields(TypedDict):
+    """The fields of a source of the type `qa`."""
+
+    question: str
+    answer: str
+    alternate_questions: list[str]
+
+
+class WebhookCall(TypedDict):
+    """Whom to call when a source is ready or has failed, and what to send along."""
+
+    url: str
+    metadata: dict[str, Any]
+
+
 class ProviderState(TypedDict):
     """What the search index reports about the source."""
 

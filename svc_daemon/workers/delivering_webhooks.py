@@ -4,11 +4,16 @@ If the daemon stops during a call, the call is made again after the next start, 
 """
 
 import asyncio
+import logging
+from functools import partial
 
-from svc_daemon.operations.webhook_deliveries import deliver
+from svc_daemon.operations.tasks import UNREADABLE
+from svc_daemon.operations.webhook_deliveries import deliver, give_up
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.webhook_deliveries import DeliveryRow, list_due, next_delivery_due
 from svc_daemon.workers.runners import LONGEST_S, Worker
+
+log = logging.getLogger(__name__)
 
 #: Maximum number of concurrent calls.
 SLOTS = 16
@@ -43,4 +48,8 @@ class DeliveringWorker(Worker):
                     # Another node is making this call. Check again later, in case that node dies.
                     await asyncio.sleep(HELD_PAUSE_S)
         except Exception as error:
-            await self.outlast(error, f"delivering {delivery.id}")
+            if not isinstance(error, UNREADABLE):
+                await self.outlast(error, f"delivering {delivery.id}")
+                return
+            log.exception("delivering %s failed for good", delivery.id)
+            await self.context.shortages.get_through(partial(give_up, self.context, delivery))

@@ -41,6 +41,7 @@ from svc_daemon.operations.indexing import (
     park_indexing,
     queue_kept,
 )
+from svc_daemon.operations.tasks import UNREADABLE, abandon
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
@@ -188,8 +189,16 @@ class IndexingWorker(Worker):
         if unread:
             await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))
         if failures:
-            jitter = random.SystemRandom().random()
-            await shortages.get_through(partial(fail_indexing, self.context, failures, jitter))
+            await self._fail(failures)
+
+    async def _fail(self, failures: Sequence[tuple[IndexingClaim, Failure]]) -> None:
+        """End these attempts, each by itself if one of their rows can't be read."""
+        jitter = random.SystemRandom().random()
+        try:
+            await self.context.shortages.get_through(partial(fail_indexing, self.context, failures, jitter))
+        except UNREADABLE:
+            for claim, _ in failures:
+                await self.context.shortages.get_through(partial(abandon, self.context, claim.task.id))
 
 
 def _explain(error: Exception) -> tuple[Failure, bool]:

@@ -97,8 +97,13 @@ class Worker(ABC):
         look_s = self.context.wakes.look_s
         if due_at is None:
             return look_s
+        try:
+            due_s = (from_text(due_at) - self.context.clock.now()).total_seconds()
+        except (TypeError, ValueError):
+            # The row is damaged. It must not keep the worker from other rows.
+            return look_s
         # A change of the wall clock must not delay work for long.
-        return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), look_s)
+        return min(max(due_s, 0.001), look_s)
 
 
 async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:

@@ -1,9 +1,11 @@
-"""Make backups and restore them, in the test's process or in a child that is killed at a chosen line."""
+"""Make backups, also hostile ones, and restore them, in the test's process or in a child that is killed."""
 
 import os
 import signal
+import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -13,6 +15,9 @@ from svc_daemon.backing_up import BackupOptions, BackupSummary, back_up
 from svc_daemon.paths import DataFiles
 from svc_daemon.restoring import RestoreOptions, RestoreSummary, restore
 from svc_daemon.store.backups import BackupFolder, find_backup
+from tests.acceptance.calls import take_in
+from tests.acceptance.installations import Installation
+from tests.conftest import UNLIMITED
 
 #: `run_killed` counts the lines that are executed in these modules.
 COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("backing_up", "restoring", "store/backups", "store/copies"))
@@ -56,3 +61,54 @@ def run_killed(work: Callable[[], object], line: int, counted: tuple[str, ...] =
     with os.fdopen(read) as reached:
         os.waitpid(child, 0)
         return int(reached.read())
+
+
+def fill_data(root: Path) -> Iterator[Path]:
+    """Yield the data directory of a killed daemon with three ready notes and an open upload session."""
+    installation = Installation(root, **UNLIMITED).start()
+    with installation.client() as client:
+        for number in range(3):
+            take_in(client, "inbox", f"{number}.md", f"# Note {number}\n\nThe umber quay.\n".encode())
+        body = {"filename": "half.md", "size_bytes": 20}
+        opened = client.post("/v1/buckets/inbox/uploads", json=body).json()
+        headers = {"Content-Range": "bytes 0-9/20"}
+        assert client.put(opened["upload_url"], content=b"0123456789", headers=headers).status_code == 308
+    installation.kill()
+    yield installation.files.root
+    installation.clear()
+
+
+class Stage:
+    """A hostile backup in `root/backups`, a restored directory in `root/data`, and files of others in `root/home`."""
+
+    def __init__(self, data: Path, root: Path) -> None:
+        self.root = root
+        self.backups, self.data, self.home = (root / name for name in ("backups", "data", "home"))
+        self.backup = make_backup(data, self.backups).backup.path
+        (self.home / "folder").mkdir(parents=True)
+        for name in (".bashrc", "folder/letter.txt", "src_" + "0" * 26, "folder/upl_" + "0" * 26):
+            (self.home / name).write_text("theirs")
+        with closing(sqlite3.connect(self.home / "theirs.db")) as theirs, theirs:
+            theirs.execute("CREATE TABLE letters (text TEXT)")
+
+    def sql(self, *statements: str, name: str = "state.db") -> None:
+        with closing(sqlite3.connect(self.backup / name, isolation_level=None)) as state:
+            state.execute("PRAGMA foreign_keys = OFF")
+            for statement in statements:
+                state.execute(statement)
+            # A complete backup has no log beside its databases.
+            state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def outside(self) -> dict[str, bytes | str]:
+        """Return what is in all files and links, except in the restored directory and the backups."""
+        places = [path for path in self.root.rglob("*") if not path.is_relative_to(self.data)]
+        kept = [path for path in places if not path.is_relative_to(self.backups)]
+        return {
+            str(path): str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else ""
+            for path in kept
+        }
+
+    def files(self) -> list[str]:
+        """Return the names of all files and links in the restored directory."""
+        found = [path for path in self.data.rglob("*") if path.is_symlink() or not path.is_dir()]
+        return sorted(str(path.relative_to(self.data)) for path in found)

@@ -18,9 +18,8 @@ from svc_daemon.operations.moving import MoveRefused
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.backups import BackupRefused
-from tests.acceptance.backups import make_backup, restore_backup
-from tests.acceptance.calls import take_in
-from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.backups import Stage, fill_data, make_backup, restore_backup
+from tests.acceptance.installations import Finished, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
@@ -28,54 +27,7 @@ pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The data directory of a killed daemon with three ready notes and an open upload session."""
-    installation = Installation(tmp_path_factory.mktemp("filled"), **UNLIMITED).start()
-    with installation.client() as client:
-        for number in range(3):
-            take_in(client, "inbox", f"{number}.md", f"# Note {number}\n\nThe umber quay.\n".encode())
-        body = {"filename": "half.md", "size_bytes": 20}
-        opened = client.post("/v1/buckets/inbox/uploads", json=body).json()
-        headers = {"Content-Range": "bytes 0-9/20"}
-        assert client.put(opened["upload_url"], content=b"0123456789", headers=headers).status_code == 308
-    installation.kill()
-    yield installation.files.root
-    installation.clear()
-
-
-class Stage:
-    """A hostile backup in `root/backups`, a restored directory in `root/data`, and files of others in `root/home`."""
-
-    def __init__(self, data: Path, root: Path) -> None:
-        self.root = root
-        self.backups, self.data, self.home = (root / name for name in ("backups", "data", "home"))
-        self.backup = make_backup(data, self.backups).backup.path
-        (self.home / "folder").mkdir(parents=True)
-        for name in (".bashrc", "folder/letter.txt", "src_" + "0" * 26, "folder/upl_" + "0" * 26):
-            (self.home / name).write_text("theirs")
-        with closing(sqlite3.connect(self.home / "theirs.db")) as theirs, theirs:
-            theirs.execute("CREATE TABLE letters (text TEXT)")
-
-    def sql(self, *statements: str, name: str = "state.db") -> None:
-        with closing(sqlite3.connect(self.backup / name, isolation_level=None)) as state:
-            state.execute("PRAGMA foreign_keys = OFF")
-            for statement in statements:
-                state.execute(statement)
-            # A complete backup has no log beside its databases.
-            state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def outside(self) -> dict[str, bytes | str]:
-        """Return what is in all files and links, except in the restored directory and the backups."""
-        places = [path for path in self.root.rglob("*") if not path.is_relative_to(self.data)]
-        kept = [path for path in places if not path.is_relative_to(self.backups)]
-        return {
-            str(path): str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else ""
-            for path in kept
-        }
-
-    def files(self) -> list[str]:
-        """Return the names of all files and links in the restored directory."""
-        found = [path for path in self.data.rglob("*") if path.is_symlink() or not path.is_dir()]
-        return sorted(str(path.relative_to(self.data)) for path in found)
+    yield from fill_data(tmp_path_factory.mktemp("filled"))
 
 
 @pytest.fixture

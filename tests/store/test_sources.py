@@ -12,12 +12,13 @@ from svc_daemon.store import sources
 from svc_daemon.store.memberships import SyncClaim, create_memberships
 from svc_daemon.store.search_candidates import FoundSource, list_active_sources
 from svc_daemon.store.sources import SourceFilter, SourceRow, find_source, get_source
+from svc_daemon.wire.sources import FetchFacts
 from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source
 
 URL = "https://example.com/?a=%20"
 FULL: dict[str, Any] = {"type": "page", "generation": 3, "tags": ("a", 'with "quotes"', "ü"), "mapping": "handbook"}
 FULL |= {"metadata": {"k": [1, {"deep": None}], "ü": "ö"}, "source_url": URL, "url_key": URL, "replaces": "src_0"}
-FULL |= {"fetched": {"final_url": "https://example.com/", "http_status": 200, "etag": None}}
+FULL |= {"fetched": {"final_url": "https://example.com/", "http_status": 200, "etag": None, "last_modified": None}}
 FULL |= {"qa": {"question": "Why?", "answer": "ü", "alternate_questions": []}}
 FULL |= {"webhook": {"url": "https://example.com/hook", "metadata": {"ü": 1}}}
 
@@ -115,8 +116,9 @@ def test_active_sources_are_found_by_id_with_the_same_fields(db: Connection) -> 
 
 
 def test_an_update_of_content_writes_only_its_fields(db: Connection) -> None:
-    old = add_source(db, "1", title="Old", fetched={"etag": "v1"}, webhook={"url": "u", "metadata": {}})
-    new = replace(old, blob="blob_1", size_bytes=9, sha256="1" * 64, content_type="text/html", fetched={"etag": "v2"})
+    was, facts = (FetchFacts(final_url="u", etag=tag, last_modified=None, fetched_at=LATER) for tag in ("v1", "v2"))
+    old = add_source(db, "1", title="Old", fetched=was, webhook={"url": "u", "metadata": {}})
+    new = replace(old, blob="blob_1", size_bytes=9, sha256="1" * 64, content_type="text/html", fetched=facts)
     sources.update_content(db, replace(new, title="New", status="active"))
     assert (find_source(db, OURS, "src_1"), new.blob_name) == (new, "blob_1")
     add_source(db, "2")

@@ -23,7 +23,7 @@ from svc_daemon.operations.idempotency import Creation, find_earlier
 from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
 from svc_daemon.wire import imports as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.sources import DryRun, SourceAnswer
+from svc_daemon.wire.sources import DryRun, SourceAnswer, WebhookCall
 
 FILE_ROUTE = "POST /v1/buckets/{bucket}/files/import"
 PAGE_ROUTE = "POST /v1/buckets/{bucket}/pages"
@@ -51,7 +51,7 @@ async def take_url(
     limits, webhook = context.limits, None
     if body.webhook is not None:
         metadata = source_fields.check_metadata(body.webhook.metadata, limits)
-        webhook = {"url": str(parse_url(body.webhook.url)), "metadata": metadata}
+        webhook = WebhookCall(url=str(parse_url(body.webhook.url)), metadata=metadata)
     wanted = WantedImport(
         kind=kind,
         url=parse_url(body.url),

@@ -1,0 +1,62 @@
+"""Reads the JSON in rows. A damaged value costs only itself: it is read as if it were missing, and logged once."""
+
+import logging
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from svc_daemon.databases.contract import Row
+from svc_daemon.wire.parsing import parse_json
+
+log = logging.getLogger(__name__)
+
+#: The fields that the service needs of JSON objects, by column. Other columns may have any.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "error": ("code", "message"),
+    "extraction": ("chunks",),
+    "fetched": ("final_url", "etag", "last_modified"),
+    "webhook": ("url", "metadata"),
+}
+
+
+def read_objects(values: dict[str, Any], *columns: str) -> None:
+    """Replace the text of these columns by the JSON object in it; None for a column without text or with a damaged one.
+
+    Without its `metadata`, a row has none, not no object.
+    """
+    for name in columns:
+        values[name] = read_object(values[name], name, values)
+        if values[name] is None and name == "metadata":
+            values[name] = {}
+
+
+def read_object(text: str | None, column: str, row: Row | Mapping[str, Any]) -> Any:
+    """Return the JSON object in a column of this row; None if the text is missing or damaged."""
+    if not text:
+        return None
+    try:
+        document = parse_json(text)
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and all(name in document for name in FIELDS.get(column, ())):
+        return document
+    _report(column, str(row["id"] if "id" in row.keys() else text)[:100])  # noqa: SIM118
+    return None
+
+
+@lru_cache
+def read_texts(text: str) -> tuple[str, ...]:
+    """Parse a list of texts; a damaged list is empty. Cached, because most files have the same tags and buckets."""
+    try:
+        document = parse_json(text)
+    except ValueError:
+        document = None
+    if isinstance(document, list) and all(isinstance(each, str) for each in document):
+        return tuple(document)
+    _report("list of texts", text[:100])
+    return ()
+
+
+@lru_cache
+def _report(what: str, where: str) -> None:
+    log.error("the state database is damaged: the %s of %s can't be read, and counts as missing", what, where)
