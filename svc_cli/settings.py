@@ -1,10 +1,12 @@
 """The settings of the command line, by precedence: flags, environment, `svc.toml`, the user's file, defaults."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from svc_cli.errors import UsageError
 from svc_cli.trust import NOT_TRUSTED, Trust, TrustedFiles
@@ -99,7 +101,8 @@ class SettingsFile(NamedTuple):
     def read(cls, path: Path) -> "SettingsFile":
         """Raises UsageError if the file can't be read or a setting is invalid."""
         try:
-            with path.open("rb") as file:
+            # Without O_NONBLOCK, opening a pipe would block until somebody writes to it.
+            with open_regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as file:
                 content = file.read(MOST_BYTES + 1)
             document = parse_toml(content.decode("utf-8")) if len(content) <= MOST_BYTES else None
         except (OSError, ValueError) as error:
@@ -144,7 +147,7 @@ class CliSettings:
         if project:
             layers.append(SettingsLayer(str(path), project.values, is_project=True))
         user = user_file(environ)
-        if user.is_file():
+        if os.path.lexists(user):
             layers.append(SettingsLayer(str(user), SettingsFile.read(user).values))
         return cls(environ, layers, project)
 
@@ -234,6 +237,14 @@ class CliSettings:
         return self.environ.get(variable, "").lower() not in {"", "0", "false", "no", "off"}
 
 
+def open_regular(descriptor: int) -> BinaryIO:
+    """Return the open file for reading. Raises OSError, and closes it, if it is a pipe, a folder or a device."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
 def user_file(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's configuration file."""
     return paths.config_dir(environ) / USER_FILE
@@ -243,8 +254,8 @@ def find_project_file(cwd: Path) -> Path | None:
     """Find the nearest `svc.toml` in `cwd` or its parents."""
     for folder in (cwd, *cwd.parents):
         candidate = folder / PROJECT_FILE
-        # A file that can't be read is not passed over for one further up: reading it is an error.
-        if os.access(candidate, os.F_OK) and candidate.is_file():
+        # What can't be read, such as a pipe or a folder, is not passed over for a file further up: reading it fails.
+        if os.path.lexists(candidate):
             return candidate
     return None
 

@@ -66,7 +66,7 @@ def set_(
     if unset == (value is not None):
         raise UsageError("Give a value, or --unset.")
     file = user_file(call.settings.environ)
-    values = dict(SettingsFile.read(file).values) if file.is_file() else {}
+    values = dict(SettingsFile.read(file).values) if os.path.lexists(file) else {}
     if value is None:
         values.pop(_known(name), None)
     else:
@@ -111,7 +111,7 @@ def trust(
         value: dict[str, Any] = {"file": str(path), "trusted": False, "dry_run": dry_run}
         call.console.show(value, lambda: f"{'would be ' if dry_run else ''}no longer trusted: {path}")
         return
-    if not path.exists():
+    if not os.path.lexists(path):
         raise PathMissing(f"{path}: there is no such file.", details={"path": str(path)})
     value, seen = _wishes(call, SettingsFile.read(path))
     asks = not (dry_run or force) and call.may_ask()

@@ -33,7 +33,8 @@ def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exi
     try:
         found = [explain(Path(root), path, exclude) for path in paths]
     except OSError as error:
-        raise FileRefused(f"{error.filename}: {error.strerror}.", code="svc_file_unreadable") from error
+        where = f"{error.filename}: " if error.filename else ""
+        raise FileRefused(f"{where}{error.strerror}.", code="svc_file_unreadable") from error
     rows = [
         (
             *(each.path, each.reason or "taken", each.at if each.is_ignored else ""),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import UsageError
-from svc_cli.settings import PROJECT_FILE
+from svc_cli.settings import PROJECT_FILE, open_regular
 from svc_cli.trust import NOT_TRUSTED
 
 #: Flags that open a file to read it. Without O_NONBLOCK, opening a pipe could block forever.
@@ -150,8 +150,8 @@ class EnteredFolder(NamedTuple):
     def read_rules(self, name: str) -> bytes:
         """Return the bytes of an ignore file in this folder; empty if there is none.
 
-        A link is followed if its target is inside the root. Raises OSError if the file can't be read: without its
-        rules, files would be sent that it excludes.
+        A link is followed if its target is inside the root. Raises OSError if the file can't be read, or is a pipe or
+        a folder: without its rules, files would be sent that it excludes.
         """
         try:
             try:
@@ -165,11 +165,7 @@ class EnteredFolder(NamedTuple):
                 if target is None:
                     raise OSError(errno.ELOOP, "it is a link that leads out of the folder") from error
                 descriptor = self.root.open(target)
-            # A named pipe or a folder is not an ignore file.
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                os.close(descriptor)
-                return b""
-            with os.fdopen(descriptor, "rb") as file:
+            with open_regular(descriptor) as file:
                 return file.read()
         except OSError as error:
             raise OSError(errno.EACCES, f"{self.root.path / self.place / name}: {error.strerror}") from error

@@ -50,7 +50,6 @@ def tree(installation: Installation) -> Iterator[Path]:
     for name, target in (links | {"behind a door.md": "listed only/inside.md"}).items():
         (folder / name).symlink_to(target)
     os.mkfifo(folder / "pipe.md")
-    os.mkfifo(folder / "sub" / ".gitignore")
     doors = [(folder / "closed.md", 0), (folder / "closed", 0), (folder / "listed only", 0o444)]
     for path, mode in doors:
         path.chmod(mode)
@@ -80,7 +79,7 @@ FAR = "/".join(["n" * 200] * 6 + ["far.md"])
 DENIED = "can't be read: Permission denied."
 #: The paths that are not uploaded, by reason; of two Unicode spellings of a name, the second by code points.
 LEFT_OUT = {
-    "dotfile": (".hidden.md", ".svcignore", "sub/.gitignore"),
+    "dotfile": (".hidden.md", ".svcignore"),
     "ignored": ("ignored.md", "ignored-link.md"),
     "link": ("link.md", "link/", "dead.md", "behind a door.md"),
     "empty": ("empty.md", "empty ü.md", r"empty \xfc.md"),
@@ -145,3 +144,66 @@ def test_upload_and_sync_of_unchanged_files_to_an_archived_bucket_fail(shared_in
         assert finished.failure == (5, "bucket_not_found")
         assert "archived" in finished.json["error"]["message"]
         assert f"svc bucket archive --restore {verb}" in finished.json["error"]["hint"]
+
+
+def make(path: Path, kind: str) -> None:
+    """Put something that can't be read as a file at a path."""
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "link to nothing":
+        path.symlink_to("nowhere")
+    else:
+        pipe = path.with_name("pipe.md") if kind == "link to a pipe" else path
+        os.mkfifo(pipe)
+        if pipe != path:
+            path.symlink_to(pipe.name)
+
+
+KINDS = pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link to a pipe"])
+
+
+@KINDS
+@pytest.mark.parametrize("name", [".gitignore", ".svcignore"])
+def test_ignore_file_that_is_no_file_stops_its_folder(
+    shared_installation: Installation, tmp_path: Path, kind: str, name: str
+) -> None:
+    for path in (".git/HEAD", "docs/a.md", "docs/sub/secret.md", "docs/sub/deep/b.md"):
+        write(tmp_path, path, f"Words of {kind} {name} {path}.")
+    make(tmp_path / "docs" / "sub" / name, kind)
+    bucket = f"{kind}-{name[1:]}".replace(" ", "-")
+    for verb in ("upload", "sync"):
+        ended = shared_installation.svc(verb, "docs", "-b", f"{bucket}-{verb}", "--json", cwd=tmp_path)
+        assert ended.failure == (3, "svc_file_unreadable"), verb
+        assert f"docs/sub/{name}: " in ended.json["error"]["message"]
+        sent = [each["path"] for each in ended.json["items"] if each["action"] == "created"]
+        assert [path.removeprefix("docs/") for path in sent] == ["a.md"]
+        inside = shared_installation.svc(verb, "docs/sub/deep", "-b", f"{bucket}-{verb}", "--json", cwd=tmp_path)
+        assert inside.failure == (3, "svc_file_unreadable"), "the rules above a folder apply in it"
+    checked = shared_installation.svc("ignore", "check", "docs/sub/secret.md", "--json", cwd=tmp_path)
+    assert checked.failure == (3, "svc_file_unreadable")
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "command", ["upload docs -b b", "sync --all", "watch ls", "config trust", "config set wait ready"]
+)
+def test_settings_file_that_is_no_file_stops_the_command(
+    shared_installation: Installation, tmp_path: Path, kind: str, command: str
+) -> None:
+    write(tmp_path, "svc.toml", 'bucket = "b"\n')
+    write(tmp_path, "project/docs/a.md", "Words.")
+    write(tmp_path, "config/config.toml", "")
+    is_own = command.startswith("config set")
+    make(tmp_path / ("config/config.toml" if is_own else "project/svc.toml"), kind)
+    words = [
+        "env",
+        f"SVC_CONFIG_DIR={tmp_path / 'config'}",
+        sys.executable,
+        "-m",
+        "svc_cli",
+        *command.split(),
+        "--json",
+    ]
+    ended = shared_installation.run(*words, cwd=tmp_path / "project")
+    assert (ended.failure, "can't be read" in ended.json["error"]["message"]) == ((2, "svc_usage"), True)

@@ -26,7 +26,7 @@ class Added:
 
     def read(self) -> list[Mapping]:
         """Return the mappings; none if there is no file. Raises UsageError if the file is invalid."""
-        if not self.path.exists():
+        if not os.path.lexists(self.path):
             return []
         return read_mappings(SettingsFile.read(self.path).tables, self.path, None)
 
