@@ -7,12 +7,13 @@ from collections.abc import Mapping as Table
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 from svc_cli.errors import UsageError
 from svc_cli.trust import NOT_TRUSTED
-from svc_cli.uploads.rooted_files import Root, find_repository, find_way_out, refuse_way_out
+from svc_cli.uploads.rooted_files import PATH_BYTES, Root, find_repository, find_way_out, refuse_way_out
 from svc_daemon.wire.names import find_fault_of_name
 
 Prune = Literal["none", "detach", "delete"]
@@ -119,8 +120,8 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
     destination = table.get("bucket", bucket)
     if not destination:
         raise UsageError(f"{source}: `bucket` is missing.")
-    if "\0" in table["dir"]:
-        raise UsageError(f"{source}: `dir` is a path, not {table['dir']!r}.")
+    if "\0" in table["dir"] or len(table["dir"]) >= PATH_BYTES:
+        raise UsageError(f"{source}: `dir` is a path, not {table['dir'][:80]!r}.")
     folder = Path(os.path.normpath(base / table["dir"]))
     return Mapping(
         name=table.get("name") or name_of(folder),
@@ -168,19 +169,25 @@ def refuse_unreachable(mapping: Mapping, root: Root | None = None) -> None:
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
     """Raise UsageError if two mappings into one bucket have the same name or overlapping folders."""
-    real = {mapping.folder: Path(os.path.realpath(mapping.folder)) for mapping in mappings}
-    for number, one in enumerate(mappings):
-        for other in mappings[number + 1 :]:
-            if one.bucket != other.bucket:
-                continue
-            if one.name == other.name:
-                raise UsageError(
-                    f"{source}: two mappings into {one.bucket} are named {one.name!r}.",
-                    hint="give one of them another name: --name, or `name` in its [[map]].",
-                )
-            here, there = real[one.folder], real[other.folder]
-            if here in (there, *there.parents) or there in here.parents:
-                raise UsageError(
-                    f"{source}: the mappings {one.name!r} and {other.name!r} into {one.bucket} overlap.",
-                    hint="give one of them a bucket of its own, or leave it to the other.",
-                )
+    named: dict[tuple[str, str], Mapping] = {}
+    for each in mappings:
+        other = named.setdefault((each.bucket, each.name), each)
+        if other is not each:
+            raise UsageError(
+                f"{source}: two mappings into {each.bucket} are named {each.name!r}: that of {other.folder}, and that "
+                f"of {each.folder}.",
+                hint="give one of them another name, or another bucket: --name or -b for a folder on the command line, "
+                "`name` or `bucket` in a [[map]].",
+            )
+    # Sorted by path, with a slash at the end, whatever is in a folder comes directly behind it.
+    placed = sorted(
+        ((each.bucket, f"{os.path.realpath(each.folder).rstrip(os.sep)}{os.sep}"), number, each)
+        for number, each in enumerate(mappings)
+    )
+    for ((bucket, outer), _, one), ((other_bucket, inner), _, other) in pairwise(placed):
+        if bucket == other_bucket and inner.startswith(outer):
+            raise UsageError(
+                f"{source}: the mappings {one.name!r} and {other.name!r} into {bucket} overlap: {one.folder} and "
+                f"{other.folder}.",
+                hint="give one of them a bucket of its own, or leave it to the other.",
+            )

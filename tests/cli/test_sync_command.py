@@ -39,6 +39,15 @@ def test_ambiguous_or_overlapping_mappings_are_refused(project: RunSvc) -> None:
             assert message in error["message"], (verb, words)
 
 
+def test_folder_with_the_default_name_of_another_mapping_is_told_from_it(project: RunSvc) -> None:
+    Path("svc.toml").write_text('[[map]]\nname = "docs"\ndir = "other"\nbucket = "handbook"\n')
+    for verb in ("sync", "diff", "watch run", "watch add"):
+        error = project(*verb.split(), "docs", "-b", "handbook", "--json").json["error"]
+        said = f"named 'docs': that of {Path('other').absolute()}, and that of {Path('docs').absolute()}."
+        assert (said in error["message"], "--name" in error["hint"]) == (True, True), verb
+    assert project("sync", "docs", "-b", "handbook", "--name", "mine").exit == 12
+
+
 def test_sync_all_refuses_a_folder_a_bucket_and_a_name(project: RunSvc) -> None:
     for words in ("docs", "-b public", "--name docs"):
         ended = project("sync", "--all", *words.split(), "--json")

@@ -1,5 +1,6 @@
 """Mappings: default names, tables of svc.toml, validation, look-up, and the path of the index."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def test_invalid_or_overlapping_tables_are_refused() -> None:
         ([{"dir": "docs"}], "`bucket` is missing"),
         ([{"dir": 1}], "`dir` takes a string"),
         ([{"dir": "a\0b"}], "`dir` is a path"),
+        ([{"dir": "a/" * 100_000}], "`dir` is a path"),
         ([{"dir": "a", "tags": "x"}], "`tags` takes a list of strings"),
         ([{"dir": "a", "tags": [1]}], "`tags` takes a list of strings"),
         ([{"dir": "a", "prune": "all"}], "`prune` is one of none, detach, delete"),
@@ -44,10 +46,28 @@ def test_invalid_or_overlapping_tables_are_refused() -> None:
         ([{"dir": "a"}, {"dir": "a/b"}], "'a' and 'b' into handbook overlap"),
         ([{"dir": "a/b"}, {"dir": "a"}], "overlap"),
         ([{"dir": "a", "name": "x"}, {"dir": "a", "name": "y"}], "overlap"),
+        (
+            [{"dir": "a"}, {"dir": "a!"}, {"dir": "a-"}, {"dir": "a/z"}, {"dir": "a.b"}],
+            "'a' and 'z' into handbook overlap",
+        ),
+        ([{"dir": "."}, {"dir": "z"}], "overlap"),
+        ([{"dir": "/", "name": "all"}, {"dir": "z"}], "'all' and 'z' into handbook overlap"),
     ]
     for tables, message in cases:
         with pytest.raises(UsageError, match=message):
             pytest.fail(f"{tables} are {read(*tables, bucket=None if '`bucket`' in message else 'handbook')}")
+
+
+def test_thousands_of_mappings_are_checked_in_a_time_that_grows_with_their_number() -> None:
+    tables = [{"dir": f"{number:x}"} for number in range(20_000)]
+    began_s = time.process_time()
+    assert len(read(*tables)) == len(tables)
+    # Comparing all pairs takes minutes.
+    assert time.process_time() - began_s < 20
+    with pytest.raises(UsageError, match="'0' and 'inner' into handbook overlap"):
+        read(*tables, {"dir": "0/a", "name": "inner"})
+    with pytest.raises(UsageError, match="'0': that of /srv/project/0, and that of /srv/project/other"):
+        read(*tables, {"dir": "other", "name": "0"})
 
 
 DOCS = {"dir": "docs", "name": "d"}
