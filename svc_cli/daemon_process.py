@@ -77,7 +77,7 @@ class Installation:
     def record(self) -> dict[str, Any] | None:
         """Return the content of `daemon.json`, which may be stale; None if it is missing."""
         try:
-            found = parse_json(self.files.daemon.read_text("utf-8"))
+            found = parse_json(paths.read_own(self.files.daemon))
         except (OSError, ValueError):
             return None
         return found if isinstance(found, dict) and "base_url" in found else None
@@ -224,7 +224,7 @@ class Installation:
         path = self.files.log.with_name("start.log")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            output = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b", buffering=0)
+            output = os.fdopen(paths.open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b", buffering=0)
             output.write(b" " * OUTPUT_BYTES)
             output.truncate(0)
         except OSError:
@@ -263,7 +263,7 @@ class Installation:
     @contextmanager
     def _start_lock(self) -> Iterator[None]:
         self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = paths.open_own(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT)
         try:
             # This can't block for long: the process that holds the lock gives up after START_TIMEOUT_S.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -298,7 +298,7 @@ def _read_lines(path: Path, place: LogPlace | None) -> tuple[list[str], LogPlace
 
     If `place` belongs to another file, return all lines.
     """
-    with path.open("rb") as file:
+    with os.fdopen(paths.open_own(path, os.O_RDONLY), "rb") as file:
         found, rest = os.fstat(file.fileno()), b""
         if place is None:
             file.seek(max(0, found.st_size - LOG_TAIL_BYTES))

@@ -30,7 +30,7 @@ from svc_daemon.data_directory import (
 from svc_daemon.engines import choose_engines
 from svc_daemon.operations.installations import prepare_installation, refuse_lost_state
 from svc_daemon.operations.teams import Verb
-from svc_daemon.paths import DataFiles
+from svc_daemon.paths import DataFiles, read_own
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.certificates import pin
@@ -140,8 +140,8 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
 def _find_daemon(files: DataFiles) -> _DaemonAddress | None:
     """Return where this directory's daemon listens; None if no daemon answers and proves that it has the secret."""
     try:
-        record = parse_json(files.daemon.read_text("utf-8"))
-        secret = parse_secret(files.secret.read_text("utf-8"))
+        record = parse_json(read_own(files.daemon))
+        secret = parse_secret(read_own(files.secret))
         installation_id = str(record["installation_id"])
         daemon = _DaemonAddress(str(record["base_url"]), (record.get("certificate") or {}).get("pem"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -159,7 +159,7 @@ def _find_daemon(files: DataFiles) -> _DaemonAddress | None:
 
 def _ask(daemon: _DaemonAddress, files: DataFiles, method: str, path: str, fields: BaseModel | None) -> dict[str, Any]:
     try:
-        token = files.operator_token.read_text("utf-8").strip()
+        token = read_own(files.operator_token).strip()
     except (OSError, UnicodeDecodeError):
         token = ""
     if not token.isascii() or not token.isalnum():

@@ -9,12 +9,15 @@ import json
 import logging
 import os
 import re
+import stat
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from svc_daemon.paths import open_own
 
 #: Id of the current request; empty if there is none.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
@@ -199,14 +202,18 @@ class RotatingFile(logging.Handler):
 
 
 def _open_log(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 
 def start_logging(path: Path, level: str) -> RotatingFile:
     """Log messages of `level` (`debug`, `info`, `warning`, `error`) and above to the file. Returns the handler.
 
+    Raises OSError if the file is a link, which may lead to a file of others.
     uvicorn's access log stays off, because it contains tokens.
     """
+    with suppress(FileNotFoundError):
+        if stat.S_ISLNK((found := path.lstat()).st_mode) or not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            open_own(path, os.O_RDONLY)
     handler = RotatingFile(path)
     prepare_handler(handler)
     root = logging.getLogger()

@@ -1,5 +1,8 @@
 """The directories and files of an installation, for the daemon and the command line."""
 
+import errno
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +10,8 @@ from pathlib import Path
 import platformdirs
 
 APP = "svc"
+#: The most characters of a file that is read into memory at once.
+MOST_CHARACTERS = 1024 * 1024
 
 
 def data_dir(environ: Mapping[str, str]) -> Path:
@@ -27,6 +32,31 @@ def state_dir(environ: Mapping[str, str]) -> Path:
 def is_default_data_dir(environ: Mapping[str, str]) -> bool:
     """Whether this is the default installation. Only the default installation listens on the well-known port."""
     return data_dir(environ) == Path(platformdirs.user_data_dir(APP)).absolute()
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of the data directory, created with mode 0600 by `O_CREAT`. Raises OSError.
+
+    Somebody may have put a link, or a second name of another file, in its place: neither is opened.
+    """
+    words = "it is a link, or not a file of its own; remove it"
+    try:
+        # A named pipe would wait for its other end.
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise OSError(error.errno, words if error.errno == errno.ELOOP else error.strerror, str(path)) from error
+    found = os.fstat(descriptor)
+    # A file that was just removed has no name left.
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.ELOOP, words, str(path))
+    return descriptor
+
+
+def read_own(path: Path) -> str:
+    """Read a small file of the data directory, like `open_own`. Raises OSError or UnicodeDecodeError."""
+    with os.fdopen(open_own(path, os.O_RDONLY), encoding="utf-8") as file:
+        return file.read(MOST_CHARACTERS)
 
 
 def _folder(environ: Mapping[str, str], name: str, default: str) -> Path:

@@ -13,14 +13,15 @@ program could have written is taken from it.
 While `restoring` exists, no daemon starts. The next restore of the same backup continues an interrupted restore.
 """
 
+import errno
 import json
 import os
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Callable, Collection
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,16 @@ from svc_daemon.core.problems import Problem
 from svc_daemon.data_directory import NotEmpty, OpenFolder, lock_directory, make_folders, sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.offline_verify import Verdict, verify_directory
-from svc_daemon.operations.installations import check_secret
+from svc_daemon.operations.installations import check_admin_key, check_secret
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.restore_marks import mark_restored
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import is_own_index
 from svc_daemon.provider.embedded.files import is_index_name, list_teams
 from svc_daemon.store import sources, teams
-from svc_daemon.store.backups import Backup
+from svc_daemon.store.backups import Backup, BackupRefused
 from svc_daemon.store.copies import (
     CopyCounts,
     DirectoryCopy,
@@ -72,17 +73,22 @@ class RestoreOptions:
 class RestoreSummary:
     backup: Backup
     root: Path
-    counts: CopyCounts
+    counts: CopyCounts = field(default_factory=CopyCounts)
     #: The result of the check after the repair; None if an earlier, interrupted run has made the check.
-    verdict: Verdict | None
-    #: The problem with the backup's secret, if any.
+    verdict: Verdict | None = None
+    #: The problems with the backup's secret and its admin key.
     secret_problems: list[Problem]
+    #: Names of the stored files that the backup lacks, or has in another form.
+    missing: list[str] = field(default_factory=list)
 
     @property
     def lost(self) -> list[str]:
         """Messages about what could not be restored."""
         repaired = (self.verdict.repaired if self.verdict else None) or []
         lost = [problem.message for problem in repaired if problem.invariant in ("I2", "I3")]
+        if self.verdict is not None and not self.verdict.findings.counts["sources"]:
+            # The state is damaged, so its files were not compared with it.
+            lost += [f"blob {name} is missing or damaged" for name in self.missing]
         return lost + [problem.message for problem in self.secret_problems]
 
     @property
@@ -125,33 +131,56 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
         made = DataFiles(files.restoring)
         root, source = (stack.enter_context(OpenFolder(path)) for path in (files.root, backup.path))
         has_begun = _has_begun(files, root, origin)
-        counts, verdict, secret_problems = CopyCounts(), None, check_secret(backup.files)
+        summary = RestoreSummary(backup=backup, root=files.root, secret_problems=check_secret(backup.files))
         if not (made.root / READY).exists():
-            target = stack.enter_context(root.make(made.root.name))
-            # Check the state first: if this fails, nothing is left, and another backup can be restored.
-            stored, open_ids = _take_state(source, target, made, has_begun)
-            make_folders(made)
-            with os.fdopen(target.make_file(ORIGIN), "w", encoding="utf-8") as file:
-                file.write(json.dumps(origin))
-            syncer = stack.enter_context(closing(Syncer(made.root)))
-            copy = DirectoryCopy(source, target)
-            counts = copy.counts
-            copy.copy_blobs(stored, options.report)
-            copy.copy_parts(open_ids)
-            copy.copy_rest()
-            if secret_problems:
-                # With a damaged secret, the daemon would refuse to start. Without a secret, it creates a new one.
-                target.remove(made.secret.name)
-            _take_indexes(source, target, made)
-            _renew_state(made, options.now)
-            verdict = verify_directory(made.root, read_data=False, repair=True)
-            syncer.sync()
-            os.close(target.make_file(READY))
-            sync_folder(made.root)
+            with _leaving_nothing(made), root.make(made.root.name) as target:
+                # Check the state first: if this fails, nothing is left, and another backup can be restored.
+                stored, open_ids = _take_state(source, target, made, has_begun)
+                make_folders(made)
+                with os.fdopen(target.make_file(ORIGIN), "w", encoding="utf-8") as file:
+                    file.write(json.dumps(origin))
+                syncer = stack.enter_context(closing(Syncer(made.root)))
+                copy = DirectoryCopy(source, target)
+                _take_files(copy, made, summary, stored, options.report)
+                copy.copy_parts(open_ids)
+                _take_indexes(source, target, made)
+                _renew_state(made, options.now)
+                verdict = verify_directory(made.root, read_data=False, repair=True)
+                summary = replace(summary, counts=copy.counts, missing=copy.missing, verdict=verdict)
+                syncer.sync()
+                os.close(target.make_file(READY))
+                sync_folder(made.root)
         _move_in(made, files)
-        return RestoreSummary(
-            backup=backup, root=files.root, counts=counts, verdict=verdict, secret_problems=secret_problems
+        return summary
+
+
+@contextmanager
+def _leaving_nothing(made: DataFiles) -> Iterator[None]:
+    """Remove what was made if the backup turns out to be unusable. After other errors, a restore can be continued."""
+    try:
+        yield
+    except (BackupRefused, ServiceError, OSError) as error:
+        if getattr(error, "errno", None) in (None, errno.ENOTDIR, errno.ELOOP):
+            shutil.rmtree(made.root, ignore_errors=True)
+        raise
+
+
+def _take_files(
+    copy: DirectoryCopy, made: DataFiles, summary: RestoreSummary, stored: dict[str, StoredFacts], report: Report
+) -> None:
+    """Copy the stored files, the secret and the keys. Adds to the summary's problems. Raises BackupRefused."""
+    copy.copy_blobs(stored, report)
+    if len(copy.missing) == len(stored) > 0:
+        raise BackupRefused(
+            f"The backup has none of the {len(stored)} stored files that its state names.",
+            "Is the copy of it complete? Restore another backup.",
         )
+    with open_copy(made.state) as state:
+        odd = check_admin_key(summary.backup.files, state)
+    # With a damaged secret, the daemon would refuse to start. Without a secret, it creates a new one.
+    problems = {made.secret.name: [*summary.secret_problems], made.admin_key.name: odd}
+    summary.secret_problems.extend(odd)
+    copy.copy_rest([name for name, found in problems.items() if found])
 
 
 def _make_folders_unless_filled(files: DataFiles, origin: dict[str, str]) -> None:

@@ -21,7 +21,7 @@ from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.installation_facts import find_fact, keep_fact, put_fact
-from svc_daemon.store.keys import create_key
+from svc_daemon.store.keys import create_key, find_key
 from svc_daemon.store.migrations import MIGRATIONS, list_copies
 from svc_daemon.store.moves import find_arrival, find_departure
 from svc_daemon.store.staging import clear_away
@@ -146,6 +146,20 @@ def check_secret(files: DataFiles) -> list[Problem]:
             return []
     message = "the secret of the installation is missing or damaged: webhooks get other secrets, and upload URLs end"
     return [Problem("secret", message)]
+
+
+def check_admin_key(files: DataFiles, state: Connection) -> list[Problem]:
+    """Report a file with the admin key that isn't a key of this state, such as a link to a file of others."""
+    with OpenFolder(files.root) as folder:
+        if folder.stat(files.admin_key.name) is None:
+            return []
+        with suppress(OSError, UnicodeDecodeError):
+            parts = api_keys.parse(folder.read_text(files.admin_key.name).strip())
+            key = find_key(state, parts.key_id) if parts else None
+            if parts is not None and key is not None and api_keys.matches(key.secret_hash, parts):
+                return []
+    hint = "`svc-daemon key create --save` makes another"
+    return [Problem("admin_key", f"{files.admin_key.name} is no file with a key of this installation: {hint}")]
 
 
 def prepare_shared_secret(database: Database, random: Callable[[int], bytes]) -> bytes:

@@ -25,7 +25,8 @@ from svc_daemon.data_directory import DirectoryRefused, OpenFolder, sync_folder
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.copies import NAMES, Syncer
 from svc_daemon.store.file_removals import BackupRunning
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.parsing import NestedTooDeeply, parse_json
+from svc_daemon.wire.scope_fields import faults_of
 
 PARTIAL, REMOVING, RECORD = "backup.partial", "backup.removing", "backup.json"
 #: Version of the layout of backups. Later versions are refused.
@@ -171,19 +172,31 @@ def read_backup(path: Path, parent: OpenFolder | None = None) -> Backup:
 
     A backup in a folder of backups, `parent`, must not be a link.
     """
+    reason = f"{RECORD} is damaged: it is no JSON object"
     try:
         with OpenFolder(path, parent) as folder:
             text = folder.read_text(RECORD)
         fields = parse_json(text)
-        if fields["v"] > LAYOUT:
-            raise BackupRefused(f"{path} was made by a later release ({fields['version']!r}).", "Install that release.")
-        # Anybody can have written the file, so check the types of the fields.
-        record = TypeAdapter(BackupRecord).validate_json(text, strict=True)
-        from_text(record.started_at)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = f"{RECORD} is damaged" if isinstance(error, ValidationError) else error
-        raise BackupRefused(f"{path} is not a complete backup: {reason}.", "Remove it, or choose another.") from error
-    return Backup(path, record)
+        if isinstance(fields, dict):
+            layout = fields.get("v")
+            if isinstance(layout, int) and layout > LAYOUT:
+                made_by = str(fields.get("version"))[:100]
+                raise BackupRefused(f"{path} was made by a later release ({made_by!r}).", "Install that release.")
+            # Anybody can have written the file, so check the types of the fields.
+            record = TypeAdapter(BackupRecord).validate_json(text, strict=True)
+            reason = f"{RECORD} is damaged: started_at: is no time"
+            from_text(record.started_at)
+            return Backup(path, record)
+    except OSError as error:
+        reason = f"{RECORD} can't be read ({error.strerror})"
+    except ValidationError as error:
+        reason = f"{RECORD} is damaged: {': '.join(filter(None, faults_of(error)[0])).rstrip('.')}"
+    except NestedTooDeeply as error:
+        reason = f"{RECORD} is damaged: {error}"
+    except ValueError:
+        # The reason is set above: Python's own words say nothing about the file.
+        pass
+    raise BackupRefused(f"{path} is not a complete backup: {reason}.", "Remove it, or choose another.")
 
 
 def find_backup(folder: Path) -> Backup:

@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import filterfalse
@@ -80,6 +80,8 @@ class DirectoryCopy:
         With `read_data`, a blob is linked only if its hash is correct.
         """
         self.counts = CopyCounts()
+        #: Names of blobs that are missing, or don't match their hash.
+        self.missing: list[str] = []
         self._reads_data = read_data
         self._source = source
         self._target = target
@@ -118,9 +120,9 @@ class DirectoryCopy:
                 name = ids.file_name(session_id, ids.PART_NAME, row="The id of an upload session")
                 any(folder is not None and self._put(folder, name, target, previous) for folder in folders)
 
-    def copy_rest(self) -> None:
-        """Copy the secret, the admin key, the embedding model and the folder `aside`."""
-        for name in (NAMES.secret.name, NAMES.admin_key.name):
+    def copy_rest(self, left_out: Collection[str] = ()) -> None:
+        """Copy the secret and the admin key, except those in `left_out`, the embedding model and the folder `aside`."""
+        for name in {NAMES.secret.name, NAMES.admin_key.name}.difference(left_out):
             self._put(self._source, name, self._target, self._previous)
         for name in (NAMES.models.name, NAMES.aside.name):
             self._put_folder(self._source, name, self._target, self._previous)
@@ -166,6 +168,7 @@ class DirectoryCopy:
                     self._count(copied)
                     return
         target.remove(name)
+        self.missing.append(name)
 
     def _places(self) -> Iterator[OpenFolder]:
         """Open each folder where a blob may be. Another process may move it meanwhile."""

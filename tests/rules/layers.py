@@ -11,7 +11,8 @@ LEVELS = {
     "server > engines listening_socket service_managers uvicorn_server os_limits certificates > "
     "api workers > operations > process > "
     "store provider extract fetch embed llm > "
-    "databases data_directory child_processes > core > errors > settings tools command_groups exits > wire paths logs",
+    "databases data_directory child_processes > core > errors > settings tools command_groups exits > logs > "
+    "wire paths",
     "svc_cli": "__main__ > main > app > bucket_completion commands > sync evals exports tools > "
     "uploads downloads service_connections > client service_units > daemon_process > daemon_probes progress render > "
     "console > settings credentials > trust > certificates private_files > errors interrupts > exits",
