@@ -45,7 +45,7 @@ def test_folded_column_wraps_within_the_column() -> None:
 
 def test_cell_replaces_newlines_and_escapes_control_characters(make_console: MakeConsole) -> None:
     assert table(make_console().console, ("t",), [("a\nb\x1b[2J",)]) == "t\na b\\x1b[2J"
-    assert on_terminal(80, ("t",), ("a\u2028b",)) == ["t", "a\u2028b"]
+    assert on_terminal(80, ("t",), ("a\u2028b",)) == ["t", "a\\u2028b"]
 
 
 def test_fields_omit_missing_and_empty_values(make_console: MakeConsole) -> None:
