@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from svc_cli.uploads.rooted_files import MOST_LINKS, Root, Way, absolute
+from svc_cli.errors import UsageError
+from svc_cli.tools.folders import Folders
+from svc_cli.uploads.rooted_files import MOST_LINKS, Root, Way, absolute, open_named
 from tests.cli.consoles import write
 
 ME = os.geteuid()
@@ -113,3 +115,17 @@ def test_absolute_path_keeps_links_but_resolves_what_leads_upwards(docs: Path, m
     paths = {"link": docs / "link", "link/..": base / "foreign", "link/../link": base / "foreign" / "link"}
     paths |= {".": docs, "../docs/link": docs / "link", str(docs / "link"): docs / "link"}
     assert {path: absolute(Path(path)) for path in paths} == paths
+
+
+def test_named_link_out_of_a_repository_is_neither_opened_nor_allowed_to_tools(docs: Path) -> None:
+    base = docs.parent
+    (base / "clone" / ".git").mkdir(parents=True)
+    (base / "clone" / "out").symlink_to(docs)
+    for path in (base / "clone" / "out", base / "clone" / "out" / "sub", base / "clone" / "out" / ".." / "docs"):
+        assert Root(path).way_out is not None
+        with pytest.raises(UsageError) as refused:
+            Folders([path])
+        assert str(Path(os.path.realpath(path))) in str(refused.value.hint)
+    with pytest.raises(OSError, match="leads out of the link's repository"):
+        open_named(base / "clone" / "out" / "a.md")
+    os.close(open_named(docs / "a.md"))
