@@ -1,12 +1,15 @@
-"""Checks which service answers at an address, without sending it an API key.
+"""Checks which service answers at an address, and its certificate, without sending it an API key.
 
 Another user's program may listen on the daemon's port. So the local daemon must first prove that it knows the secret in
 its data directory.
 """
 
+import os
 import re
 import secrets
+import ssl
 from dataclasses import dataclass
+from functools import cache
 from hmac import compare_digest
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -14,12 +17,41 @@ from ssl import SSLCertVerificationError, SSLError
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from svc_cli.certificates import tls_context
 from svc_cli.credentials import Credential, origin_of
-from svc_cli.errors import DaemonUnreachable, Incompatible, NotAuthenticated
-from svc_daemon.wire.daemon_proofs import prove, read_secret
+from svc_cli.errors import DaemonUnreachable, Incompatible, NotAuthenticated, UsageError
+from svc_daemon.wire.local_daemons import pin, prove, read_secret
 from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+
+
+def tls_context(certificate: str | None = None) -> ssl.SSLContext:
+    """Return the TLS context for connections to a service.
+
+    If `certificate` (in PEM form) is given, only this certificate is accepted. Otherwise, the authorities in
+    SSL_CERT_FILE or SSL_CERT_DIR are trusted; if neither is set, those of the package certifi.
+    Raises UsageError if the file can't be used.
+    """
+    if certificate is not None:
+        return _pinned(certificate)
+    return _trusting(os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None)
+
+
+_pinned = cache(pin)
+
+
+@cache
+def _trusting(file: str | None, folder: str | None) -> ssl.SSLContext:
+    import certifi
+
+    try:
+        context = ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder)
+    except OSError as error:
+        # The `strerror` of an SSLError doesn't explain the problem.
+        reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        raise UsageError(f"SSL_CERT_FILE names {file}, which can't be used: {reason}.") from error
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
 
 #: Seconds to wait for an answer, long enough for a busy daemon.
 PROBE_TIMEOUT_S = 5.0

@@ -21,7 +21,7 @@ from svc_cli.daemon_probes import DaemonHealth, Foreign, LocalProof, probe
 from svc_cli.errors import DaemonUnreachable
 from svc_cli.exits import Exit
 from svc_daemon import paths
-from svc_daemon.wire.daemon_proofs import read_secret
+from svc_daemon.wire.local_daemons import read_secret
 from svc_daemon.wire.parsing import parse_json
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"

@@ -31,8 +31,9 @@ The command line, `svc_cli`, imports only `wire`, `paths` and `tools`.
 The life of an upload
 ---------------------
  1. `api` checks the request and its API key. `api.forms` streams the file to a staging file and hashes it. Clients can
-    also send resumable parts (`operations.uploads`), or a hundred files at once (`operations.packs`).
- 2. `operations.ingest` returns the stored response if the idempotency key was used before, else checks the rate limits.
+    also send resumable parts (`operations.ingest.sessions`), or a hundred files at once (`operations.ingest.batches`).
+ 2. `operations.ingest.files` returns the stored response if the idempotency key was used before, else checks the rate
+    limits.
  3. The staging file is renamed to the source's id, then the file and its folder are fsynced.
  4. One transaction writes the idempotency key with its response, the source, its buckets, and its task. Then the client
     receives 201.
@@ -43,8 +44,8 @@ The life of an upload
  8. One transaction makes the source `active` in its buckets. It is `ready` now, and a source that it replaces leaves
     the bucket. `workers.embedding` adds vectors later.
  9. If the buckets change, `workers.syncing` writes them to the index; then one transaction makes them active.
-10. `operations.searches` searches the buckets that the API key, the request and the agent's policy all allow. It keeps
-    only hits that are visible according to the state.
+10. `operations.retrieve.searches` searches the buckets that the API key, the request and the agent's policy all allow.
+    It keeps only hits that are visible according to the state.
 
 Invariants
 ----------
@@ -62,13 +63,13 @@ name. Parsers and models run only in child processes. `core` reads no clock and 
 
 Events
 ------
-The transaction that makes a transition also writes it to the event log (`operations.events`). Clients read the log, or
-follow it as a stream. A webhook call carries the id of its event.
+The transaction that makes a transition also writes it to the event log (`operations.shared.events`). Clients read the
+log, or follow it as a stream. A webhook call carries the id of its event.
 
 Clusters
 --------
 Several daemons can share PostgreSQL for the state, an S3 store for the bytes and Milvus for the index. Conflicting
-transactions are run again (`databases.postgres.database`).
+transactions are run again (`cluster.postgres.database`).
 
 State and index
 ---------------

@@ -7,12 +7,12 @@ import sys
 
 if sys.argv[1:] == ["serve"]:
     try:
-        from svc_daemon.serve_command import start
+        from svc_daemon.command.serve import start
 
         start()
     except KeyboardInterrupt:
         sys.exit(130)
 else:
-    from svc_daemon.command import main
+    from svc_daemon.command.main import main
 
     main()

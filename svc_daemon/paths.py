@@ -118,7 +118,7 @@ class DataFiles:
 
     @property
     def held(self) -> Path:
-        """Removed files that a backup may still need; see `store.file_removals`."""
+        """Removed files that a backup may still need; see `store.files.removals`."""
         return self.root / "held"
 
     @property

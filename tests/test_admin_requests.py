@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from svc_daemon.admin_requests import Errand, Unreachable, run_errand
 from svc_daemon.core.access.api_keys import PRESETS
 from svc_daemon.data_directory import lock_directory
-from svc_daemon.operations.teams import list_teams
+from svc_daemon.offline.admin_requests import Errand, Unreachable, run_errand
+from svc_daemon.operations.keys import list_teams
 from tests.acceptance.installations import PATIENCE_S, Finished, Installation, wait_until
 from tests.cli.odd_servers import serving
 from tests.conftest import MakeInstallation

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from svc_daemon.certificates import load_certificate
-from svc_daemon.settings.errors import SettingError
+from svc_daemon.server.certificates import load_certificate
+from svc_daemon.settings.limits import SettingError
 from svc_daemon.settings.servers import TlsFiles
 
 NOW = datetime.now(UTC)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.engines import EMBEDDED, checked_tls, choose_engines
 from svc_daemon.errors import StorageError
+from svc_daemon.server.engines import EMBEDDED, checked_tls, choose_engines
 from svc_daemon.settings.daemon import Role, Settings
-from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.limits import SettingError
 from tests.acceptance.forks import ROOT
 
 CLUSTER = {
@@ -109,7 +109,7 @@ def test_missing_engine_library_is_reported_with_the_extra_to_install() -> None:
         "import sys\n"
         "sys.modules.update(dict.fromkeys(('psycopg', 'obstore', 'pymilvus')))\n"
         "from pathlib import Path\n"
-        "from svc_daemon.engines import choose_engines\n"
+        "from svc_daemon.server.engines import choose_engines\n"
         "from svc_daemon.errors import StorageError\n"
         "from svc_daemon.paths import DataFiles\n"
         "from svc_daemon.settings.servers import ClusterSettings\n"
@@ -129,7 +129,7 @@ def test_missing_engine_library_is_reported_with_the_extra_to_install() -> None:
 
 def test_embedded_engines_import_no_cluster_library() -> None:
     loaded = "sorted({'psycopg', 'obstore', 'pymilvus', 'grpc'} & set(sys.modules))"
-    program = f"import sys, svc_daemon.server; print({loaded})"
+    program = f"import sys, svc_daemon.server.server; print({loaded})"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
 
@@ -137,7 +137,7 @@ def test_embedded_engines_import_no_cluster_library() -> None:
 @pytest.mark.skipif(find_spec("pymilvus") is None, reason="needs the extra `cluster`")
 def test_file_of_variables_in_the_current_folder_sets_no_variable_of_the_daemon(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("AWS_ENDPOINT_URL=http://stranger.example\n")
-    program = "import os, svc_daemon.provider.milvus.server; print(os.environ.get('AWS_ENDPOINT_URL'))"
+    program = "import os, svc_daemon.cluster.milvus.server; print(os.environ.get('AWS_ENDPOINT_URL'))"
     ended = subprocess.run(
         [sys.executable, "-c", program],
         env={"PYTHONPATH": str(ROOT)},

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.listening_socket import base_url_of, bind
+from svc_daemon.server.sockets import base_url_of, bind
 from svc_daemon.settings.daemon import Settings
 from tests.acceptance.installations import PATIENCE_S
 from tests.limits import limited

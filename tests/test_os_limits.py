@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from svc_daemon.os_limits import MOST_DESCRIPTORS
+from svc_daemon.server.sockets import MOST_DESCRIPTORS
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.api.servers import is_closed

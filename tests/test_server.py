@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.listening_socket import base_url_of
+from svc_daemon.server.sockets import base_url_of
 from svc_daemon.settings.daemon import Settings
 from svc_daemon.settings.servers import TlsFiles
 from tests.acceptance.calls import make_bucket, upload, wait_ended

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc_daemon.settings.daemon import DEFAULT_PORT, Settings
-from svc_daemon.settings.errors import SettingError
-from svc_daemon.settings.limits import LARGEST, LONGEST_S, Limits, variable
+from svc_daemon.settings.limits import LARGEST, LONGEST_S, Limits, SettingError, variable
 from svc_daemon.settings.servers import EmbedSettings, LlmSettings, TlsFiles
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}

@@ -21,15 +21,14 @@ docs/how-to/python.md shows more. Up to 100 files can be sent as a batch:
 `Client` describes answers, errors, retries and threads. `svc_cli.client.types` has the types of answers.
 """
 
-from svc_cli.client.answers import answer_text
+from svc_cli.client.agents import answer_text
 from svc_cli.client.api import Client
 from svc_cli.client.batches import Member
-from svc_cli.client.contents import BytesContent, Content
 from svc_cli.client.imports import ImportRequest
-from svc_cli.client.new_files import Description, NewFile, idempotency_key
+from svc_cli.client.new_files import BytesContent, Content, Description, NewFile, idempotency_key
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.waiting import Watch, wait_until_settled
-from svc_cli.client.webhook_signatures import verify_webhook
+from svc_cli.client.webhooks import verify_webhook
 from svc_cli.errors import (
     ApiError,
     BadAnswer,

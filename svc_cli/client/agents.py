@@ -1,9 +1,11 @@
-"""Creates, lists, changes and deletes agents, and lists them as models."""
+"""Manages agents, and asks them questions."""
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from svc_cli.client.calls import Calls, key_or_random, part
 from svc_cli.client.transport import Request
+from svc_cli.errors import ApiError, NetworkFailed
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
@@ -67,3 +69,65 @@ class AgentCalls(Calls):
     def models(self) -> "ModelListDict":
         """Return the agents as OpenAI's model list: `{object: "list", data: [{id, created, owned_by}]}`."""
         return self._get("/v1/models")
+
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import (
+        AskOptions,
+        ResponseDict,
+        SourceRereadDict,
+    )
+
+    #: A question, or messages in the format of OpenAI's API.
+    Conversation = str | Sequence[Mapping[str, Any]]
+
+#: Read timeout in seconds, longer than the daemon's own timeout for the language model.
+SILENCE_S = 600.0
+#: The `model` that means the default agent.
+DEFAULT_MODEL = "svc-agent"
+
+
+class AnswerCalls(Calls):
+    """The client's methods to ask questions and to check the quotes of answers."""
+
+    def ask(
+        self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
+    ) -> "ResponseDict":
+        """Ask a question, or the last question of a conversation, and return the answer.
+
+        `answer_text` returns the answer's text."""
+        body = {"model": model, "input": input, **options}
+        request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)
+        return self._transport.send(request).body
+
+    def ask_streaming(
+        self, input: "Conversation", *, model: str = DEFAULT_MODEL, **options: "Unpack[AskOptions]"
+    ) -> Iterator[dict[str, Any]]:
+        """Ask a question like `ask`, and yield the response's events as they arrive, in OpenAI's format.
+
+        The last event, `response.completed` or `response.incomplete`, has the whole answer. Raises ApiError if the
+        answer fails, and NetworkFailed if the stream ends early.
+        """
+        body = {"model": model, "input": input, "stream": True, **options}
+        request = Request(method="POST", path="/v1/responses", json=body, silence_s=SILENCE_S)
+        kind = None
+        for event in self._transport.stream(request):
+            kind = event.get("type")
+            if kind == "error":
+                raise ApiError(500, {**event, "retryable": True})
+            yield event
+        if kind not in ENDS:
+            raise NetworkFailed("The answer broke off before it was complete.", hint="ask again.")
+
+    def read_source_again(self, source_id: str) -> "SourceRereadDict":
+        """Return a source's text, extracted again from its stored bytes, which are checked first."""
+        return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
+
+
+def answer_text(answer: "ResponseDict") -> str:
+    """Return an answer's text, with a mark such as `[1]` after each supported sentence."""
+    return "".join(part["text"] for message in answer["output"] for part in message["content"])
+
+
+#: Types of the last event of a stream, which has the whole answer.
+ENDS = ("response.completed", "response.incomplete")

@@ -6,21 +6,19 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
-from svc_cli.certificates import tls_context
-from svc_cli.client.agents import AgentCalls
-from svc_cli.client.answers import AnswerCalls
+from svc_cli.client.agents import AgentCalls, AnswerCalls
 from svc_cli.client.batches import BatchCalls
 from svc_cli.client.calls import key_or_random, part
 from svc_cli.client.connection_pools import Proof
 from svc_cli.client.events import EventCalls
 from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.client.sessions import SessionCalls
-from svc_cli.client.storage import Storage
+from svc_cli.client.sessions import SessionCalls, Storage
 from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.credentials import ServiceAddress
+from svc_cli.daemon_probes import tls_context
 from svc_cli.errors import NotReady
 from svc_cli.interrupts import shielded
 

@@ -12,18 +12,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from svc_cli.certificates import tls_context
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
-from svc_cli.client.pacing import Gate
 from svc_cli.client.retries import (
     PACED_CODES,
     PROXY_STATUSES,
+    Gate,
     RetryPolicy,
     foreign_response,
     may_pass,
     parse_retry_after,
     wait_s,
 )
+from svc_cli.daemon_probes import tls_context
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire import headers
 from svc_daemon.wire.parsing import parse_json

@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 
 from svc_daemon.wire import (
     agents,
-    answers,
     batches,
     buckets,
     completions,
@@ -34,8 +33,8 @@ AgentDeletedDict = agents.AgentDeleted
 ModelDict = agents.Model
 ModelAnswerDict = agents.ModelAnswer
 ModelListDict = agents.ModelList
-AnnotationDict = answers.Annotation
-AnswerSourceDict = answers.AnswerSource
+AnnotationDict = completions.Annotation
+AnswerSourceDict = completions.AnswerSource
 BatchTargetDict = batches.BatchTarget
 BatchPackDict = batches.BatchPack
 RejectedItemDict = batches.RejectedItem

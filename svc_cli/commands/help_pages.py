@@ -11,8 +11,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from svc_cli.commands.flags import Flags
-from svc_cli.commands.late_parameters import convert_late
+from svc_cli.commands.parameters import Flags, convert_late
 
 #: Context settings for every command.
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}

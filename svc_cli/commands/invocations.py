@@ -19,8 +19,8 @@ import typer
 from typer.models import OptionInfo
 
 from svc_cli import interrupts
-from svc_cli.commands.flags import Flags, ProgressStyle
 from svc_cli.commands.help_pages import HelpfulCommand, HelpfulGroup
+from svc_cli.commands.parameters import Flags, ProgressStyle
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit

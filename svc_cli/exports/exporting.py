@@ -14,7 +14,6 @@ from typing import BinaryIO
 
 from svc_cli.client.api import Client
 from svc_cli.client.waiting import Watch, is_settled, wait_until_settled
-from svc_cli.downloads import checked, replacing
 from svc_cli.errors import ApiError, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.exports.archives import ArchiveWriter
@@ -27,6 +26,7 @@ from svc_cli.exports.manifests import (
     in_order,
 )
 from svc_cli.progress import Progress
+from svc_cli.transfer.downloads import checked, replacing
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.buckets import Chunking
 

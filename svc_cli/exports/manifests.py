@@ -11,8 +11,7 @@ from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
 from svc_daemon.wire.buckets import Chunking, Description, Name, Slug
 from svc_daemon.wire.field_errors import plain
-from svc_daemon.wire.file_names import clean_name, find_flaw
-from svc_daemon.wire.names import find_fault_of_name
+from svc_daemon.wire.names import clean_name, find_fault_of_name, find_flaw
 from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Compares the folder with the index, and yields what to do about each file.
+"""Compares the folder with the index, and yields what to do about each file, moved ones included.
 
 A new file with a known hash may be a moved file. Such files come last, because only the complete walk shows which files
 are gone.
@@ -7,7 +7,8 @@ are gone.
 import itertools
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,11 +16,38 @@ from typing import NamedTuple
 
 from svc_cli.errors import FileRefused, SvcError
 from svc_cli.sync.index import FileRow, State
-from svc_cli.sync.moved_files import match_moves
 from svc_cli.sync.plan import Verb, judge
-from svc_cli.uploads.contents import FileContent, read
-from svc_cli.uploads.skips import UNREADABLE_TYPE, can_extract
-from svc_cli.uploads.snapshots import Entry, Snapshot
+from svc_cli.transfer.contents import FileContent, read
+from svc_cli.transfer.ignores import UNREADABLE_TYPE, can_extract
+from svc_cli.transfer.snapshots import Entry, Snapshot
+
+
+def match_moves(
+    newcomers: Iterable[FileRow], gone: Iterable[FileRow]
+) -> tuple[list[tuple[FileRow, FileRow]], list[FileRow]]:
+    """Pair each new file with a deleted file of the same hash, preferably of the same name.
+
+    Returns the pairs (new, deleted), and the new files without a match.
+    """
+    by_hash: defaultdict[str, list[FileRow]] = defaultdict(list)
+    for row in sorted(gone, key=lambda row: row.path):
+        if row.source_id and row.state in (State.READY, State.SENT):
+            by_hash[row.sha256].append(row)
+    moves, rest = [], []
+    for new in sorted(newcomers, key=lambda new: new.path):
+        known = by_hash[new.sha256]
+        if not known:
+            rest.append(new)
+            continue
+        named_so = [row for row in known if _name(row.path) == _name(new.path)]
+        best = (named_so or known)[0]
+        known.remove(best)
+        moves.append((new, best))
+    return moves, rest
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 class Change(NamedTuple):

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from svc_cli.errors import SyncRunning, UsageError
-from svc_cli.uploads.rooted_files import Way
-from svc_cli.uploads.snapshots import Fingerprint
+from svc_cli.transfer.rooted_files import Way
+from svc_cli.transfer.snapshots import Fingerprint
 from svc_daemon.wire.parsing import parse_json
 
 #: If a file was modified within this time before it was hashed, the next run hashes it again: a change after the

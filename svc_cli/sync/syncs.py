@@ -25,13 +25,12 @@ from svc_cli.sync.index import BUCKET_ID, ROOT, Index, hold
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.plan import Holdings
 from svc_cli.sync.removing import remove
-from svc_cli.sync.reports import Report
-from svc_cli.sync.run_state import SyncOptions, SyncRun, open_root, reporting
+from svc_cli.sync.run_state import Report, SyncOptions, SyncRun, open_root, reporting
 from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_way
-from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.rooted_files import Root
-from svc_cli.uploads.runs import refuse_archived
-from svc_cli.uploads.snapshots import FolderPart, Snapshot
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.rooted_files import Root
+from svc_cli.transfer.runs import refuse_archived
+from svc_cli.transfer.snapshots import FolderPart, Snapshot
 from svc_daemon.wire import JsonMapping
 
 #: Reasons why files are expected to be skipped. Such files are only counted, not reported one by one.

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from svc_cli.client.api import Client
-from svc_cli.client.contents import BytesContent
+from svc_cli.client.new_files import BytesContent
 from svc_cli.client.transport import Request
 from svc_cli.errors import NetworkFailed, SvcError
 from svc_cli.tools.folders import Folders

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from svc_cli.errors import PathMissing, SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.uploads.contents import read
-from svc_cli.uploads.rooted_files import Root, find_way_out, refuse_way_out
+from svc_cli.transfer.contents import read
+from svc_cli.transfer.rooted_files import Root, find_way_out, refuse_way_out
 
 
 class PathRefused(SvcError):

@@ -11,16 +11,16 @@ from svc_daemon.api.endpoints import refuse_dry_run_in_body, refuse_dry_run_in_q
 from svc_daemon.api.handlers.services import view_embedding
 from svc_daemon.api.presenting import body_of, context_of, is_from_browser, is_from_this_machine, respond
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations import search_availability
-from svc_daemon.operations import teams as verbs
-from svc_daemon.operations.rebuilding import rebuild_store
-from svc_daemon.operations.response_objects import view_task
-from svc_daemon.operations.restore_marks import mark_restored
-from svc_daemon.operations.team_removals import queue_removal
+from svc_daemon.operations import keys as verbs
+from svc_daemon.operations.index.rebuilding import rebuild_store
+from svc_daemon.operations.installations import mark_restored
+from svc_daemon.operations.remove.team_removals import queue_removal
+from svc_daemon.operations.retrieve import search_scopes
+from svc_daemon.operations.shared.response_objects import view_task
 from svc_daemon.wire import JsonMapping, headers
-from svc_daemon.wire import teams as wire
+from svc_daemon.wire import keys as wire
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.search_switches import SearchSwitchChange
+from svc_daemon.wire.searches import SearchSwitchChange
 
 Answering = Callable[[Request], Awaitable[JsonMapping]]
 
@@ -51,12 +51,12 @@ async def rebuild_team(request: Request) -> JsonMapping:
 
 
 async def show_search(request: Request) -> JsonMapping:
-    return context_of(request).look(search_availability.show_search)
+    return context_of(request).look(search_scopes.show_search)
 
 
 async def switch_search(request: Request) -> JsonMapping:
     change, context = await body_of(request, SearchSwitchChange), context_of(request)
-    return await context.write(lambda connection: search_availability.switch_search(connection, context.ids, change))
+    return await context.write(lambda connection: search_scopes.switch_search(connection, context.ids, change))
 
 
 async def look_for_model(request: Request) -> JsonMapping:

@@ -11,7 +11,7 @@ from svc_daemon.api.middleware.error_responses import invalid_fields
 from svc_daemon.core.json_bodies import find_key, parse_object, refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.scope_fields import ScopedBody
+from svc_daemon.wire.requests import ScopedBody
 
 MAX_JSON_BYTES = 1024 * 1024
 

@@ -13,18 +13,17 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import Model, read_model, read_optional_model
 from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.core.idempotency import fingerprint
-from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.uploads.destination_buckets import in_path
+from svc_daemon.core.json_bodies import fingerprint, refusal
+from svc_daemon.core.uploads.source_fields import in_path
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.authorization import authenticate, require
-from svc_daemon.operations.destination_buckets import Destination, find_destination
-from svc_daemon.operations.idempotency import Creation, check_key
+from svc_daemon.operations.shared.authorization import authenticate, require
+from svc_daemon.operations.shared.destination_buckets import Destination, find_destination
+from svc_daemon.operations.shared.idempotency import Creation, check_key
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import JsonMapping, headers
-from svc_daemon.wire.base_models import Paging
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.requests import Paging
 from svc_daemon.wire.versions import install_command
 
 DRY_RUN = "dry_run"

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from svc_daemon.errors import ERRORS
-from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.limits import SettingError
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.field_errors import plain
 from svc_daemon.wire.parsing import parse_toml

@@ -1,6 +1,6 @@
 """Problems of a data directory, and their repairs.
 
-A problem lasts until it is repaired; a shortage (see `core.resource_shortages`) passes.
+A problem lasts until it is repaired; a shortage (see `core.task_retries`) passes.
 """
 
 from dataclasses import dataclass, field

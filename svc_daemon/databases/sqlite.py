@@ -25,8 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from svc_daemon.databases.bulk_inserts import connect
-from svc_daemon.databases.group_commits import GroupWriter, Job, Outcome, resolve
+from svc_daemon.databases.group_commits import GroupWriter, Job, Outcome, connect, resolve
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 
 T = TypeVar("T")
@@ -46,7 +45,7 @@ LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
 COPY_PAGES = 1024
 #: How long to wait for other connections' locks, in seconds.
 BUSY_TIMEOUT_S = 5
-#: The `turn` of all events in SQLite (see `store.events`).
+#: The `turn` of all events in SQLite (see `store.rows.events`).
 LAST_TURN = 2**62
 #: A file may be a stranger's backup: let its schema call only harmless functions, and check its pages.
 DISTRUST = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"

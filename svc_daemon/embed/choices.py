@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from svc_daemon.embed.contract import Embedder, EmbedFailed
-from svc_daemon.embed.failures import ModelProblem
+from svc_daemon.embed.contract import Embedder, EmbedFailed, ModelProblem
 from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.embed.local_embedders import LocalEmbedder
 from svc_daemon.settings.servers import EmbedSettings

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from svc_daemon.core import ids
 from svc_daemon.data_directory import sync_folder
-from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
+from svc_daemon.embed.contract import ModelMissing, ModelProblem, ModelRefused
 from svc_daemon.errors import StorageError
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.data_directory import sync_folder
-from svc_daemon.embed.failures import MAKE_LIBRARIES, ModelRefused, NoRoom, require
+from svc_daemon.embed.contract import MAKE_LIBRARIES, ModelRefused, NoRoom, require
 from svc_daemon.embed.installed_models import (
     CLS,
     FILES,
@@ -170,7 +170,7 @@ def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
     # These imports load the libraries of the extra `semantic`.
     from svc_daemon.embed.onnx_graphs import build_graph, read_shape  # noqa: PLC0415
     from svc_daemon.embed.onnx_inference import Runtime  # noqa: PLC0415
-    from svc_daemon.embed.weights import read_weights  # noqa: PLC0415
+    from svc_daemon.embed.origins import read_weights  # noqa: PLC0415
 
     graph = parts.weights
     if not parts.is_ready:

@@ -19,8 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from svc_daemon.child_processes import await_end, last_words, start_module
-from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.embed.failures import RUN_LIBRARIES, ModelProblem, require
+from svc_daemon.embed.contract import RUN_LIBRARIES, EmbedFailed, ModelProblem, require
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, PATIENT, PROCESS, URGENT, Frame, receive_frame, send_frame
 

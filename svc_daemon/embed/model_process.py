@@ -14,8 +14,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.embed.failures import ModelProblem
+from svc_daemon.embed.contract import EmbedFailed, ModelProblem
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
 from svc_daemon.embed.onnx_inference import Runtime

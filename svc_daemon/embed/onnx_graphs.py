@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from svc_daemon.embed.failures import ModelRefused
+from svc_daemon.embed.contract import ModelRefused
 from svc_daemon.embed.installed_models import CLS, MEAN
-from svc_daemon.embed.weights import Tensor
+from svc_daemon.embed.origins import Tensor
 from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.embed.failures import ModelRefused
+from svc_daemon.embed.contract import EmbedFailed, ModelRefused
 from svc_daemon.embed.installed_models import CLS, GRAPH, TOKENIZER
 
 _ERRORS_ALONE = 3

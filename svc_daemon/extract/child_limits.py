@@ -1,5 +1,11 @@
-"""Limits of child processes. Each child sets its own limits; `fork_server` kills a child whose time is up."""
+"""Limits of child processes, and the record of what a child is reading.
 
+The fork server reads the record only when the time limit is reached or the child has ended, not for each document.
+"""
+
+import mmap
+import struct
+import time
 from dataclasses import dataclass
 
 from svc_daemon.settings.limits import Limits
@@ -35,3 +41,24 @@ class CageLimits:
     archive_bytes: int = 200 * 1024**2
     #: Maximum compression ratio of an archive's member.
     archive_ratio: int = 200
+
+
+#: The time is written before the document's index. So a child that is killed in between still counts as reading the
+#: previous document.
+_NOTE = struct.Struct("=dq")
+
+
+class ChildProgress:
+    def __init__(self) -> None:
+        """Create the memory that the child shares. Call this before the child is forked."""
+        self._shared = mmap.mmap(-1, _NOTE.size)
+        self.note(0)
+
+    def note(self, number: int) -> None:
+        """Record that the child begins this document now."""
+        _NOTE.pack_into(self._shared, 0, time.monotonic(), number)
+
+    def read(self) -> tuple[float, int]:
+        """Return when the child began the current document (monotonic seconds), and the document's index, from 0."""
+        begun, number = _NOTE.unpack_from(self._shared)
+        return begun, number

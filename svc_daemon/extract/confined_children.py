@@ -24,10 +24,10 @@ from typing import Any, NoReturn
 
 from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
 from svc_daemon.core.text.media_types import detect, find_format
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents as failures
 from svc_daemon.extract.builders import pages_named
-from svc_daemon.extract.child_limits import CageLimits
-from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.child_limits import CageLimits, ChildProgress
+from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, shares
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.messages import (
     FAILED,
@@ -41,8 +41,6 @@ from svc_daemon.extract.messages import (
     parse_document,
     reply_lines,
 )
-from svc_daemon.extract.progress import ChildProgress
-from svc_daemon.extract.waves import NeedsOwnChild, shares
 from svc_daemon.wire.parsing import parse_json
 
 _BLOB, _OUTPUT = 0, 3

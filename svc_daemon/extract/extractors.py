@@ -1,4 +1,7 @@
-"""Sends documents to child processes that extract their text, and receives the results.
+"""Sends documents to child processes that extract their text, and collects the replies.
+
+If the child ends early, the document that it was reading fails, with the exit status as the reason. Documents after it
+count as not read (`NotRead`). If the machine lacks a resource, all remaining documents fail with an OSError.
 
 A job is one child, with its own pipe for replies. The fork server reports how the child ended. If the fork server dies,
 the documents that are being read fail and are retried. The next job starts a new fork server.
@@ -9,27 +12,162 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, Self
 
 from svc_daemon.child_processes import await_end, last_words, start_module
+from svc_daemon.core.task_retries import find_lack
 from svc_daemon.core.text.chunking import Extraction
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
+from svc_daemon.extract import documents as failures
 from svc_daemon.extract.child_limits import CageLimits
-from svc_daemon.extract.child_replies import Job
-from svc_daemon.extract.documents import StoredDocument
-from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.messages import ChildOutcome, document_message, pack_wave, send_request
-from svc_daemon.extract.waves import WAVE_DOCUMENT_BYTES, WAVE_DOCUMENTS, NeedsOwnChild, NotRead
+from svc_daemon.extract.documents import (
+    WAVE_DOCUMENT_BYTES,
+    WAVE_DOCUMENTS,
+    ExtractionFailed,
+    NeedsOwnChild,
+    NotRead,
+    StoredDocument,
+)
+from svc_daemon.extract.messages import (
+    FAILED,
+    LINE_BYTES,
+    OUT_OF_MEMORY,
+    SHORT,
+    ChildOutcome,
+    ChildReply,
+    document_message,
+    pack_wave,
+    send_request,
+)
 from svc_daemon.wire.parsing import parse_json
+
+_READ_BYTES = 256 * 1024
+
+
+class Job:
+    """A child process that reads one document, or a wave of small documents."""
+
+    def __init__(
+        self, readable: int, outcome: "asyncio.Future[ChildOutcome]", limits: CageLimits, kill: Callable[[], None]
+    ) -> None:
+        self._readable = readable
+        self._outcome = outcome
+        self._limits = limits
+        self._kill = kill
+
+    async def results(self, count: int) -> list[Extraction | Exception]:
+        """Return an extraction or an exception for each of the child's documents, in order."""
+        results: list[Extraction | Exception] = []
+        ended_by: Exception | None = None
+        try:
+            await self._collect(results, count)
+            if len(results) < count:
+                ended_by = self._explain(await self._outcome, len(results))
+        except (ExtractionFailed, NotRead) as end:
+            ended_by = end
+        finally:
+            # Kill the child in case it is still running, as after a cancellation or a refused reply.
+            self._kill()
+        if ended_by is not None:
+            results.append(ended_by)
+        unread = count - len(results)
+        results += [ended_by] * unread if isinstance(ended_by, OSError) else [NotRead() for _ in range(unread)]
+        return results
+
+    async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
+        """Append results until there are `count`, or the child closes its pipe.
+
+        Raises ExtractionFailed if a reply is damaged or too large, NotRead if the replies together are too large.
+        """
+        reply, reply_bytes, earlier_bytes = ChildReply(), 0, 0
+        with _ReplyPipe(self._readable) as pipe:
+            while len(results) < count and (lines := await pipe.read_lines()) is not None:
+                for line in lines:
+                    reply_bytes += len(line)
+                    if reply_bytes > self._limits.output_bytes:
+                        most = self._limits.output_bytes // 1024**2
+                        raise documents.over_limit(f"The document's text is over {most} MB.")
+                    if earlier_bytes > self._limits.wave_output_bytes:
+                        raise NotRead
+                    reply.feed(line)
+                    if reply.result is not None:
+                        results.append(reply.result)
+                        reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
+
+    def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
+        """Return the error for the first document without a reply, according to how the child ended."""
+        if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
+            refused = OSError(short_of, os.strerror(short_of))
+            if find_lack(refused):
+                return refused
+            failure = documents.crashed("The extraction server could not begin with the document.")
+            failure.__cause__ = refused
+            return failure
+        if outcome["exit"] is None:
+            return documents.crashed("The extraction server ended while it read the document.")
+        if outcome["at"] != number:
+            # The child ended between two documents.
+            return NotRead()
+        return self._explain_end(outcome["exit"], is_overdue=outcome["killed"] == "wall")
+
+    def _explain_end(self, status: int, *, is_overdue: bool) -> ExtractionFailed:
+        if is_overdue:
+            return documents.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
+        if status in (-signal.SIGPROF, -signal.SIGXCPU):
+            return documents.over_limit(f"Reading took more than {self._limits.cpu_seconds} s of processor time.")
+        if status == OUT_OF_MEMORY:
+            return documents.over_limit(f"Reading took more than {self._limits.memory_bytes // 1024**2} MB of memory.")
+        if status == FAILED:
+            return documents.unreadable(
+                "The parser failed: the file is damaged, or not of the type that it seems to be."
+            )
+        return documents.crashed(f"The parser died on the document (exit status {status}).")
+
+
+class _ReplyPipe:
+    """Reads replies line by line. Setting up an asyncio stream instead would take as long as reading a document."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+        self._ready = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        os.set_blocking(self._descriptor, False)
+        asyncio.get_running_loop().add_reader(self._descriptor, self._ready.set)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.close(self._descriptor)
+
+    async def read_lines(self) -> list[bytes] | None:
+        """Return the next complete lines, or None at the end. Raises ExtractionFailed if a line is too long."""
+        # Wait for the event loop even if data has arrived, so that other tasks run between two reads.
+        await self._ready.wait()
+        self._ready.clear()
+        try:
+            piece = os.read(self._descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return []
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > LINE_BYTES:
+            raise documents.crashed("The parser's reply was damaged.")
+        return lines if piece else None
+
 
 _log = logging.getLogger("svc.extract")
 

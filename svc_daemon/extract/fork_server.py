@@ -23,7 +23,7 @@ from typing import Any
 
 from svc_daemon.core.text.media_types import find_format, from_filename
 from svc_daemon.extract import confined_children
-from svc_daemon.extract.child_limits import CageLimits
+from svc_daemon.extract.child_limits import CageLimits, ChildProgress
 from svc_daemon.extract.formats import READERS, Given
 from svc_daemon.extract.messages import (
     SHORT,
@@ -33,7 +33,6 @@ from svc_daemon.extract.messages import (
     parse_document,
     receive_request,
 )
-from svc_daemon.extract.progress import ChildProgress
 from svc_daemon.wire.parsing import parse_json
 
 #: Descriptors per request: the documents, and the pipe for the replies.

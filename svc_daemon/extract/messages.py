@@ -15,9 +15,7 @@ from itertools import islice
 from typing import Any, Literal, TypedDict
 
 from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction
-from svc_daemon.extract.documents import StoredDocument
-from svc_daemon.extract.failures import ExtractionFailed, crashed
-from svc_daemon.extract.waves import NeedsOwnChild
+from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, StoredDocument, crashed
 from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.parsing import parse_json
 

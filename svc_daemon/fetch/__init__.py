@@ -3,7 +3,7 @@
 This machine may reach hosts that the user must not reach. So every request and redirect takes these steps:
 
  1. `core.access.urls` parses the URL strictly.
- 2. `resolvers` looks up the name once. If `core.access.addresses` refuses any of its addresses, the URL is refused.
+ 2. `resolvers` looks up the name once. If `core.access.urls` refuses any of its addresses, the URL is refused.
  3. `connections` connects to a checked address. The name is never resolved again, so DNS rebinding has no effect.
  4. `responses` counts the bytes, received and decoded, and passes them on in small pieces.
 

@@ -5,12 +5,18 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.core.access.urls import Url, file_name, join_url, parse_url
-from svc_daemon.fetch.connections import Connector, remote
-from svc_daemon.fetch.contract import Fetched, FetchLimits, NotModified, Sink, Validators
-from svc_daemon.fetch.failures import FetchFailed, Reason, translated
-from svc_daemon.fetch.resolvers import Resolver, SystemResolver
+from svc_daemon.core.access.urls import AddressPolicy, Url, file_name, join_url, parse_url
+from svc_daemon.fetch.connections import Connector, Resolver, SystemResolver, remote
+from svc_daemon.fetch.contract import (
+    Fetched,
+    FetchFailed,
+    FetchLimits,
+    NotModified,
+    Reason,
+    Sink,
+    Validators,
+    translated,
+)
 from svc_daemon.fetch.responses import ACCEPTED_CODING, NOT_MODIFIED, REDIRECTS, SUCCESSES, FetchedResponse, receive
 from svc_daemon.wire.versions import VERSION
 

@@ -13,8 +13,7 @@ from typing import Protocol
 import httpcore
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.contract import Sink
-from svc_daemon.fetch.failures import FetchFailed, Reason
+from svc_daemon.fetch.contract import FetchFailed, Reason, Sink
 from svc_daemon.wire.error_codes import ErrorCode
 
 #: Maximum length of an ETag or a similar header, which is stored and sent at the next refresh.

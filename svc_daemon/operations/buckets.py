@@ -8,12 +8,12 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.authorization import get_reachable_bucket
-from svc_daemon.operations.events import bucket_event, record_events
-from svc_daemon.operations.idempotency import Creation, replaying, store_answer
-from svc_daemon.operations.response_objects import view_bucket
+from svc_daemon.operations.shared.authorization import get_reachable_bucket
+from svc_daemon.operations.shared.events import bucket_event, record_events
+from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.operations.shared.response_objects import view_bucket
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.buckets import (
+from svc_daemon.store.rows.buckets import (
     BucketRow,
     chunking_of,
     create_bucket,
@@ -23,11 +23,11 @@ from svc_daemon.store.buckets import (
     touch_bucket,
     update_bucket,
 )
-from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.rechunks import mark_rechunks
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.memberships import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.events import EventType
 from svc_daemon.wire.field_errors import plain
 
 

@@ -1,4 +1,4 @@
-"""At the daemon's first start, creates the installation's id, its first team, an admin key and secrets."""
+"""Prepares an installation at the daemon's first start, and marks a state that was restored."""
 
 import logging
 import os
@@ -20,13 +20,14 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.installation_facts import find_fact, keep_fact, put_fact
-from svc_daemon.store.keys import create_key, find_key
+from svc_daemon.store.files.staging import clear_away
 from svc_daemon.store.migrations import MIGRATIONS, list_copies
-from svc_daemon.store.moves import find_arrival, find_departure
-from svc_daemon.store.staging import clear_away
-from svc_daemon.store.teams import create_team
-from svc_daemon.wire.daemon_proofs import SECRET_BYTES, parse_secret
+from svc_daemon.store.rows.buckets import raise_revisions
+from svc_daemon.store.rows.keys import create_key, find_key
+from svc_daemon.store.rows.moves import find_arrival, find_departure
+from svc_daemon.store.rows.teams import create_team, find_fact, keep_fact, put_fact
+from svc_daemon.wire.keys import RestoreMark
+from svc_daemon.wire.local_daemons import SECRET_BYTES, parse_secret
 
 log = logging.getLogger(__name__)
 
@@ -198,3 +199,20 @@ def write_secret(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     staged.replace(path)
     sync_folder(path.parent)
+
+
+#: The name under which the table `facts` has the time of the last restore.
+RESTORED_AT = "restored_at"
+#: A restore sets revisions to the Unix time in seconds, shifted left by this many bits, so that they only increase.
+REVISION_BITS = 20
+
+
+def mark_restored(connection: Connection, make_ids: Ids) -> RestoreMark:
+    """Record that the state was restored, and raise the revisions of all buckets."""
+    now = make_ids.now()
+    # Add random bits: if the clock is set back, two restores can happen at the same clock time.
+    part = int.from_bytes(make_ids.random(4), "big") >> (32 - REVISION_BITS)
+    revision = (int(now.timestamp()) << REVISION_BITS) + part
+    raise_revisions(connection, revision)
+    put_fact(connection, RESTORED_AT, to_text(now))
+    return RestoreMark(object="restore_mark", restored_at=to_text(now), revision=revision)

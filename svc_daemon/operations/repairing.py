@@ -16,26 +16,25 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, StorageError, stored_error
-from svc_daemon.operations.bucket_deletions import queue_cascade
-from svc_daemon.operations.events import bucket_event, record_events, source_event
-from svc_daemon.operations.ingest import FileUpload, add_sources, new_source, queued_in
+from svc_daemon.operations.index.rebuilding import queue_rebuild
+from svc_daemon.operations.ingest.files import FileUpload, add_sources, new_source, queued_in
 from svc_daemon.operations.installations import refuse_moved
-from svc_daemon.operations.rebuilding import queue_rebuild
+from svc_daemon.operations.remove.bucket_deletions import queue_cascade
+from svc_daemon.operations.shared.events import bucket_event, record_events, source_event
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhook_deliveries import record_call, record_outcomes
 from svc_daemon.process.contexts import Context
-from svc_daemon.store import tasks
-from svc_daemon.store.bucket_deletions import find_running_cascade
-from svc_daemon.store.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
-from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
-from svc_daemon.store.set_aside_files import DataFolders
-from svc_daemon.store.sources import SourceRow, find_source, update_content, update_state
-from svc_daemon.store.staging import HEAD_BYTES
-from svc_daemon.store.teams import create_team, find_team
-from svc_daemon.store.tombstones import create_detachment
-from svc_daemon.store.webhook_deliveries import resend_delivery
+from svc_daemon.store.files.inspections import DataFolders
+from svc_daemon.store.files.staging import HEAD_BYTES
+from svc_daemon.store.rows import tasks
+from svc_daemon.store.rows.buckets import BucketRow, create_bucket, find_bucket, find_running_cascade, touch_buckets_of
+from svc_daemon.store.rows.memberships import schedule_syncs, suspend_syncs
+from svc_daemon.store.rows.sources import SourceRow, find_source, update_content, update_state
+from svc_daemon.store.rows.teams import create_team, find_team
+from svc_daemon.store.rows.tombstones import create_detachment
+from svc_daemon.store.rows.webhook_deliveries import resend_delivery
 from svc_daemon.wire.error_codes import SourceErrorCode
-from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.events import EventType
 
 
 async def recover(context: Context, team_id: str, place: str) -> None:

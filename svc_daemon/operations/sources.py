@@ -10,25 +10,25 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.authorization import (
+from svc_daemon.operations.index.claims import lease_end_s
+from svc_daemon.operations.ingest.files import new_indexing_task
+from svc_daemon.operations.retrieve.search_scopes import ask_index, refuse_in_maintenance
+from svc_daemon.operations.shared.authorization import (
     find_reachable_successors,
     get_changeable_source,
     get_lasting_bucket,
     get_reachable_source,
     get_usable_bucket,
 )
-from svc_daemon.operations.events import record_events, source_event
-from svc_daemon.operations.ingest import new_indexing_task
-from svc_daemon.operations.search_availability import ask_index, refuse_in_maintenance
-from svc_daemon.operations.tasks import lease_end_s
+from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing
-from svc_daemon.store.batches import end_batch
-from svc_daemon.store.buckets import BucketRow, list_revisions, touch_buckets_of
-from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.memberships import SyncClaim, create_memberships, suspend_syncs
-from svc_daemon.store.sources import (
+from svc_daemon.store.rows.batches import end_batch
+from svc_daemon.store.rows.buckets import BucketRow, list_revisions, touch_buckets_of
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.memberships import SyncClaim, create_memberships, suspend_syncs
+from svc_daemon.store.rows.sources import (
     SourceFilter,
     SourceRow,
     find_sources,
@@ -37,10 +37,10 @@ from svc_daemon.store.sources import (
     update_description,
     update_state,
 )
-from svc_daemon.store.tasks import create_tasks
-from svc_daemon.store.tombstones import begin_retitle, create_detachment, end_retitle
+from svc_daemon.store.rows.tasks import create_tasks
+from svc_daemon.store.rows.tombstones import begin_retitle, create_detachment, end_retitle
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.events import EventType
 from svc_daemon.wire.sources import ProviderState
 from svc_daemon.wire.tasks import INDEXING
 

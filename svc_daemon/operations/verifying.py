@@ -16,14 +16,15 @@ from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.installations import INSTALLATION_ID
-from svc_daemon.provider.inspections import InspectedDocument, Inspector
-from svc_daemon.store import checks, teams, tombstones, uploads
+from svc_daemon.provider.contract import InspectedDocument, Inspector
+from svc_daemon.store import checks
 from svc_daemon.store.checks import BlobRow
-from svc_daemon.store.inspections import BytesInspector, StoredBytes
-from svc_daemon.store.installation_facts import find_fact
+from svc_daemon.store.files.inspections import BytesInspector, StoredBytes
 from svc_daemon.store.migrations import check_current
-from svc_daemon.store.moves import find_arrival
-from svc_daemon.store.sources import SourceRow
+from svc_daemon.store.rows import teams, tombstones, uploads
+from svc_daemon.store.rows.moves import find_arrival
+from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.teams import find_fact
 from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.parsing import parse_json
 

@@ -10,22 +10,21 @@ from datetime import timedelta
 from functools import partial
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.access.api_keys import WEBHOOK_MANAGE
-from svc_daemon.core.resource_shortages import Lack
+from svc_daemon.core.access.api_keys import WEBHOOK_MANAGE, team_secret
+from svc_daemon.core.task_retries import Lack
 from svc_daemon.core.times import from_text, to_text
-from svc_daemon.core.webhook_secrets import team_secret
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.authorization import require_every_bucket
-from svc_daemon.operations.batch_items import end_batches
-from svc_daemon.operations.events import record_events, source_event
+from svc_daemon.operations.shared.authorization import require_every_bucket
+from svc_daemon.operations.shared.batch_items import end_batches
+from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
-from svc_daemon.store import webhook_deliveries as store
-from svc_daemon.store.events import NewEvent
-from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.sources import SourceRow, find_source
-from svc_daemon.store.webhook_deliveries import (
+from svc_daemon.store.rows import webhook_deliveries as store
+from svc_daemon.store.rows.events import NewEvent
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sources import SourceRow, find_source
+from svc_daemon.store.rows.webhook_deliveries import (
     Attempt,
     DeliveryFilter,
     DeliveryRow,
@@ -33,11 +32,10 @@ from svc_daemon.store.webhook_deliveries import (
     find_generation,
     rotate_secret,
 )
-from svc_daemon.wire import webhook_payloads, webhook_retries
+from svc_daemon.wire import webhook_calls
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.event_types import EventType
-from svc_daemon.wire.webhook_retries import Standing
-from svc_daemon.wire.webhook_signatures import signed_headers
+from svc_daemon.wire.events import EventType
+from svc_daemon.wire.webhook_calls import Standing, signed_headers
 from svc_daemon.wire.webhooks import CallError
 
 log = logging.getLogger(__name__)
@@ -97,7 +95,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
     """
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
-    event = webhook_payloads.READY if source.ready else webhook_payloads.FAILED
+    event = webhook_calls.READY if source.ready else webhook_calls.FAILED
     event_id, now = event_id or context.ids.make(ids.EVENT), context.clock.timestamp()
     facts = {
         "id": source.id,
@@ -114,7 +112,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
         source_id=source.id,
         event=event,
         url=source.webhook["url"],
-        body=webhook_payloads.encode_body(event, event_id, now, source.webhook["metadata"], facts),
+        body=webhook_calls.encode_body(event, event_id, now, source.webhook["metadata"], facts),
         due_at=now,
         created_at=now,
     )
@@ -163,7 +161,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
         if key.buckets is not None and (source is None or not key.reaches(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
-        due = replace(delivery, status=webhook_retries.PENDING, tries_left=1, due_at=now)
+        due = replace(delivery, status=webhook_calls.PENDING, tries_left=1, due_at=now)
         return Logged(due, store.list_attempts(connection, [delivery_id]).get(delivery_id, []))
 
     logged = await context.write(work)
@@ -200,9 +198,9 @@ async def rotate(context: Context, key: KeyRow) -> Secrets:
 
 
 async def _finish(context: Context, delivery: DeliveryRow, attempt: Attempt) -> None:
-    standing = webhook_retries.judge_call(attempt.http_status, delivery.tries_left)
+    standing = webhook_calls.judge_call(attempt.http_status, delivery.tries_left)
     pause_s = context.limits.webhook_retry_seconds
-    due_at = context.clock.timestamp(pause_s) if standing.status == webhook_retries.PENDING else None
+    due_at = context.clock.timestamp(pause_s) if standing.status == webhook_calls.PENDING else None
 
     def work(connection: Connection) -> None:
         store.create_attempt(connection, attempt)

@@ -1,9 +1,11 @@
-"""The context that every operation and worker gets: stores, clock, limits, models, and events that wake workers."""
+"""The context that every operation and worker gets: stores, clock, limits, models, and wake-ups."""
 
 import asyncio
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,20 +18,60 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
-from svc_daemon.process.event_followers import Followers
+from svc_daemon.process.indexing_turns import Gates
 from svc_daemon.process.locks import LocalLocks, Locks
-from svc_daemon.process.measurements import Metrics
-from svc_daemon.process.rate_limits import RateLimits
+from svc_daemon.process.rate_limits import RateLimits, Tallies
 from svc_daemon.process.resource_shortages import Shortages
-from svc_daemon.process.traces import Traces
-from svc_daemon.process.upload_gates import Gates
-from svc_daemon.process.usage import Tallies
+from svc_daemon.process.telemetry import Metrics, Traces
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.contract import BlobStore, ByteStores, PartStore, SetAsideStore
+from svc_daemon.store.files.contract import BlobStore, ByteStores, PartStore, SetAsideStore
+
+T = TypeVar("T")
+
+#: After a read of the event log, no other begins for this many times the processor time that it took. So many clients
+#: that read the whole log take together a tenth of a processor, and the rest is left to uploads and searches.
+REST_TIMES = 9
+
+
+class Followers:
+    """The requests of this process that read or follow the event log. Use this class only on the event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Event] = set()
+        self._turn = asyncio.Lock()
+        self._rests_until_s = 0.0
+
+    def wake(self) -> None:
+        """Wake all waiting requests, so that they read the event log again."""
+        for each in self._waiting:
+            each.set()
+
+    @contextmanager
+    def following(self) -> Iterator[asyncio.Event]:
+        """Yield an asyncio event that is set after each commit while the block runs."""
+        woken = asyncio.Event()
+        self._waiting.add(woken)
+        try:
+            yield woken
+        finally:
+            self._waiting.discard(woken)
+
+    async def read(self, call: Callable[[], T]) -> T:
+        """Read a small part of the log in a thread, when it is this request's turn."""
+
+        def work() -> tuple[T, float]:
+            began_s = time.thread_time()
+            return call(), time.thread_time() - began_s
+
+        async with self._turn:
+            await asyncio.sleep(self._rests_until_s - time.monotonic())
+            result, took_s = await asyncio.to_thread(work)
+            self._rests_until_s = time.monotonic() + REST_TIMES * took_s
+        return result
+
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 #: Number of threads reserved for calls of models.
 THREADS = 8

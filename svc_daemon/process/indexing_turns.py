@@ -1,10 +1,12 @@
-"""Decides which documents are indexed next: from which lane, and of which team.
+"""Decides which documents are indexed next: from which queue, of which team, and after which uploads.
 
 A lane is a queue of documents for child processes (see `core.lanes`). Use `Turns` only on the event loop.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 
 from svc_daemon.core import lanes
 
@@ -36,3 +38,34 @@ class Turns:
 
     def end(self, lane: str) -> None:
         self._at_work[lane] -= 1
+
+
+#: Longest time in seconds that indexing waits for uploads that are being stored.
+UPLOADS_TURN_S = 0.25
+
+
+class Gates:
+    """Counts the uploads being stored, so that indexing can wait for them."""
+
+    def __init__(self) -> None:
+        self._uploads = 0
+        self._no_uploads = asyncio.Event()
+        self._no_uploads.set()
+
+    @contextmanager
+    def uploading(self) -> Iterator[None]:
+        """While the block runs, count one more upload that is being stored."""
+        self._uploads += 1
+        self._no_uploads.clear()
+        try:
+            yield
+        finally:
+            self._uploads -= 1
+            if self._uploads == 0:
+                self._no_uploads.set()
+
+    async def let_uploads_go_first(self) -> None:
+        """Wait until no upload is being stored, but at most `UPLOADS_TURN_S`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(UPLOADS_TURN_S):
+                await self._no_uploads.wait()

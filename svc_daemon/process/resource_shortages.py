@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from svc_daemon.core.resource_shortages import SENTENCES, Lack, find_lack
+from svc_daemon.core.task_retries import SENTENCES, Lack, find_lack
 from svc_daemon.core.times import Clock, from_text
 from svc_daemon.errors import StorageError
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store.contract import BlobStore
+from svc_daemon.store.files.contract import BlobStore
 
 T = TypeVar("T")
 

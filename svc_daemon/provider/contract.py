@@ -1,7 +1,9 @@
-"""The interface of a search provider: its parameters, results and guarantees.
+"""The interface of a search provider: its parameters, results, guarantees and inspection.
 
 Every method is synchronous and thread-safe, and raises only the exceptions in `errors`. Every write is durable when it
 returns, can be repeated, and is atomic for each document.
+
+An inspection changes nothing, and reports damage instead of raising an error.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
 
+from svc_daemon.core.problems import Problem
 from svc_daemon.core.text.chunking import Chunk
 
 #: The parts of a chunk in which a word can occur.
@@ -322,3 +325,31 @@ def parse_chunk_id(name: str) -> tuple[str, int, int]:
     """Split a chunk id into source id, generation and ordinal."""
     source, generation, ordinal = name.removeprefix("chk_").rsplit("_", 2)
     return f"src_{source}", int(generation), int(ordinal)
+
+
+class InspectedDocument(NamedTuple):
+    """A document that searches find."""
+
+    source_id: str
+    generation: int
+    title: str
+    #: The document's buckets, sorted.
+    bucket_ids: tuple[str, ...]
+    #: Number of chunks.
+    chunks: int
+
+
+class Inspector(Protocol):
+    """Inspects the indexes of all teams without changing anything."""
+
+    def list_teams(self) -> list[str]:
+        """List the teams that have an index."""
+        ...
+
+    def check_index(self, team_id: str, *, read_data: bool) -> list[Problem]:
+        """Find problems in the team's index. With `read_data`, also read all texts and words."""
+        ...
+
+    def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
+        """Return all documents by source id. Call this only if `check_index` has found no damage."""
+        ...

@@ -1,11 +1,10 @@
 """Orders and scores the chunks that a search has found, and writes its warnings. Used by all search providers."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from svc_daemon.core.search.rank_fusion import fuse, hybrid_score, semantic_score
-from svc_daemon.core.search.relevance_feedback import POOL, Candidate, reorder, weigh_feedback
+from svc_daemon.core.search.ranking import POOL, Candidate, fuse, hybrid_score, reorder, semantic_score, weigh_feedback
 from svc_daemon.core.text.words import ParsedQuery
 from svc_daemon.provider.contract import (
     KeywordMatch,
@@ -100,3 +99,18 @@ def list_warnings(
     if missing:
         way = "can't be found by meaning" if mode is SearchMode.SEMANTIC else "are found by their words alone"
         yield f"{missing} of {chunks} passages have no vectors yet and {way}."
+
+
+def storable(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 can't encode. Offsets don't change."""
+    return text.encode(errors="replace").decode()
+
+
+def embeddable(title: str, headings: Sequence[str], text: str) -> str:
+    """Join a chunk's title, headings and text for the embedding model. Repeated parts are left out."""
+    return "\n".join(filter(None, dict.fromkeys((title, *headings, text))))
+
+
+def distinct(bucket_ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids, sorted and without duplicates."""
+    return tuple(sorted(set(bucket_ids)))

@@ -8,8 +8,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 from svc_daemon import paths
-from svc_daemon.settings.errors import SettingError
-from svc_daemon.settings.limits import Limits
+from svc_daemon.settings.limits import Limits, SettingError
 from svc_daemon.settings.servers import ENGINE_VARIABLES, ClusterSettings, EmbedSettings, LlmSettings, TlsFiles
 
 #: The address on which the daemon listens by default.
@@ -45,7 +44,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     #: Origins of web pages that may send requests.
     allowed_origins: tuple[str, ...] = ()
-    #: Private networks from which URLs may be fetched (see `core.access.addresses`).
+    #: Private networks from which URLs may be fetched (see `core.access.urls`).
     fetch_allow: str = ""
     #: The server for embeddings; None uses an installed model.
     embedding: EmbedSettings | None = None

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from svc_daemon.settings.errors import SettingError
+
+class SettingError(ValueError):
+    """An environment variable has an invalid value. The message names the variable and the valid values."""
+
 
 #: Maximum of every limit. Clocks, the kernel and SQLite can't handle more.
 LARGEST = 10**15

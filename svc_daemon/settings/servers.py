@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
-from svc_daemon.settings.errors import SettingError
+from svc_daemon.settings.limits import SettingError
 
 _SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE

@@ -15,20 +15,20 @@ from svc_daemon.core import ids
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
-from svc_daemon.store.backups import BackupRefused
-from svc_daemon.store.batches import BatchRow
-from svc_daemon.store.buckets import BucketRow
 from svc_daemon.store.checks import JSON_COLUMNS, STATES, list_deep_columns
-from svc_daemon.store.installation_facts import find_fact
-from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.files.backups import BackupRefused
 from svc_daemon.store.migrations import find_foreign
-from svc_daemon.store.moves import find_arrival, find_departure
-from svc_daemon.store.sources import SourceRow
-from svc_daemon.store.tasks import TaskRow
-from svc_daemon.store.uploads import UploadRow
-from svc_daemon.store.webhook_deliveries import Attempt
+from svc_daemon.store.rows.batches import BatchRow
+from svc_daemon.store.rows.buckets import BucketRow
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.moves import find_arrival, find_departure
+from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.tasks import TaskRow
+from svc_daemon.store.rows.teams import find_fact
+from svc_daemon.store.rows.uploads import UploadRow
+from svc_daemon.store.rows.webhook_deliveries import Attempt
 from svc_daemon.wire.buckets import Chunking, ChunkSizes
-from svc_daemon.wire.scope_fields import faults_of
+from svc_daemon.wire.requests import faults_of
 
 #: The types of values by the declared type of a column.
 TYPES = {"TEXT": "'text'", "BIGINT": "'integer'", "INTEGER": "'integer'", "DOUBLE PRECISION": "'real', 'integer'"}

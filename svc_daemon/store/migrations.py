@@ -17,12 +17,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from svc_daemon.cluster import rate_limit_rows
 from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.store import rate_limits, vectors
+from svc_daemon.store.rows import vectors
 from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.error_codes import ErrorCode
@@ -110,7 +111,7 @@ def add_traces(connection: Connection) -> None:
 
 
 def add_vector_offers(connection: Connection) -> None:
-    """Add the table of vectors that an import sends before its files (see `store.vectors`)."""
+    """Add the table of vectors that an import sends before its files (see `store.rows.vectors`)."""
     for statement in vectors.SCHEMA.split(";\n\n"):
         connection.execute(statement)
 
@@ -210,7 +211,7 @@ def migrate_shared(connection: Connection) -> None:
             "INSERT INTO migrations (name, applied_at) VALUES (:name, CAST(CURRENT_TIMESTAMP AS TEXT))",
             {"name": name},
         )
-    connection.execute(rate_limits.SCHEMA)
+    connection.execute(rate_limit_rows.SCHEMA)
     _adopt_events(connection)
 
 

@@ -274,7 +274,7 @@ CREATE TABLE usage (
 CREATE VIEW teams_in_maintenance AS
 SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL"""
 
-#: Statements that add the event log (see `store.events`), the batch of each source, and the end time of each batch.
+#: Statements that add the event log (`store.rows.events`), the batch of each source, and the end time of each batch.
 EVENTS = """\
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from svc_daemon.tools.api_calls import Call, ToolService
 from svc_daemon.tools.arguments import Arguments, Named, ToolResult
 from svc_daemon.tools.searches import CitedPlace, place_of
-from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
+from svc_daemon.wire.requests import AGENT, BUCKETS, ScopedBody
 
 #: Maximum wait for the response, longer than the service's own time limit for a language model.
 SILENCE_S = 600.0

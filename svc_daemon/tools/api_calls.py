@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
-from svc_daemon.wire.scope_fields import faults_of
+from svc_daemon.wire.requests import faults_of
 
 #: Maximum number of invalid arguments in an error.
 MOST_ERRORS = 20

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from svc_daemon.tools.api_calls import Call, ToolService
 from svc_daemon.tools.arguments import Arguments, Named, ToolResult
 from svc_daemon.wire import Json
-from svc_daemon.wire.scope_fields import ScopedBody
+from svc_daemon.wire.requests import ScopedBody
 from svc_daemon.wire.searches import SEARCH_SCOPES, SearchRequest
 
 

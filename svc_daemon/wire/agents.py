@@ -6,9 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import Paging
-from svc_daemon.wire.requests import NoDryRunBody
-from svc_daemon.wire.scope_fields import BUCKETS, FILTERS, SOURCES, ScopedBody
+from svc_daemon.wire.requests import BUCKETS, FILTERS, SOURCES, NoDryRunBody, Paging, ScopedBody
 
 #: Agent ids are used in URL paths and after the colon of a model id.
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal, NotRequired, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import Paging
 from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
-from svc_daemon.wire.requests import NoDryRunBody, RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, Paging, RequestBody
 
 #: 1 to 63 lowercase letters, digits and inner hyphens. A bucket id contains `_`, so no slug looks like an id.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"

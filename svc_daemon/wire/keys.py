@@ -1,13 +1,12 @@
-"""Models of API keys. Only the first response to a create request has the secret key."""
+"""Models of API keys and of the operator's routes. Only the first response to a create request has the secret key."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import Paging
-from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
+from svc_daemon.wire.requests import AGENT, BUCKETS, NoDryRunBody, Paging, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
 #: An empty list is refused: the key could access nothing.
@@ -75,3 +74,54 @@ class KeyList(Paging):
     team_id: str
     keys: list[Key]
     request_id: str
+
+
+class TeamCreate(NoDryRunBody):
+    """Body of `POST /admin/teams`."""
+
+    name: KeyName
+
+
+class OperatorKeyCreate(KeyFields, NoDryRunBody):
+    """Body of `POST /admin/keys`."""
+
+    name: KeyName = "operator"
+    #: The team's id or name.
+    team: str
+
+
+#: The statuses of a team.
+ACTIVE: Final = "active"
+REMOVING: Final = "removing"
+
+
+class Team(TypedDict):
+    id: str
+    object: Literal["team"]
+    name: str
+    #: `removing` until all data of a removed team is deleted.
+    status: Literal["active", "removing"]
+    #: Number of sources, and total size of their stored files.
+    sources: int
+    size_bytes: int
+    created_at: str
+
+
+class TeamKey(TypedDict):
+    """A team and its new API key, which is shown only once."""
+
+    team: Team
+    key: NewKey
+
+
+class TeamList(TypedDict):
+    teams: list[Team]
+
+
+class RestoreMark(TypedDict):
+    """Confirms that the service has recorded a restore and has raised the revisions of all buckets."""
+
+    object: Literal["restore_mark"]
+    restored_at: str
+    #: The revision of every bucket is at least this number now.
+    revision: int

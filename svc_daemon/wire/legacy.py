@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from svc_daemon.wire.batches import BatchFields, Manifest, ManifestItem
-from svc_daemon.wire.imports import UrlImport
 from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.sources import UrlImport
 from svc_daemon.wire.uploads import UploadCreate
 
 #: The id or slug of a bucket.

@@ -1,8 +1,27 @@
-"""Base classes of request bodies: types are strict, and null is the same as omitting a field."""
+"""Base classes of bodies, and the fields that limit what is searched, even under other names.
 
-from typing import Annotated, Any, Literal
+If such a field were ignored, the search would find documents that the caller wanted to exclude. So obvious synonyms are
+accepted, such as `bucket: "a"` for `buckets: ["a"]`, and other names are refused.
+"""
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from svc_daemon.wire.field_errors import plain
+
+
+class Paging(TypedDict, total=False):
+    """The fields that a list has only if the request has `limit`."""
+
+    has_more: bool
+    #: The value of `after` for the next page; null if the page is empty.
+    last_id: str | None
 
 
 def _describe_nulls(schema: dict[str, Any]) -> None:
@@ -39,3 +58,140 @@ class NoDryRunBody(RequestBody):
 
     #: Must be false. Only requests that create, attach or finalize something have dry runs.
     dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False
+
+
+BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"
+
+#: Accepted names for each kind of scope (a limit on what is searched), in lower case and without `_` and `-`.
+PLAIN: Mapping[str, tuple[str, ...]] = {
+    BUCKETS: ("bucket", "buckets", "bucketid", "bucketids", "bucketslug", "bucketslugs"),
+    SOURCES: ("source", "sources", "sourceid", "sourceids"),
+    TAGS: ("tag", "tags"),
+    FILTERS: ("filter", "filters"),
+    AGENT: ("agent",),
+}
+#: Names of scopes in other services or other requests. Fields with these names, or with their plurals, are refused.
+FOREIGN: Mapping[str, tuple[str, ...]] = {
+    BUCKETS: (
+        "vectorstore", "vectorstoreid", "store", "storeid", "bucketstore", "bucketstoreid", "collection",
+        "collectionid", "collectionname", "namespace", "knowledgebase", "knowledgebaseid", "datastore", "datastoreid",
+        "scope", "policy", "slug", "corpus", "dataset", "datasetid", "kb", "kbid", "index", "indexname",
+    ),
+    SOURCES: ("knowledgeid", "knowledgefileid", "file", "fileid", "documentid", "docid", "document", "doc"),
+    FILTERS: ("metadatafilter", "tagfilter", "where"),
+    AGENT: ("agentid",),
+}  # fmt: skip
+#: Fields with the caller's own data, in which names of scopes are allowed.
+_FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
+#: OpenAI tools that don't search this service's documents. They are ignored.
+_OTHER_TOOLS = re.compile(r"function|custom|web_search|code_interpreter|computer|image_generation|mcp|(local_)?shell")
+
+#: More names that can only mean a scope, such as `allowed_buckets`, `sourceName` or `tags_any`.
+_HINTS = re.compile(
+    r"bucket|^bkts?|(?<!re)sources?(name|title|slug|id|filter|in|$)|filename|filter|^tag(s|name|ged)|tags$"
+)
+
+_KINDS = {name: kind for kind, names in PLAIN.items() for name in names}
+#: The names in `FOREIGN` and their plurals, without `store` and `file`, which limit no search in OpenAI's API.
+_FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled in (name, f"{name}s")} - {
+    "store",
+    "file",
+}
+
+Place = tuple[str | int, ...]
+#: A field's path and an error message.
+Fault = tuple[Place, str]
+
+
+def bare(name: str) -> str:
+    """Reduce a name to its letters and digits."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
+
+
+class ScopedBody(RequestBody):
+    """A request body with fields that limit what is searched."""
+
+    #: Maps each kind of scope that this body accepts to the name of its field.
+    scopes: ClassVar[Mapping[str, str]] = {}
+    #: More names that are refused in this body, each with its kind of scope (see `FOREIGN`).
+    foreign_scopes: ClassVar[Mapping[str, str]] = {}
+    #: More synonyms that are accepted in this body, each with its kind of scope (see `PLAIN`).
+    plain_scopes: ClassVar[Mapping[str, str]] = {}
+    #: Names that look like a scope, but mean something else in this body.
+    unscoped: ClassVar[Collection[str]] = ()
+    #: The error for a scope that this body doesn't accept.
+    refusal: ClassVar[str] = "There is no such field."
+
+    @classmethod
+    def field_meant_by(cls, name: str) -> str | None:
+        """Return the field of this body for which `name` is a synonym, or None."""
+        kind = _KINDS.get(bare(name)) or cls.plain_scopes.get(bare(name))
+        return cls.scopes.get(kind) if kind else None
+
+    @classmethod
+    def means_scope(cls, name: str) -> bool:
+        """Return whether a field with this name would limit the search, even if this body doesn't accept the field."""
+        named = bare(name)
+        known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
+        return (known or _HINTS.search(named) is not None) and named not in cls.unscoped
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_scopes(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        own = {*cls.model_fields, *(field.alias for field in cls.model_fields.values())}
+        taken = {name: value for name, value in fields.items() if name in own}
+        faults: list[Fault] = []
+        for name, value in fields.items():
+            if name not in own and value is not None:
+                faults += cls._take(taken, name, value)
+            if name not in own or name == "tools":
+                faults += [(path, cls._refusal()) for path in _scopes_below((name,), value)]
+        if faults:
+            raise PydanticCustomError("scope", "A scope is not taken.", {"faults": faults})
+        return taken
+
+    @classmethod
+    def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
+        """Add a request field to `taken`. A synonym is replaced by the name of the field. Returns the errors."""
+        field = cls.field_meant_by(name)
+        if field is None:
+            taken[name] = value
+            return [((name,), cls._refusal())] if cls.means_scope(name) else []
+        if taken.get(field) is not None or taken.get(cls.model_fields[field].alias or field) is not None:
+            return [((name,), f"means the same as `{field}`; send one of the two.")]
+        is_one_of_many = isinstance(value, str) and field not in ("agent", "model")
+        taken[field] = [value] if is_one_of_many else value
+        return []
+
+    @classmethod
+    def _refusal(cls) -> str:
+        fields = ", ".join(f"`{field}`" for field in cls.scopes.values())
+        return f"{cls.refusal} What is searched is narrowed by {fields}." if fields else cls.refusal
+
+
+def faults_of(error: ValidationError) -> list[tuple[str, str]]:
+    """Return the paths and messages of validation errors, without the values that were sent."""
+    found: list[tuple[str, str]] = []
+    for each in error.errors(include_url=False, include_input=False):
+        # `ScopedBody` reports several errors in one exception.
+        faults = each.get("ctx", {}).get("faults", [((), each["msg"])])
+        found += [(".".join(map(str, (*each["loc"], *place))), plain(message)) for place, message in faults]
+    return found
+
+
+def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
+    """Yield the paths of fields inside `value` that have a scope's name and aren't null."""
+    if bare(str(path[-1])) in _FREE:
+        return
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _scopes_below((*path, number), each)
+    if not isinstance(value, dict) or _OTHER_TOOLS.match(str(value.get("type", ""))):
+        return
+    for name, each in value.items():
+        if each is not None and ScopedBody.means_scope(name):
+            yield (*path, name)
+        else:
+            yield from _scopes_below((*path, name), each)

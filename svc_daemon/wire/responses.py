@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
-from svc_daemon.wire.requests import RequestBody
-from svc_daemon.wire.scope_fields import AGENT, BUCKETS, ScopedBody
+from svc_daemon.wire.completions import Annotation, AnswerSource, in_parts
+from svc_daemon.wire.requests import AGENT, BUCKETS, RequestBody, ScopedBody
 
 
 class InputPart(RequestBody):

@@ -1,4 +1,4 @@
-"""Models of searches: the request, the results, and their explanations."""
+"""Models of searches: the request, the results, their explanations, and the operator's switch."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.scope_fields import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, ScopedBody
+from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, NoDryRunBody, ScopedBody
 from svc_daemon.wire.sources import Location
 
 SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS: "tags", FILTERS: "filters"}
@@ -111,3 +111,18 @@ class SearchPage(TypedDict):
     has_more: bool
     warnings: list[str]
     request_id: str
+
+
+class SearchSwitchChange(NoDryRunBody):
+    """Body of `PUT /admin/search`."""
+
+    enabled: bool
+    #: The value of `Retry-After` in the responses to refused searches.
+    retry_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
+
+
+class SearchSwitch(TypedDict):
+    object: Literal["search_switch"]
+    enabled: bool
+    #: The value of `Retry-After` in the responses to refused searches; null if search is enabled.
+    retry_after_seconds: int | None

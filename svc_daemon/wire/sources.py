@@ -1,12 +1,11 @@
-"""Models of sources: a file, a web page or a Q&A, however it was uploaded."""
+"""Models of sources: a file, a web page or a question with its answer, and requests that create one."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import Paging
-from svc_daemon.wire.requests import NoDryRunBody, RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, Paging, RequestBody
 
 
 class TaskReference(TypedDict):
@@ -253,3 +252,50 @@ class DryRun(TypedDict):
     #: `path` and `message` for each file of a batch that would be rejected.
     errors: list[dict[str, str]]
     request_id: str
+
+
+class QaCreate(RequestBody):
+    """Body of `POST /v1/buckets/{bucket}/qa`."""
+
+    question: str
+    answer: str
+    #: Other wordings of the question.
+    alternate_questions: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    replaces: str | None = None
+    mapping: str | None = None
+    dry_run: bool = False
+    #: Always refused: only URL imports can have a webhook.
+    webhook: Any = None
+
+
+class Webhook(RequestBody):
+    """The URL to call when the source is ready or has failed."""
+
+    url: Annotated[str, Field(min_length=1)]
+    #: Any JSON object. It is sent unchanged in the webhook call.
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class UrlImport(RequestBody):
+    """Body of `POST /v1/buckets/{bucket}/files/import` and `…/pages`."""
+
+    url: Annotated[str, Field(min_length=1)]
+    webhook: Webhook | None = None
+    #: Import the URL even if it leads to a web page instead of a file, or to a file instead of a web page.
+    force: bool = False
+    title: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    sha256: str | None = None
+    replaces: str | None = None
+    mapping: str | None = None
+    dry_run: bool = False
+
+
+class Refresh(NoDryRunBody):
+    """Body of `POST /v1/sources/{id}/refresh`; optional."""
+
+    #: Refresh even if the URL now leads to a file instead of a web page, or to a web page instead of a file.
+    force: bool = False

@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.base_models import Paging
+from svc_daemon.wire.requests import Paging
 
 
 class CallError(TypedDict):

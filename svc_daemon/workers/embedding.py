@@ -14,14 +14,14 @@ from zlib import crc32
 from svc_daemon.core import readiness
 from svc_daemon.embed.choices import Choice, OpenEmbedder
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.operations import documents
-from svc_daemon.operations.vectors import find_offers, finish_offers
+from svc_daemon.operations.index import extraction
+from svc_daemon.operations.index.vectors import find_offers, finish_offers
 from svc_daemon.process.contexts import Context, EmbeddingState
 from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store.buckets import list_buckets
-from svc_daemon.store.teams import list_team_ids
-from svc_daemon.store.vectors import PassageText
+from svc_daemon.store.rows.buckets import list_buckets
+from svc_daemon.store.rows.teams import list_team_ids
+from svc_daemon.store.rows.vectors import PassageText
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ class EmbeddingWorker(Worker):
             chunks = ours[: self._batch]
             await self.context.gates.let_uploads_go_first()
             if chunks:
-                await asyncio.to_thread(documents.check_room, self.context)
+                await asyncio.to_thread(extraction.check_room, self.context)
             offered = await asyncio.to_thread(find_offers, self.context, team_id, embedder, chunks)
             computed = await self._embed(embedder, offered.select_to_embed(chunks))
             if vectors := offered.add_to(computed):

@@ -25,11 +25,12 @@ from functools import partial
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead
-from svc_daemon.operations import documents, extracting
-from svc_daemon.operations.indexing import (
+from svc_daemon.operations.index import extraction as documents
+from svc_daemon.operations.index import extraction as extracting
+from svc_daemon.operations.index.claims import UNREADABLE, abandon
+from svc_daemon.operations.index.indexing import (
     Failure,
     IndexedDocument,
     IndexingClaim,
@@ -41,11 +42,10 @@ from svc_daemon.operations.indexing import (
     park_indexing,
     queue_kept,
 )
-from svc_daemon.operations.tasks import UNREADABLE, abandon
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store.tasks import next_attempt_due
+from svc_daemon.store.rows.tasks import next_attempt_due
 from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
 from svc_daemon.workers.runners import Worker, keep_leases

@@ -1,6 +1,6 @@
 """The workers that read stored documents again, to rebuild an index or because chunk sizes have changed.
 
-`operations.rebuilding` describes the steps of both workers, and what happens after a crash.
+`operations.index.rebuilding` describes the steps of both workers, and what happens after a crash.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from functools import partial
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead, may_share_a_child
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.waves import WAVE_DOCUMENTS, NotRead, may_share_a_child
-from svc_daemon.operations import documents, extracting
-from svc_daemon.operations.extracting import SourceReading
-from svc_daemon.operations.indexing import WAVE_BYTES
-from svc_daemon.operations.rebuilding import (
+from svc_daemon.operations.index import extraction as documents
+from svc_daemon.operations.index import extraction as extracting
+from svc_daemon.operations.index.extraction import SourceReading
+from svc_daemon.operations.index.indexing import WAVE_BYTES
+from svc_daemon.operations.index.rebuilding import (
     INDEX,
     begin_rechunk,
     claim_rebuild,
@@ -38,7 +38,7 @@ from svc_daemon.operations.rebuilding import (
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store.tasks import TaskRow, next_attempt_due
+from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD
 from svc_daemon.workers.runners import LONGEST_S, Worker, keep_leases
 

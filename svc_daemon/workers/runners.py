@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.tasks import extend_claims
+from svc_daemon.operations.index.claims import extend_claims
 from svc_daemon.process.contexts import Context, Wake
-from svc_daemon.store.tasks import TaskRow
+from svc_daemon.store.rows.tasks import TaskRow
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from svc_daemon.operations.events import forget_events
-from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.setting_aside import clear_held, forget_set_aside_files
-from svc_daemon.operations.sweeping import (
+from svc_daemon.operations.index.indexing import release_expired
+from svc_daemon.operations.index.syncing import release_expired_syncs
+from svc_daemon.operations.index.vectors import forget_offers
+from svc_daemon.operations.remove.setting_aside import clear_held, forget_set_aside_files
+from svc_daemon.operations.remove.sweeping import (
     clean_tombstones,
     expire_uploads,
     forget_ended,
@@ -19,9 +20,8 @@ from svc_daemon.operations.sweeping import (
     reconcile_index,
     sweep_objects,
 )
-from svc_daemon.operations.syncing import release_expired_syncs
-from svc_daemon.operations.usage import record_usage
-from svc_daemon.operations.vectors import forget_offers
+from svc_daemon.operations.shared.events import forget_events
+from svc_daemon.operations.shared.usage import record_usage
 from svc_daemon.process.contexts import Context
 from svc_daemon.workers.runners import LONGEST_S, Worker
 

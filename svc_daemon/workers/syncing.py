@@ -9,7 +9,7 @@ import logging
 import random
 from functools import partial
 
-from svc_daemon.operations.syncing import (
+from svc_daemon.operations.index.syncing import (
     Sync,
     claim_syncs,
     clean_detachments,
@@ -21,7 +21,7 @@ from svc_daemon.operations.syncing import (
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
-from svc_daemon.store.memberships import next_sync_due
+from svc_daemon.store.rows.memberships import next_sync_due
 from svc_daemon.workers.runners import Worker
 
 log = logging.getLogger(__name__)

@@ -11,16 +11,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from svc_daemon.backing_up import BackupOptions, BackupSummary, back_up
+from svc_daemon.offline.backing_up import BackupOptions, BackupSummary, back_up
+from svc_daemon.offline.restoring import RestoreOptions, RestoreSummary, restore
 from svc_daemon.paths import DataFiles
-from svc_daemon.restoring import RestoreOptions, RestoreSummary, restore
-from svc_daemon.store.backups import BackupFolder, find_backup
+from svc_daemon.store.files.backups import BackupFolder, find_backup
 from tests.acceptance.calls import take_in
 from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED
 
 #: `run_killed` counts the lines that are executed in these modules.
-COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("backing_up", "restoring", "store/backups", "store/copies"))
+COUNTED = tuple(
+    f"svc_daemon/{name}.py"
+    for name in ("offline/backing_up", "offline/restoring", "store/files/backups", "store/files/copies")
+)
 
 
 def make_backup(data: Path, folder: Path, *, keep: int = 7, read_data: bool = False) -> BackupSummary:

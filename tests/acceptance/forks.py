@@ -29,13 +29,13 @@ ROOT = Path(__file__).resolve().parents[2]
 MESSAGE_BYTES = 128 * 1024
 #: What the server imports besides the whole command line: the daemon, and the modules that its commands import late.
 DAEMON_MODULES = (
-    "svc_daemon.command",
-    "svc_daemon.server",
-    "svc_daemon.offline_verify",
-    "svc_daemon.backing_up",
-    "svc_daemon.restoring",
-    "svc_daemon.upgrading",
-    "svc_daemon.admin_requests",
+    "svc_daemon.command.main",
+    "svc_daemon.server.server",
+    "svc_daemon.offline.verify",
+    "svc_daemon.offline.backing_up",
+    "svc_daemon.offline.restoring",
+    "svc_daemon.offline.upgrading",
+    "svc_daemon.offline.admin_requests",
 )
 #: More modules for the server to import, in runs whose daemons need more libraries.
 MORE_MODULES: list[str] = []

@@ -12,7 +12,7 @@ from typing import Any
 
 from svc_cli.main import main
 
-COUNTED = (*("svc_cli/uploads/", "svc_cli/sync/", "svc_cli/client/"), *("concurrent/futures/", "/threading.py"))
+COUNTED = (*("svc_cli/transfer/", "svc_cli/sync/", "svc_cli/client/"), *("concurrent/futures/", "/threading.py"))
 
 
 class Interrupter:
@@ -26,7 +26,7 @@ class Interrupter:
         name = frame.f_code.co_filename
         if not any(part in name for part in COUNTED):
             return None
-        if self.steps or (name.endswith("svc_cli/uploads/runs.py") and frame.f_code.co_name == "run"):
+        if self.steps or (name.endswith("svc_cli/transfer/runs.py") and frame.f_code.co_name == "run"):
             self.steps += 1
             if self.steps == self._step:
                 os.kill(os.getpid(), signal.SIGINT)

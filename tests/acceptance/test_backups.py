@@ -16,10 +16,10 @@ import pytest
 
 from svc_daemon.data_directory import NotEmpty
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_verify import verify_directory
+from svc_daemon.offline.verify import verify_directory
 from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.backups import PARTIAL, BackupFolder, BackupRefused
+from svc_daemon.store.files.backups import PARTIAL, BackupFolder, BackupRefused
 from tests.acceptance.backups import make_backup, restore_backup, run_killed
 from tests.acceptance.calls import list_sources, make_bucket, search, take_in, wait_ended
 from tests.acceptance.installations import COMMAND_TIMEOUT_S, Installation, wait_until

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.cluster.moving import MoveRefused
+from svc_daemon.cluster.offline_move import Route, run_move
 from svc_daemon.data_directory import NotEmpty
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_move import Route, run_move
-from svc_daemon.offline_verify import verify_directory
-from svc_daemon.operations.moving import MoveRefused
+from svc_daemon.offline.verify import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
-from svc_daemon.store.backups import BackupRefused
+from svc_daemon.store.files.backups import BackupRefused
 from tests.acceptance.backups import Stage, fill_data, make_backup, restore_backup
 from tests.acceptance.installations import Finished, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.store.backups import BackupRefused
+from svc_daemon.store.files.backups import BackupRefused
 from tests.acceptance.backups import Stage, fill_data, restore_backup
 from tests.acceptance.calls import list_sources, take_in, wait_ended
 from tests.acceptance.installations import wait_until

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from svc_daemon.core.problems import Repair
-from svc_daemon.offline_verify import verify_directory
+from svc_daemon.offline.verify import verify_directory
 from tests.acceptance.calls import make_bucket
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.promises import assert_promises_kept

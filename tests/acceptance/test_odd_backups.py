@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.core.access.api_keys import mint
-from svc_daemon.store.backups import BackupRefused
+from svc_daemon.store.files.backups import BackupRefused
 from tests.acceptance.backups import Stage, fill_data, make_backup, restore_backup
 from tests.conftest import MakeInstallation
 

@@ -15,7 +15,7 @@ from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.syncs import sync as run_sync
-from svc_cli.uploads.snapshots import Filters
+from svc_cli.transfer.snapshots import Filters
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, sha256_of, sync, titles, write
 from tests.acceptance.watches import run_state, watching

@@ -4,12 +4,12 @@ import time
 from pathlib import Path
 
 from svc_cli.client.api import Client
+from svc_cli.sync.apply import SyncQueue, find_successor
 from svc_cli.sync.index import FileRow, Index, State
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.sending import SyncQueue, find_successor
-from svc_cli.uploads.contents import read
-from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.snapshots import Fingerprint
+from svc_cli.transfer.contents import read
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.snapshots import Fingerprint
 from tests.acceptance.calls import take_in, wait_ended
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import list_held, write

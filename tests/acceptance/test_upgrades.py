@@ -16,11 +16,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from svc_daemon.offline_verify import check_files
+from svc_daemon.offline.upgrading import upgrade
+from svc_daemon.offline.verify import check_files
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.backups import BackupRecord
+from svc_daemon.store.files.backups import BackupRecord
 from svc_daemon.store.migrations import FORMER, MIGRATIONS, copy_place, list_copies, list_pending
-from svc_daemon.upgrading import upgrade
 from tests.acceptance.backups import restore_backup, run_killed
 from tests.acceptance.calls import list_sources, make_bucket, search, take_in, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
@@ -37,7 +37,7 @@ NAMES = list(MIGRATIONS)
 MISSING = {name.partition("_")[0]: NAMES[number:] for number, name in enumerate(NAMES[:-1], start=1)}
 #: How many lines each upgrade is killed at; with --large, at all of them and at system calls too.
 KILLS = 2
-COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("upgrading", "store/migrations", "databases/sqlite"))
+COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("offline/upgrading", "store/migrations", "databases/sqlite"))
 CALLS = ("pwrite64", "fdatasync", "fsync", "rename", "unlink", "openat")
 BUCKET = "handbook"
 

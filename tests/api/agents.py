@@ -9,7 +9,7 @@ import httpx
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.search.agents import RetrievalPolicy, TeamAgent
-from svc_daemon.store.agents import create_agent, find_agent, put_agent
+from svc_daemon.store.rows.agents import create_agent, find_agent, put_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 

@@ -21,30 +21,29 @@ import httpx
 
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
+from svc_daemon.core.access.urls import AddressPolicy, parse_allowed
 from svc_daemon.core.times import Clock
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.embed.contract import Embedder
-from svc_daemon.engines import EMBEDDED, Engines, open_folders, open_sqlite
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
-from svc_daemon.operations.authorization import authenticate
+from svc_daemon.operations.shared.authorization import authenticate
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, EmbeddingState
+from svc_daemon.server.engines import EMBEDDED, Engines, open_folders, open_sqlite
 from svc_daemon.settings.limits import Limits
 from svc_daemon.settings.servers import LlmSettings
-from svc_daemon.store.contract import ByteStores
-from svc_daemon.store.keys import KeyRow, create_key
+from svc_daemon.store.files.contract import ByteStores
 from svc_daemon.store.migrations import migrate
-from svc_daemon.store.teams import create_team
-from svc_daemon.workers.deleting_buckets import DeletingWorker
+from svc_daemon.store.rows.keys import KeyRow, create_key
+from svc_daemon.store.rows.teams import create_team
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
-from svc_daemon.workers.removing_teams import RemovingWorker
+from svc_daemon.workers.removing import DeletingWorker, RemovingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import PATIENCE_S, wait_until

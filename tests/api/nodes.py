@@ -15,19 +15,19 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from svc_daemon.api.app import create_app
+from svc_daemon.api.middleware.guards import GuardRules
 from svc_daemon.api.middleware.hardening import Hardening
-from svc_daemon.api.middleware.origin_guards import GuardRules
 from svc_daemon.api.middleware.response_headers import is_storage_path
 from svc_daemon.core import ids
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import measure_files
-from svc_daemon.engines import Engines
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
-from svc_daemon.server import open_context
+from svc_daemon.server.engines import Engines
+from svc_daemon.server.server import open_context
 from svc_daemon.settings.limits import Limits
 from tests.api.holds import HeldProvider
 

@@ -13,12 +13,12 @@ import httpx
 from svc_daemon.api.forms import OVERHEAD_BYTES
 from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
-from svc_daemon.operations.agents import agent_lock
-from svc_daemon.operations.idempotency import key_lock
-from svc_daemon.operations.usage import used_answers
+from svc_daemon.operations.retrieve.agents import agent_lock
+from svc_daemon.operations.shared.idempotency import key_lock
+from svc_daemon.operations.shared.usage import used_answers
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
-from svc_daemon.store.tasks import cancel_task
+from svc_daemon.store.rows.tasks import cancel_task
 from svc_daemon.wire.error_codes import ErrorCode as E
 from tests.api.daemons import NOTES
 from tests.api.sessions import store_unseen

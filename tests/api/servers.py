@@ -16,9 +16,8 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from svc_daemon.api.connections.protocols import server_config
-from svc_daemon.api.middleware.deadlines import ClientLimits
+from svc_daemon.api.middleware.guards import ClientLimits, GuardRules
 from svc_daemon.api.middleware.hardening import EXCEPTION_HANDLERS, Hardening, middleware
-from svc_daemon.api.middleware.origin_guards import GuardRules
 from tests.acceptance.installations import PATIENCE_S, wait_until
 
 

@@ -10,8 +10,8 @@ from starlette.requests import Request
 
 from svc_daemon.api.handlers import events as handlers
 from svc_daemon.core.access.event_cursors import EventCursors
-from svc_daemon.operations import events as verbs
-from svc_daemon.store.events import START, EventFilter
+from svc_daemon.operations.shared import events as verbs
+from svc_daemon.store.rows.events import START, EventFilter
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon

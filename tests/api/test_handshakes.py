@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from svc_daemon.api.middleware.deadlines import ClientLimits
+from svc_daemon.api.middleware.guards import ClientLimits
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.servers import connected, hardened, is_closed, read_answer, serving
 

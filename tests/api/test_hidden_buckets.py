@@ -12,10 +12,10 @@ from starlette.requests import Request
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.handlers.events import follow
 from svc_daemon.core.access import api_keys
-from svc_daemon.operations.authorization import authenticate
-from svc_daemon.operations.events import find_start
-from svc_daemon.store.events import START, EventFilter
-from svc_daemon.store.keys import list_keys
+from svc_daemon.operations.shared.authorization import authenticate
+from svc_daemon.operations.shared.events import find_start
+from svc_daemon.store.rows.events import START, EventFilter
+from svc_daemon.store.rows.keys import list_keys
 from tests.api import aliases
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon

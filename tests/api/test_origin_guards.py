@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from svc_daemon.api.middleware.origin_guards import GuardRules
+from svc_daemon.api.middleware.guards import GuardRules
 from tests.api.servers import RawAnswer, ask, connected, hardened, is_closed, read_answer, serving
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from svc_daemon.api.middleware.deadlines import ClientLimits
+from svc_daemon.api.middleware.guards import ClientLimits
 from svc_daemon.wire.versions import VERSION
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.wire.scope_fields import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
+from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
 from tests.api.answers import details_of
 from tests.api.daemons import Daemon
 from tests.api.loops import Loop

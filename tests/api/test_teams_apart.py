@@ -11,7 +11,7 @@ from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.core.access import api_keys
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.store.webhook_deliveries import DeliveryRow, create_delivery
+from svc_daemon.store.rows.webhook_deliveries import DeliveryRow, create_delivery
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.examples import name_of

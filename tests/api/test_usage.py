@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.usage import counting_answer, record_usage
-from svc_daemon.process.usage import Tallies
+from svc_daemon.operations.shared.usage import counting_answer, record_usage
+from svc_daemon.process.rate_limits import Tallies
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.workers.sweeping import CountingWorker
 from tests.api.answers import body_of, details_of

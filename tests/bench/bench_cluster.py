@@ -28,9 +28,9 @@ from uuid import uuid4
 import psutil
 import psycopg
 
-from svc_daemon.provider.milvus.schema import equals
-from svc_daemon.provider.milvus.server import MilvusServer
-from svc_daemon.store.objects.stores import open_objects
+from svc_daemon.cluster.milvus.schema import equals
+from svc_daemon.cluster.milvus.server import MilvusServer
+from svc_daemon.cluster.s3.stores import open_objects
 from tests.acceptance.calls import make_bucket
 from tests.bench.harness import Row, Side, processor_s, read_options, report
 from tests.bench.loads import BUCKET, for_seconds, make_uploads, send

@@ -34,7 +34,7 @@ WITHOUT = """
 from svc_daemon.operations import events
 events.source_event = lambda *_, **__: None
 events.record_events = lambda _connection, _context, _team_id, happenings: [""] * len(happenings)
-from svc_daemon.serve_command import start
+from svc_daemon.command.serve import start
 start()
 """
 

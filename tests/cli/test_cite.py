@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.commands.cite import PROVEN, Quote, prove, read_quotes
+from svc_cli.commands.daily.cite import PROVEN, Quote, prove, read_quotes
 from svc_cli.errors import UsageError
 
 TEXT = "One page.\n\nThe quay opens at dawn. The quay opens at dawn."

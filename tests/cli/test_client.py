@@ -12,9 +12,8 @@ import pytest
 from svc_cli.client import ApiError, BytesContent, Client, Description, Member, NetworkFailed, NewFile
 from svc_cli.client.batches import batch_key
 from svc_cli.client.new_files import idempotency_key
-from svc_cli.client.pacing import Stopped
-from svc_cli.client.retries import RetryPolicy
-from svc_cli.client.storage import Storage
+from svc_cli.client.retries import RetryPolicy, Stopped
+from svc_cli.client.sessions import Storage
 from svc_cli.errors import BadAnswer, UsageError
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import CuttingProxy

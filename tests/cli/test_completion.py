@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc_cli.app import build
-from svc_cli.commands.completion_scripts import FILES, SCRIPTS, grammar_of
+from svc_cli.commands.machine.completion_scripts import FILES, SCRIPTS, grammar_of
 from svc_cli.main import BUCKET_NAMES
 from tests.acceptance.installations import environment
 from tests.cli.consoles import RunSvc

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from svc_cli import daemon_process
-from svc_cli.commands.doctor import least_free_bytes
+from svc_cli.commands.machine.doctor import least_free_bytes
 from svc_cli.daemon_process import Installation as Found
 from svc_cli.daemon_process import LogPlace
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until

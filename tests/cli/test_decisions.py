@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from svc_cli.client.new_files import Description
-from svc_cli.uploads.contents import FileContent
-from svc_cli.uploads.decisions import decide
-from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.queues import BATCH_BYTES, LARGE_BYTES, Grouper, Mode
-from svc_cli.uploads.transfers import Transfer
+from svc_cli.transfer.contents import FileContent
+from svc_cli.transfer.items import ReportItem, decide
+from svc_cli.transfer.queues import BATCH_BYTES, LARGE_BYTES, Grouper, Mode
+from svc_cli.transfer.transfers import Transfer
 
 OLD, NEW = "0" * 64, "1" * 64
 MB = 1024 * 1024

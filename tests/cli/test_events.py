@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from svc_cli.client import RetryPolicy
-from svc_cli.commands import events
+from svc_cli.commands.nouns import events
 from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
 

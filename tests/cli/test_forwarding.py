@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from svc_cli.client import Client, NetworkFailed, RetryPolicy, forwarding, verify_webhook
-from svc_cli.client.forwarding import MOST_ERROR_CHARACTERS, RETRY_S, Forwarder, parse_receiver
+from svc_cli.client import Client, NetworkFailed, RetryPolicy, verify_webhook, webhooks
+from svc_cli.client.webhooks import MOST_ERROR_CHARACTERS, RETRY_S, Forwarder, parse_receiver
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.acceptance.sync_folders import write
 from tests.cli.consoles import RunSvc
@@ -135,7 +135,7 @@ def test_failed_call_is_retried_once_and_each_event_is_called_once(
 def test_no_call_is_lost_when_the_service_is_unreachable_and_only_recent_ones_are_known(
     open_installation: Installation, bucket: str, odd: OddServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarding, "MOST_KNOWN", 1)
+    monkeypatch.setattr(webhooks, "MOST_KNOWN", 1)
     odd.answers["POST /local"] = (204, b"", {})
     forwarder = Forwarder(parse_receiver(f"{odd.url}/local"))
     with (

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from svc_cli.uploads import globs, ignores
-from svc_cli.uploads.ignores import Patterns
+from svc_cli.transfer import globs, ignores
+from svc_cli.transfer.ignores import Patterns
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import COMMAND_TIMEOUT_S
 from tests.cli.consoles import RunSvc, needs_git, write

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from svc_cli.app import build
-from svc_daemon.command import app as daemon_app
+from svc_daemon.command.main import app as daemon_app
 from tests.cli.consoles import RunSvc
 
 _ONE_WORD = "upload import sync diff watch status wait search ask bucket source"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
-from svc_cli.uploads.selections import select
-from svc_cli.uploads.snapshots import Filters
+from svc_cli.transfer.ignores import IgnoreRules, Patterns, rules_above
+from svc_cli.transfer.selections import select
+from svc_cli.transfer.snapshots import Filters
 from tests.cli.consoles import RunSvc, needs_git, write
 
 POLICY = Filters(extensions=frozenset({".md", ".txt", ".log"}), max_bytes=1000)

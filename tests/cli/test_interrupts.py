@@ -18,10 +18,10 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
 from svc_cli.interrupts import InterruptHandler, listen, shielded
-from svc_cli.uploads.contents import read
-from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.queues import Crew, TransferQueue, take
-from svc_cli.uploads.transfers import Transfer
+from svc_cli.transfer.contents import read
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.queues import Crew, TransferQueue, take
+from svc_cli.transfer.transfers import Transfer
 from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from svc_cli.commands.flags import Flags
+from svc_cli.commands.daily.upload import UploadFlags, upload_options
 from svc_cli.commands.invocations import Invocation, parse_duration, parse_metadata
-from svc_cli.commands.upload import UploadFlags, upload_options
+from svc_cli.commands.parameters import Flags
 from svc_cli.errors import UsageError
 from tests.cli.consoles import MakeConsole
 

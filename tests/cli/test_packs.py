@@ -13,10 +13,10 @@ import pytest
 from svc_cli.client import Client, Description
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import NetworkFailed
-from svc_cli.uploads.contents import KEPT_BYTES, FileContent, read
-from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.queues import TransferQueue
-from svc_cli.uploads.transfers import Pack, Transfer
+from svc_cli.transfer.contents import KEPT_BYTES, FileContent, read
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.queues import TransferQueue
+from svc_cli.transfer.transfers import Pack, Transfer
 from tests.acceptance.calls import list_sources, port_of
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.proxies import CHUNK_BYTES, CuttingProxy, Proxy

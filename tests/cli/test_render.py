@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.commands.search import best_window, explanation
+from svc_cli.commands.daily.search import best_window, explanation
 from svc_cli.console import Console
 from svc_cli.render import cut, duration, fields, place_of, size, state_of, table, width
 from tests.cli.consoles import MakeConsole, RunSvc, Terminal

@@ -8,7 +8,7 @@ import pytest
 
 from svc_cli.errors import UsageError
 from svc_cli.tools.folders import Folders
-from svc_cli.uploads.rooted_files import MOST_LINKS, Root, Way, absolute, open_named
+from svc_cli.transfer.rooted_files import MOST_LINKS, Root, Way, absolute, open_named
 from tests.cli.consoles import write
 
 ME = os.geteuid()

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from svc_cli.errors import FileRefused, PathMissing, UsageError
-from svc_cli.uploads.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
-from svc_cli.uploads.rooted_files import Root
-from svc_cli.uploads.selections import MOST_KEPT, expand, select
-from svc_cli.uploads.skips import is_text
-from svc_cli.uploads.snapshots import Filters
+from svc_cli.transfer.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
+from svc_cli.transfer.ignores import is_text
+from svc_cli.transfer.rooted_files import Root
+from svc_cli.transfer.selections import MOST_KEPT, expand, select
+from svc_cli.transfer.snapshots import Filters
 from tests.cli.consoles import write
 
 POLICY = Filters(extensions=frozenset({".md", ".pdf"}), max_bytes=100)
@@ -186,7 +186,7 @@ def _write_while_read(monkeypatch: pytest.MonkeyPatch, path: Path, changes: int)
                 file.write(b"+")
         return facts
 
-    monkeypatch.setattr("svc_cli.uploads.contents.os.fstat", fstat)
+    monkeypatch.setattr("svc_cli.transfer.contents.os.fstat", fstat)
 
 
 def test_changing_file_is_read_again_until_it_is_stable_or_attempts_run_out(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from svc_cli.commands.upload_report import ACTIONS, Summary, render_summary
+from svc_cli.commands.reports import ACTIONS, Summary, render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
-from svc_cli.uploads.items import ReportItem
+from svc_cli.transfer.items import ReportItem
 from tests.cli.consoles import MakeConsole
 
 UNREADABLE = "type can't be read"

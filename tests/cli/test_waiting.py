@@ -9,8 +9,7 @@ import pytest
 
 from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
-from svc_cli.client.pacing import Gate, Stopped
-from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_after
+from svc_cli.client.retries import Gate, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
 from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
 from svc_cli.errors import ApiError, NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rate_limits import TokenBucket

@@ -61,8 +61,8 @@ class Emptying:
 
 def keep_indexes_there(url: str) -> None:
     """Make all daemons in the test's process keep their indexes in this Milvus, under different teams."""
-    from svc_daemon.provider.milvus.provider import MilvusProvider  # noqa: PLC0415 - of an extra
-    from svc_daemon.provider.milvus.server import MilvusServer  # noqa: PLC0415 - of an extra
+    from svc_daemon.cluster.milvus.provider import MilvusProvider  # noqa: PLC0415 - of an extra
+    from svc_daemon.cluster.milvus.server import MilvusServer  # noqa: PLC0415 - of an extra
     from tests.provider.failing import FailingProvider  # noqa: PLC0415
 
     def make(_: Path, *, clock: Callable[[], float] = time.monotonic, **__: object) -> SearchProvider:

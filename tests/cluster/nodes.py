@@ -12,22 +12,22 @@ from uuid import uuid4
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from svc_daemon.core.access.addresses import AddressPolicy
+from svc_daemon.cluster.s3.stores import ObjectStores
+from svc_daemon.core.access.urls import AddressPolicy
 from svc_daemon.core.readiness import ACTIVE
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import make_folders
-from svc_daemon.engines import choose_engines
 from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.operations.sweeping import sweep_objects
+from svc_daemon.operations.remove.sweeping import sweep_objects
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
-from svc_daemon.server import SYSTEM_CLOCK, open_context
+from svc_daemon.server.engines import choose_engines
+from svc_daemon.server.server import SYSTEM_CLOCK, open_context
 from svc_daemon.settings.limits import Limits
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.checks import check_rows, list_every_source, list_uncleaned
-from svc_daemon.store.objects.stores import ObjectStores
-from svc_daemon.store.teams import list_team_ids
+from svc_daemon.store.rows.teams import list_team_ids
 from tests.acceptance.installations import Installation
 from tests.cluster.milvus import RunningMilvus
 from tests.cluster.object_store import BUCKET, ObjectStore

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
+from svc_daemon.cluster.s3.stores import ObjectStores, open_objects
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.objects.stores import ObjectStores, open_objects
 from tests.cluster.engines import Engine, free_port, listens, running
 
 ACCESS_KEY, SECRET_KEY, BUCKET = "test:tester", "testing", "svc"

@@ -15,7 +15,7 @@ import psycopg
 import trustme
 from psycopg import sql
 
-from svc_daemon.databases.postgres.database import PostgresDatabase
+from svc_daemon.cluster.postgres.database import PostgresDatabase
 from svc_daemon.store.migrations import migrate_shared
 from tests.cluster.engines import Engine, free_port, scratch_folder
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from svc_daemon.provider.milvus.schema import differs, equals, every
-from svc_daemon.provider.milvus.server import MilvusServer
-from svc_daemon.store.objects.blobs import blob_name
-from svc_daemon.store.objects.clients import open_client
-from svc_daemon.store.objects.parts import session_of
+from svc_daemon.cluster.milvus.schema import differs, equals, every
+from svc_daemon.cluster.milvus.server import MilvusServer
+from svc_daemon.cluster.s3.blobs import blob_name
+from svc_daemon.cluster.s3.clients import open_client
+from svc_daemon.cluster.s3.parts import session_of
 from tests.acceptance.forks import MORE_MODULES
 from tests.acceptance.installations import Installation
 from tests.cluster.engines import scratch_folder

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.operations.sweeping import expire_uploads, sweep_objects
+from svc_daemon.operations.remove.sweeping import expire_uploads, sweep_objects
 from tests.api import sessions
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, Daemon, OpenBytes

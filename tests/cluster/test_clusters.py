@@ -13,12 +13,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from svc_daemon.cluster.nodes import Cluster, join_cluster
+from svc_daemon.cluster.postgres.database import PostgresDatabase
 from svc_daemon.core.ids import Ids
-from svc_daemon.databases.postgres.database import PostgresDatabase
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.operations.installations import prepare_installation, prepare_shared_secret
 from svc_daemon.paths import DataFiles
-from svc_daemon.process.clusters import Cluster, join_cluster
 from svc_daemon.process.contexts import Wake, Wakes
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.migrations import migrate_shared
@@ -31,8 +31,8 @@ LIMITS = Limits(creates_per_second=5, bytes_per_minute=1000)
 #: A node that takes a lock, prints how many it has got, and sleeps until it is killed.
 HOLDING = """\
 import sys, time
-from svc_daemon.databases.postgres.sessions import LockSession
-from svc_daemon.process.shared_locks import key_of
+from svc_daemon.cluster.postgres.sessions import LockSession
+from svc_daemon.cluster.shared_limits import key_of
 print(len(LockSession(sys.argv[1], "doomed").take([key_of("upl_a")]).result().keys), flush=True)
 time.sleep(600)
 """

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.cluster.milvus import editions
+from svc_daemon.cluster.milvus.provider import MilvusProvider
+from svc_daemon.cluster.milvus.server import MilvusServer
+from svc_daemon.cluster.milvus.writing import Stamps
 from svc_daemon.provider.contract import SearchProvider
-from svc_daemon.provider.milvus import editions
-from svc_daemon.provider.milvus.provider import MilvusProvider
-from svc_daemon.provider.milvus.server import MilvusServer
-from svc_daemon.provider.milvus.writing import Stamps
 from tests.cluster.milvus import RunningMilvus
 from tests.provider.contract_suite import ProviderContract
 

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 import trustme
 
-from svc_daemon.core.search.relevance_feedback import POOL
+from svc_daemon.cluster.milvus import editions, writing
+from svc_daemon.cluster.milvus.chunks import settle
+from svc_daemon.cluster.milvus.editions import Edition
+from svc_daemon.cluster.milvus.packing import pack_chunks, pack_edition
+from svc_daemon.cluster.milvus.provider import MilvusProvider
+from svc_daemon.cluster.milvus.schema import TEXT_BYTES, equals
+from svc_daemon.cluster.milvus.server import MilvusServer
+from svc_daemon.core.search.ranking import POOL
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import IndexDocument, SearchProvider
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
-from svc_daemon.provider.milvus import editions, writing
-from svc_daemon.provider.milvus.editions import Edition
-from svc_daemon.provider.milvus.packing import pack_chunks, pack_edition
-from svc_daemon.provider.milvus.provider import MilvusProvider
-from svc_daemon.provider.milvus.schema import TEXT_BYTES, equals
-from svc_daemon.provider.milvus.server import MilvusServer
-from svc_daemon.provider.milvus.settling import settle
 from tests.acceptance.installations import wait_until
 from tests.cluster.engines import free_port
 from tests.cluster.milvus import RunningMilvus

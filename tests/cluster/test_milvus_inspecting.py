@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from svc_daemon.provider.inspections import InspectedDocument
-from svc_daemon.provider.milvus import editions
-from svc_daemon.provider.milvus.chunks import read_rows
-from svc_daemon.provider.milvus.embeddings import CHUNK_FIELDS
-from svc_daemon.provider.milvus.inspecting import MilvusInspector
-from svc_daemon.provider.milvus.packing import pack_edition
-from svc_daemon.provider.milvus.provider import MilvusProvider
-from svc_daemon.provider.milvus.schema import chunk_row_id, equals
-from svc_daemon.provider.milvus.server import MilvusServer
+from svc_daemon.cluster.milvus import editions
+from svc_daemon.cluster.milvus.chunks import read_rows
+from svc_daemon.cluster.milvus.embeddings import CHUNK_FIELDS
+from svc_daemon.cluster.milvus.inspecting import MilvusInspector
+from svc_daemon.cluster.milvus.packing import pack_edition
+from svc_daemon.cluster.milvus.provider import MilvusProvider
+from svc_daemon.cluster.milvus.schema import chunk_row_id, equals
+from svc_daemon.cluster.milvus.server import MilvusServer
+from svc_daemon.provider.contract import InspectedDocument
 from tests.cluster.milvus import RunningMilvus
 from tests.cluster.test_milvus import STAMPS, emptied_server
 from tests.provider.samples import MODEL, TEAM, make_document, put, unit

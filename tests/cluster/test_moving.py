@@ -17,8 +17,8 @@ import httpx
 import psycopg
 import pytest
 
+from svc_daemon.cluster.s3.stores import open_objects
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.objects.stores import open_objects
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cluster.nodes import RunningEngines
 from tests.conftest import UNLIMITED, MakeInstallation

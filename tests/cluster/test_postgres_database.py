@@ -15,13 +15,13 @@ from urllib.parse import quote, urlsplit
 import psycopg
 import pytest
 
+from svc_daemon.cluster.postgres.database import GROUP_LIMIT, SINGLE_TRIES, PostgresDatabase
 from svc_daemon.databases.contract import Connection, InTurn
-from svc_daemon.databases.postgres.database import GROUP_LIMIT, SINGLE_TRIES, PostgresDatabase
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError, StoreUnavailable
 from svc_daemon.store import migrations
-from svc_daemon.store.buckets import BucketRow, take_census
 from svc_daemon.store.migrations import MIGRATIONS, join_shared, migrate_shared
+from svc_daemon.store.rows.buckets import BucketRow, take_census
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.cluster.cutting import cutting
 from tests.cluster.postgres import HOST, PASSWORD, PostgresEngine, running_postgres, system_programs

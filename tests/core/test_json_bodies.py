@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.idempotency import Identity, fingerprint, is_key, is_repeat
-from svc_daemon.core.json_bodies import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
+from svc_daemon.core.json_bodies import (
+    MAX_DEPTH,
+    MAX_ENTRIES,
+    Identity,
+    find_key,
+    fingerprint,
+    is_key,
+    is_repeat,
+    parse_object,
+)
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
 from tests.core.limits import cpu_limit_s

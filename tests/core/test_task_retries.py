@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.resource_shortages import ERRNOS, SENTENCES, Lack, find_lack
-from svc_daemon.core.task_retries import LONGEST_PAUSE_S, is_last, pause_s, retry_after_s
+from svc_daemon.core.task_retries import (
+    ERRNOS,
+    LONGEST_PAUSE_S,
+    SENTENCES,
+    Lack,
+    find_lack,
+    is_last,
+    pause_s,
+    retry_after_s,
+)
 
 
 def test_pauses_grow_to_a_minute() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.databases.bulk_inserts import GROUP_ROWS, group_rows
+from svc_daemon.databases.group_commits import GROUP_ROWS, group_rows
 from svc_daemon.databases.sqlite import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, SqliteDatabase
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.databases.contract_suite import DatabaseContract, OpenDatabase

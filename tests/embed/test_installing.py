@@ -15,12 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 
 from svc_daemon.embed import installing, origins
-from svc_daemon.embed.failures import DownloadFailed, ExtraMissing, ModelMissing, ModelRefused, NoRoom
+from svc_daemon.embed.contract import DownloadFailed, ExtraMissing, ModelMissing, ModelRefused, NoRoom
 from svc_daemon.embed.installed_models import CLS, GRAPH, TOKENIZER, ModelFolder
 from svc_daemon.embed.installing import Installed, install
 from svc_daemon.embed.onnx_inference import Runtime
-from svc_daemon.embed.origins import KnownPackage
-from svc_daemon.embed.weights import Tensor
+from svc_daemon.embed.origins import KnownPackage, Tensor
 from tests.embed.real_models import REAL_MODEL, needs_real_model
 from tests.embed.tiny_models import PLACES, WIDTH, make_files, weights_sha256, write_model, write_wheel
 

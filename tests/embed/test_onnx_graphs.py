@@ -13,11 +13,10 @@ import onnxruntime
 import pytest
 from tokenizers import Tokenizer
 
-from svc_daemon.embed.failures import ModelRefused
+from svc_daemon.embed.contract import ModelRefused
 from svc_daemon.embed.installed_models import CLS, MEAN
 from svc_daemon.embed.onnx_graphs import Shape, build_graph, read_shape
-from svc_daemon.embed.origins import find_origin
-from svc_daemon.embed.weights import Tensor, read_weights
+from svc_daemon.embed.origins import Tensor, find_origin, read_weights
 from tests.embed.real_models import REAL_MODEL, needs_real_model
 from tests.embed.tiny_models import CONFIG, HEADS, LAYERS, VOCABULARY, WIDTH, make_weights
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from svc_daemon.embed.failures import ModelRefused
-from svc_daemon.embed.weights import read_weights
+from svc_daemon.embed.contract import ModelRefused
+from svc_daemon.embed.origins import read_weights
 from tests.embed.tiny_models import make_weights, pack_weights
 
 

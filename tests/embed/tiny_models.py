@@ -16,7 +16,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 
-from svc_daemon.embed.weights import Tensor
+from svc_daemon.embed.origins import Tensor
 
 WIDTH, HEADS, LAYERS, INNER, PLACES = 32, 2, 2, 64, 64
 CONFIG = {"model_type": "bert", "hidden_act": "gelu", "num_attention_heads": HEADS, "layer_norm_eps": 1e-12}

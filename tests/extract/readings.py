@@ -7,10 +7,9 @@ import pytest
 from svc_daemon.core.text.chunking import ChunkingOptions, Document
 from svc_daemon.core.text.media_types import detect
 from svc_daemon.extract.child_limits import CageLimits
-from svc_daemon.extract.documents import StoredDocument
-from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.documents import ExtractionFailed, StoredDocument
 from svc_daemon.extract.formats import Given, find_reader
-from svc_daemon.store.blobs import BlobFile
+from svc_daemon.store.files.blobs import BlobFile
 from svc_daemon.wire.error_codes import SourceErrorCode
 
 Shape = list[tuple[str, str, tuple[str, ...]]]

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from svc_daemon.extract.child_limits import CageLimits
+from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.failures import ExtractionFailed
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at
 from tests.extract.test_extractors import read, server_of

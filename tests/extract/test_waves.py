@@ -11,19 +11,19 @@ import psutil
 import pytest
 
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
-from svc_daemon.extract.documents import StoredDocument
-from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.fork_server import _Child
-from svc_daemon.extract.messages import KillReason
-from svc_daemon.extract.progress import ChildProgress
-from svc_daemon.extract.waves import (
+from svc_daemon.extract.child_limits import ChildProgress
+from svc_daemon.extract.documents import (
     WAVE_DOCUMENT_BYTES,
     WAVE_DOCUMENTS,
+    ExtractionFailed,
     NeedsOwnChild,
     NotRead,
+    StoredDocument,
     may_share_a_child,
 )
+from svc_daemon.extract.extractors import Extractor
+from svc_daemon.extract.fork_server import _Child
+from svc_daemon.extract.messages import KillReason
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor

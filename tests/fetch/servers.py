@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from socket import socket
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
-from svc_daemon.core.access.addresses import AddressPolicy, AllowedNetwork
+from svc_daemon.core.access.urls import AddressPolicy, AllowedNetwork
 from tests.acceptance.installations import PATIENCE_S
 
 HERE = "127.0.0.1"

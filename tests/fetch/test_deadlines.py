@@ -8,9 +8,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.fetch.contract import FetchLimits
-from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.core.access.urls import AddressPolicy
+from svc_daemon.fetch.contract import FetchFailed, FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from tests.acceptance.installations import PATIENCE_S
 from tests.fetch.servers import Exchange, Kept, Names, Server, serving

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.fetch.contract import Fetched, NotModified, Validators
-from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.fetch.contract import Fetched, FetchFailed, NotModified, Validators
 from svc_daemon.fetch.fetchers import Fetcher
 from tests.acceptance.installations import PATIENCE_S
 from tests.fetch.servers import Exchange, Kept, Server, serving

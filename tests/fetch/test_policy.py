@@ -6,9 +6,9 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from svc_daemon.core.access.addresses import AddressPolicy, AllowedNetwork, parse_allowed
+from svc_daemon.core.access.urls import AddressPolicy, AllowedNetwork, parse_allowed
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.fetch.contract import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
 from tests.fetch.servers import Exchange, Kept, Names, serving
 

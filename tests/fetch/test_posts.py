@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks import Webhook
 
-from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.core.webhook_secrets import secret_text
+from svc_daemon.core.access.api_keys import secret_text
+from svc_daemon.core.access.urls import AddressPolicy
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.contract import FetchLimits
-from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.fetch.contract import FetchFailed, FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.wire.webhook_signatures import signed_headers
+from svc_daemon.wire.webhook_calls import signed_headers
 from tests.fetch.servers import Exchange, Names, Server, serving
 
 SECRET = secret_text(bytes(range(32)))

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from svc_daemon.fetch.resolvers import MAX_LOOKUPS, SystemResolver
+from svc_daemon.fetch.connections import MAX_LOOKUPS, SystemResolver
 from tests.acceptance.installations import PATIENCE_S
 
 

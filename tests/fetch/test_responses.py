@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.contract import Fetched, FetchLimits
-from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.fetch.contract import Fetched, FetchFailed, FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.fetch.responses import PIECE_BYTES
 from tests.fetch.servers import Exchange, Kept, Script, serving

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 import trustme
 
-from svc_daemon.core.access.addresses import AddressPolicy
-from svc_daemon.fetch.contract import Fetched
-from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.core.access.urls import AddressPolicy
+from svc_daemon.fetch.contract import Fetched, FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
 from tests.fetch.servers import Exchange, Kept, Names, Script, Server, serving
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.answers.conversations import Message
-from svc_daemon.llm.clients import STOPPING, LlmClient, LlmLimits
+from svc_daemon.llm.clients import LINE_BYTES, STOPPING, LlmClient, LlmLimits
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
-from svc_daemon.llm.streams import LINE_BYTES
 from svc_daemon.settings.servers import LlmSettings
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.fetch.servers import Exchange, Script

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from svc_daemon.offline_verify import Verdict, verify_directory
+from svc_daemon.offline.verify import Verdict, verify_directory
 from svc_daemon.paths import DataFiles
 from tests.api.daemons import Daemon
 from tests.api.sessions import open_session, put_part

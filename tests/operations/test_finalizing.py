@@ -16,15 +16,15 @@ import pytest
 from svc_daemon.core.times import Clock
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations import batches
-from svc_daemon.operations.authorization import authenticate
-from svc_daemon.operations.finalizing import Finalized, finalize_all
-from svc_daemon.operations.packs import authorize_pack, put_pack
-from svc_daemon.operations.setting_aside import sort_leftovers
-from svc_daemon.operations.uploads import ChunkBody
+from svc_daemon.operations.ingest import batches
+from svc_daemon.operations.ingest.batches import authorize_pack, put_pack
+from svc_daemon.operations.ingest.finalizing import Finalized, finalize_all
+from svc_daemon.operations.ingest.sessions import ChunkBody
+from svc_daemon.operations.remove.setting_aside import sort_leftovers
+from svc_daemon.operations.shared.authorization import authenticate
 from svc_daemon.process import locks
-from svc_daemon.store.batches import get_batch
-from svc_daemon.store.uploads import UploadRow, get_upload, list_uploads
+from svc_daemon.store.rows.batches import get_batch
+from svc_daemon.store.rows.uploads import UploadRow, get_upload, list_uploads
 from tests.acceptance.installations import PATIENCE_S
 from tests.api import sessions
 from tests.api.answers import body_of, details_of

@@ -10,9 +10,12 @@ import pytest
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Chunk, Extraction
-from svc_daemon.operations import documents, indexing, sweeping, syncing, tasks
-from svc_daemon.operations.documents import IndexEntry
-from svc_daemon.operations.indexing import Failure, IndexedDocument, IndexingClaim
+from svc_daemon.operations.index import claims as tasks
+from svc_daemon.operations.index import extraction as documents
+from svc_daemon.operations.index import indexing, syncing
+from svc_daemon.operations.index.extraction import IndexEntry
+from svc_daemon.operations.index.indexing import Failure, IndexedDocument, IndexingClaim
+from svc_daemon.operations.remove import sweeping
 from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.error_codes import SourceErrorCode

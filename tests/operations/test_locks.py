@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations import batches
-from svc_daemon.operations import uploads as verbs
-from svc_daemon.operations.authorization import authenticate
-from svc_daemon.operations.finalizing import finalize_all
+from svc_daemon.operations.ingest import batches
+from svc_daemon.operations.ingest import sessions as verbs
+from svc_daemon.operations.ingest.finalizing import finalize_all
+from svc_daemon.operations.shared.authorization import authenticate
 from svc_daemon.process import locks as rules
 from svc_daemon.process.locks import LocalLocks, session_lock
-from svc_daemon.store import uploads
-from svc_daemon.store.batches import get_batch
-from svc_daemon.store.uploads import UploadRow, get_upload
+from svc_daemon.store.rows import uploads
+from svc_daemon.store.rows.batches import get_batch
+from svc_daemon.store.rows.uploads import UploadRow, get_upload
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon

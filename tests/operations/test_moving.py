@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.cluster import moving
+from svc_daemon.cluster.moving import BytesDamaged, MoveRefused, MoveReport, Place, cancel_move
+from svc_daemon.cluster.offline_move import open_directory
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_move import open_directory
-from svc_daemon.offline_verify import verify_directory
-from svc_daemon.operations import moving
-from svc_daemon.operations.moving import BytesDamaged, MoveRefused, MoveReport, Place, cancel_move
+from svc_daemon.offline.verify import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import list_tables
 from tests.api.fixtures import MakeDaemon

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.access.addresses import AddressPolicy
+from svc_daemon.core.access.urls import AddressPolicy
 from svc_daemon.core.ids import Ids
 from svc_daemon.errors import ERRORS
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.offline_verify import verify_directory
-from svc_daemon.operations import bucket_deletions
-from svc_daemon.operations.bucket_deletions import CascadeClaim
-from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.team_removals import (
+from svc_daemon.offline.verify import verify_directory
+from svc_daemon.operations.index.indexing import release_expired
+from svc_daemon.operations.remove import bucket_deletions
+from svc_daemon.operations.remove.bucket_deletions import CascadeClaim
+from svc_daemon.operations.remove.team_removals import (
     claim_removal,
     park_removal,
     queue_removal,
@@ -30,11 +30,11 @@ from svc_daemon.operations.team_removals import (
     remove_rows,
 )
 from svc_daemon.paths import DataFiles
-from svc_daemon.server import open_context
+from svc_daemon.server.server import open_context
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.teams import list_team_ids
+from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.workers.removing_teams import RemovingWorker
+from svc_daemon.workers.removing import RemovingWorker
 from tests.acceptance.backups import run_killed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -135,10 +135,10 @@ def test_deleting_a_bucket_cancels_the_sessions_that_have_no_other_bucket(daemon
 #: At how many lines a removal is killed; with --large, at every line.
 KILLS = 4
 COUNTED = (
-    "operations/team_removals.py",
-    "workers/removing_teams.py",
-    "operations/bucket_deletions.py",
-    "operations/sweeping.py",
+    "operations/remove/team_removals.py",
+    "workers/removing.py",
+    "operations/remove/bucket_deletions.py",
+    "operations/remove/sweeping.py",
 )
 IDS = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
 

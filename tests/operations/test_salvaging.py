@@ -7,9 +7,9 @@ import pytest
 
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_verify import Verdict
-from svc_daemon.operations.setting_aside import sort_leftovers
-from svc_daemon.operations.sweeping import reconcile_index
+from svc_daemon.offline.verify import Verdict
+from svc_daemon.operations.remove.setting_aside import sort_leftovers
+from svc_daemon.operations.remove.sweeping import reconcile_index
 from svc_daemon.store.migrations import migrate
 from tests.api.fixtures import MakeDaemon
 from tests.operations.directories import SampleDirectory

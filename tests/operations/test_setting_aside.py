@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.operations.setting_aside import forget_set_aside_files, sort_leftovers
-from svc_daemon.operations.sweeping import reconcile_index
+from svc_daemon.operations.remove.setting_aside import forget_set_aside_files, sort_leftovers
+from svc_daemon.operations.remove.sweeping import reconcile_index
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.tombstones import create_tombstone
+from svc_daemon.store.rows.tombstones import create_tombstone
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon

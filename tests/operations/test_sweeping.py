@@ -8,15 +8,15 @@ from unittest.mock import Mock
 import pytest
 
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_verify import verify_directory
-from svc_daemon.operations import sweeping
-from svc_daemon.operations.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
-from svc_daemon.operations.rebuilding import rebuild_after
-from svc_daemon.operations.sweeping import expire_uploads
-from svc_daemon.operations.syncing import claim_syncs
+from svc_daemon.offline.verify import verify_directory
+from svc_daemon.operations.index.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
+from svc_daemon.operations.index.rebuilding import rebuild_after
+from svc_daemon.operations.index.syncing import claim_syncs
+from svc_daemon.operations.remove import sweeping
+from svc_daemon.operations.remove.sweeping import expire_uploads
 from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.store.teams import list_team_ids
+from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon

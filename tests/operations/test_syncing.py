@@ -2,8 +2,8 @@
 
 import pytest
 
-from svc_daemon.operations import syncing
-from svc_daemon.operations.syncing import Sync
+from svc_daemon.operations.index import syncing
+from svc_daemon.operations.index.syncing import Sync
 from svc_daemon.provider.errors import ProviderFailed
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from svc_daemon.process.event_followers import REST_TIMES, Followers
-from svc_daemon.process.upload_gates import UPLOADS_TURN_S, Gates
+from svc_daemon.process.contexts import REST_TIMES, Followers
+from svc_daemon.process.indexing_turns import UPLOADS_TURN_S, Gates
 from tests.acceptance.installations import PATIENCE_S
 
 pytestmark = pytest.mark.anyio

@@ -11,11 +11,11 @@ from unittest.mock import AsyncMock
 import pytest
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations import sweeping
-from svc_daemon.operations import uploads as verbs
-from svc_daemon.operations.setting_aside import sort_leftovers
-from svc_daemon.operations.sweeping import expire_uploads
-from svc_daemon.operations.uploads import ChunkBody, UploadProgress
+from svc_daemon.operations.ingest import sessions as verbs
+from svc_daemon.operations.ingest.sessions import ChunkBody, UploadProgress
+from svc_daemon.operations.remove import sweeping
+from svc_daemon.operations.remove.setting_aside import sort_leftovers
+from svc_daemon.operations.remove.sweeping import expire_uploads
 from svc_daemon.process.locks import session_lock
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon

@@ -13,7 +13,7 @@ import pytest
 
 from svc_daemon.data_directory import DirectoryLocked, NoDirectory, lock_directory
 from svc_daemon.errors import StorageError
-from svc_daemon.offline_verify import verify_directory
+from svc_daemon.offline.verify import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.store import checks
 from tests.api.daemons import Daemon

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.search.relevance_feedback import POOL
+from svc_daemon.core.search.ranking import POOL
 from svc_daemon.provider.contract import STATE_ACTIVE, ListedDocument, SearchProvider
 from svc_daemon.provider.errors import DocumentMissing, SearchTimeout
 from tests.provider.openings import Reopen

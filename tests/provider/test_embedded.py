@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.search.relevance_feedback import BEST, POOL
+from svc_daemon.core.search.ranking import BEST, POOL
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider
 from svc_daemon.provider.embedded import document_rows

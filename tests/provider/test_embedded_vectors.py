@@ -13,7 +13,7 @@ from svc_daemon.provider.embedded import embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from svc_daemon.provider.embedded.vector_signs import SignsCache, SignsKey, warm_up
+from svc_daemon.provider.embedded.semantics import SignsCache, SignsKey, warm_up
 from svc_daemon.provider.errors import SearchTimeout
 from tests.provider.samples import MODEL, TEAM, near, put, unit
 

@@ -6,16 +6,14 @@ from tests.rules.modules import Module, is_within
 
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
-    "svc_daemon": "__main__ > command > admin_commands backup_command migrate_command move_command > model_command > "
-    "admin_requests restoring backing_up upgrading cluster_verify offline_move serve_command > offline_verify > "
-    "server > engines listening_socket service_managers uvicorn_server os_limits certificates > "
-    "api workers > operations > process > "
-    "store provider extract fetch embed llm > "
-    "databases data_directory child_processes > core > errors > settings tools command_groups exits > logs > "
-    "wire paths",
+    "svc_daemon": "__main__ > command > cluster.offline_move cluster.verify > offline > server > "
+    "api workers > cluster.moving > operations > cluster.nodes cluster.shared_limits > process > "
+    "cluster.s3 cluster.milvus > store provider extract fetch embed llm > "
+    "cluster.rate_limit_rows cluster.postgres > databases data_directory child_processes > core > errors > "
+    "settings tools cluster exits > logs > wire paths",
     "svc_cli": "__main__ > main > app > bucket_completion commands > sync evals exports tools > "
-    "uploads downloads service_connections > client service_units > daemon_process > daemon_probes progress render > "
-    "console > settings credentials > trust > certificates private_files > errors interrupts > exits",
+    "transfer service_connections > client service_units > daemon_process > daemon_probes progress render > "
+    "console > settings credentials > trust > private_files > errors interrupts > exits",
 }
 
 #: What the command line may know of the daemon.
@@ -24,21 +22,20 @@ SHARED = ("svc_daemon.wire", "svc_daemon.tools", "svc_daemon.paths")
 #: The libraries of the extra `cluster`, and the parts that may import them. Others import these parts in functions,
 #: so that the embedded default neither needs the libraries nor waits for them.
 LATE_OWNERS = {
-    "psycopg": "svc_daemon.databases.postgres",
-    "obstore": "svc_daemon.store.objects",
-    "pymilvus": "svc_daemon.provider.milvus",
-    "grpc": "svc_daemon.provider.milvus",
+    "psycopg": "svc_daemon.cluster.postgres",
+    "obstore": "svc_daemon.cluster.s3",
+    "pymilvus": "svc_daemon.cluster.milvus",
+    "grpc": "svc_daemon.cluster.milvus",
 }
 
 #: The parts that may import a library; nobody else does.
 LIBRARY_OWNERS = {
     **{library: (owner,) for library, owner in LATE_OWNERS.items()},
     "starlette": ("svc_daemon.api",),
-    "uvicorn": ("svc_daemon.uvicorn_server", "svc_daemon.api"),
+    "uvicorn": ("svc_daemon.server.uvicorn_server", "svc_daemon.api"),
     "python_multipart": ("svc_daemon.api",),
     "sqlite3": (
-        "svc_daemon.databases.bulk_inserts",
-        "svc_daemon.databases.sqlite",
+        "svc_daemon.databases",
         # The migrations and checks that only a file can have.
         "svc_daemon.store.migrations",
         "svc_daemon.store.checks",
@@ -47,22 +44,12 @@ LIBRARY_OWNERS = {
     ),
     "sqlite_utils": ("svc_daemon.store.migrations",),
     "httpcore": ("svc_daemon.fetch",),
-    "standardwebhooks": ("svc_daemon.wire.webhook_signatures", "svc_cli.client.webhook_signatures"),
+    "standardwebhooks": ("svc_daemon.wire.webhook_calls", "svc_cli.client.webhooks"),
     # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_daemon.llm", "svc_daemon.embed"),
-    "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
-    "typer": (
-        "svc_cli.app",
-        "svc_cli.commands",
-        "svc_daemon.command",
-        "svc_daemon.model_command",
-        "svc_daemon.admin_commands",
-        "svc_daemon.backup_command",
-        "svc_daemon.migrate_command",
-        "svc_daemon.move_command",
-        "svc_daemon.command_groups",
-    ),
-    "opentelemetry": ("svc_daemon.process.traces",),
+    "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.daily.status"),
+    "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command"),
+    "opentelemetry": ("svc_daemon.process.telemetry",),
     "prometheus_client": ("svc_daemon.api.handlers.metrics",),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
@@ -76,7 +63,7 @@ LIBRARY_OWNERS = {
 
 #: Types that are handed on by parts which never use the library itself.
 HANDED_ON = {
-    "starlette.applications.Starlette": ("svc_daemon.server",),
+    "starlette.applications.Starlette": ("svc_daemon.server.server",),
 }
 
 
@@ -95,9 +82,10 @@ def violations(module: Module) -> Iterator[str]:
 
 
 def level_of(name: str) -> int | None:
-    """The level of a module, 0 on top; None for a part that the table doesn't know."""
-    package, part = f"{name}.".split(".")[:2]
-    return next((level for level, parts in enumerate(LEVELS[package].split(" > ")) if part in parts.split()), None)
+    """The level of a module, 0 on top; None for a part that the table doesn't know. The longest name in it decides."""
+    package, _, inner = name.partition(".")
+    known = {part: level for level, parts in enumerate(LEVELS[package].split(" > ")) for part in parts.split()}
+    return max(((part, level) for part, level in known.items() if is_within(inner, part)), default=(None, None))[1]
 
 
 def _against_levels(importer: str, imported: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import typer
 
 from svc_cli.app import build
 from svc_cli.commands.help_pages import HELP_FLAGS
-from svc_daemon.command import app
+from svc_daemon.command.main import app
 from svc_daemon.wire.versions import VERSION
 from tests.rules.modules import ROOT
 

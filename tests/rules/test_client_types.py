@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from svc_cli.client import types
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import PAGE
-from svc_daemon.wire import agents, buckets, keys, qa, responses, searches, sources, vectors
+from svc_daemon.wire import agents, buckets, keys, responses, searches, sources, vectors
 
 #: The requests of which the client takes fields, and the fields that it takes in another way or not at all.
 REQUESTS: dict[type, tuple[type[BaseModel], set[str]]] = {
@@ -25,7 +25,7 @@ REQUESTS: dict[type, tuple[type[BaseModel], set[str]]] = {
     types.KeyFieldsDict: (keys.KeyFields, set()),
     types.OfferedVectorDict: (vectors.OfferedVector, set()),
     types.PolicyFieldsDict: (agents.PolicyFields, set()),
-    types.QaCreateDict: (qa.QaCreate, {"question", "answer", "webhook", "dry_run"}),
+    types.QaCreateDict: (sources.QaCreate, {"question", "answer", "webhook", "dry_run"}),
     types.SearchOptions: (searches.SearchRequest, {"query"}),
     types.SourceUpdateDict: (sources.SourceUpdate, {"dry_run"}),
 }

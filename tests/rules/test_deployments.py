@@ -8,10 +8,9 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from svc_daemon.command import app as daemon_app
+from svc_daemon.command.main import app as daemon_app
 from svc_daemon.settings.daemon import DEFAULT_PORT, Role, Settings
-from svc_daemon.settings.errors import SettingError
-from svc_daemon.settings.limits import Limits
+from svc_daemon.settings.limits import Limits, SettingError
 from tests.rules.modules import ROOT, modules
 from tests.rules.test_docs import VARIABLE, strings
 from tests.rules.transcripts import fences

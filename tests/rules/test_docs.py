@@ -13,7 +13,7 @@ from typer.main import get_command
 from svc_cli.app import build
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
-from svc_daemon.command import app as daemon_app
+from svc_daemon.command.main import app as daemon_app
 from svc_daemon.settings.limits import Limits, variable
 from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
 from tests.rules.modules import PACKAGES, ROOT, Module, modules

@@ -6,27 +6,27 @@ from tests.rules.layers import level_of, violations
 from tests.rules.modules import Module, modules
 
 REFUSED = (
-    ("svc_daemon.store.sources", "from svc_daemon import api"),
+    ("svc_daemon.store.rows.sources", "from svc_daemon import api"),
     ("svc_daemon.api.handlers.files", "from svc_daemon.workers import indexing"),
-    ("svc_daemon.store.sources", "from ..operations import ingest"),
+    ("svc_daemon.store.rows.sources", "from ...operations import ingest"),
     ("svc_daemon.core.chunks", "def late():\n    from svc_daemon.databases.sqlite import SqliteDatabase"),
     ("svc_daemon.somewhere", "from svc_daemon.errors import ServiceError"),
     ("svc_daemon.api.handlers.files", "from svc_cli.console import say"),
     ("svc_cli.client.api", "from svc_daemon.errors import ServiceError"),
-    ("svc_cli.console", "import svc_cli.commands.upload"),
-    ("svc_daemon.operations.ingest", "from starlette.requests import Request"),
-    ("svc_daemon.operations.ingest", "from sqlite3 import Connection"),
+    ("svc_cli.console", "import svc_cli.commands.daily.upload"),
+    ("svc_daemon.operations.ingest.files", "from starlette.requests import Request"),
+    ("svc_daemon.operations.ingest.files", "from sqlite3 import Connection"),
     ("svc_cli.sync.scan", "import watchdog.observers"),
-    ("svc_daemon.store.sources", "def late():\n    import psycopg"),
-    ("svc_daemon.server", "from svc_daemon.store.objects import Objects"),
-    ("svc_daemon.server", "try:\n    import svc_daemon.provider.milvus.provider\nexcept ImportError:\n    pass"),
+    ("svc_daemon.store.rows.sources", "def late():\n    import psycopg"),
+    ("svc_daemon.server.server", "from svc_daemon.cluster.s3 import Objects"),
+    ("svc_daemon.server.server", "try:\n    import svc_daemon.cluster.milvus.provider\nexcept ImportError:\n    pass"),
 )
 
 ALLOWED = (
-    ("svc_daemon.server", "def late():\n    from svc_daemon.store.objects import Objects"),
-    ("svc_daemon.server", "if TYPE_CHECKING:\n    from svc_daemon.store.objects import Objects"),
-    ("svc_daemon.store.objects", "import obstore"),
-    ("svc_daemon.provider.milvus.rows", "from svc_daemon.provider.milvus.fields import FIELDS"),
+    ("svc_daemon.server.server", "def late():\n    from svc_daemon.cluster.s3 import Objects"),
+    ("svc_daemon.server.server", "if TYPE_CHECKING:\n    from svc_daemon.cluster.s3 import Objects"),
+    ("svc_daemon.cluster.s3", "import obstore"),
+    ("svc_daemon.cluster.milvus.rows", "from svc_daemon.cluster.milvus.fields import FIELDS"),
 )
 
 

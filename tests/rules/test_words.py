@@ -8,12 +8,12 @@ from tests.rules.modules import Module, is_within, modules
 
 #: Everything may be caught where the process has to outlive it, and nowhere else.
 BROAD_EXCEPTS = (
-    *("svc_daemon.databases", "svc_daemon.workers", "svc_daemon.api", "svc_cli.app"),
+    *("svc_daemon.databases", "svc_daemon.cluster.postgres", "svc_daemon.workers", "svc_daemon.api", "svc_cli.app"),
     # What it runs raises plain exceptions.
     "svc_daemon.embed.onnx_inference",
 )
 #: The parts that have SQL in them.
-SQL_OWNERS = ("svc_daemon.databases", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync")
+SQL_OWNERS = ("svc_daemon.databases", "svc_daemon.store", "svc_daemon.provider", "svc_daemon.cluster", "svc_cli.sync")
 SQL = re.compile(
     r"\s*(SELECT\s|INSERT (OR \w+ )?INTO\s|UPDATE \w+\s+SET\s|DELETE FROM\s|CREATE TABLE\s|PRAGMA\s|BEGIN IMMEDIATE)"
 )
@@ -91,7 +91,9 @@ def test_nothing_is_used_that_an_early_python_gets_wrong() -> None:
 def test_a_bad_sample_of_each_is_found() -> None:
     for handler in ("except:", "except Exception:", "except (ValueError, BaseException) as error:"):
         source = f"try:\n    work()\n{handler}\n    pass\n"
-        assert faults([Module("svc_daemon.store.sources", source)]) == ["svc_daemon.store.sources:3 catches all"]
+        assert faults([Module("svc_daemon.store.rows.sources", source)]) == [
+            "svc_daemon.store.rows.sources:3 catches all"
+        ]
         assert faults([Module("svc_cli.app", source)]) == []
     for handler in ("except BaseException:\n    clean_up()\n    raise\n", "except (OSError, ValueError):\n    pass\n"):
         assert faults([Module("sample", f"try:\n    work()\n{handler}")]) == []
@@ -100,10 +102,14 @@ def test_a_bad_sample_of_each_is_found() -> None:
         "INSERT OR IGNORE INTO t",
     ):
         source = f"rows = run('{statement} ')"
-        assert faults([Module("svc_daemon.operations.ingest", source)]) == ["svc_daemon.operations.ingest:1 has SQL"]
-        assert faults([Module("svc_daemon.store.sources", source)]) == []
+        assert faults([Module("svc_daemon.operations.ingest.files", source)]) == [
+            "svc_daemon.operations.ingest.files:1 has SQL"
+        ]
+        assert faults([Module("svc_daemon.store.rows.sources", source)]) == []
     for parser in ("document = json.loads(text)", "map(json.loads, lines)", "from tomllib import loads"):
-        assert faults([Module("svc_daemon.store.sources", parser)]) == ["svc_daemon.store.sources:1 parses by itself"]
+        assert faults([Module("svc_daemon.store.rows.sources", parser)]) == [
+            "svc_daemon.store.rows.sources:1 parses by itself"
+        ]
     assert faults([Module("sample", "'Update what is there. Select one.'")]) == []
     assert found(UNFINISHED, [Module("sample", "work()  # TO" + "DO: later")]) == ["sample:1"]
     for line in ('re.compile(r"(?:a+|b)*+")', "re.compile(r'(?:a)++(b)')", "async with asyncio.TaskGroup() as group:"):

@@ -15,9 +15,9 @@ from hashlib import sha256
 import pytest
 
 from svc_daemon.core import ids
-from svc_daemon.core.uploads.packs import place_items
-from svc_daemon.store.contract import BlobStore, PartStore
-from svc_daemon.store.staging import HEAD_BYTES, SPILL_BYTES
+from svc_daemon.core.uploads.batches import place_items
+from svc_daemon.store.files.contract import BlobStore, PartStore
+from svc_daemon.store.files.staging import HEAD_BYTES, SPILL_BYTES
 
 _IDS = ids.Ids(now=partial(datetime.now, UTC), random=os.urandom)
 

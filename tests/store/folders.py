@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.uploads.packs import PackItem
+from svc_daemon.core.uploads.batches import PackItem
 from svc_daemon.paths import DataFiles
-from svc_daemon.store import file_systems
-from svc_daemon.store.blobs import Blobs
-from svc_daemon.store.packs import PackWriter
-from svc_daemon.store.parts import Parts
+from svc_daemon.store.files import blobs
+from svc_daemon.store.files.blobs import Blobs
+from svc_daemon.store.files.packs import PackWriter
+from svc_daemon.store.files.parts import Parts
 
 #: The declared size of the part. Tests append less than this.
 MOST_BYTES = 10**9
@@ -57,7 +57,7 @@ class Folder:
 def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the files and folders that are synced from now on. `*` means a whole file system."""
     names: list[str] = []
-    whole, one = file_systems.sync, os.fsync
+    whole, one = blobs.sync, os.fsync
 
     def sync(descriptor: int) -> None:
         names.append("*")
@@ -67,6 +67,6 @@ def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         one(descriptor)
 
-    monkeypatch.setattr(file_systems, "sync", sync)
+    monkeypatch.setattr(blobs, "sync", sync)
     monkeypatch.setattr(os, "fsync", fsync)
     return names

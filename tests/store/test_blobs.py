@@ -17,8 +17,8 @@ import pytest
 
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.blobs import Blobs, FolderSync
-from svc_daemon.store.staging import SPILL_BYTES, StagedFile
+from svc_daemon.store.files.blobs import Blobs, FolderSync
+from svc_daemon.store.files.staging import SPILL_BYTES, StagedFile
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.limits import limited
 

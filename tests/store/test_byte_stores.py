@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.blobs import Blobs
-from svc_daemon.store.parts import Parts
+from svc_daemon.store.files.blobs import Blobs
+from svc_daemon.store.files.parts import Parts
 from tests.store.byte_suite import ByteStoreContract, Node, OpenNode
 
 

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
+from svc_daemon.store.rows.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
 from tests.store.rows import LATER, NOW, OURS, THEIRS, make_key, table
 
 EARLIER = "2026-01-01T11:59:59.999Z"

@@ -6,9 +6,15 @@ from math import inf
 import pytest
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store import memberships
-from svc_daemon.store.buckets import get_bucket
-from svc_daemon.store.memberships import SyncClaim, activate_membership, claim_syncs, delete_membership, schedule_syncs
+from svc_daemon.store.rows import memberships
+from svc_daemon.store.rows.buckets import get_bucket
+from svc_daemon.store.rows.memberships import (
+    SyncClaim,
+    activate_membership,
+    claim_syncs,
+    delete_membership,
+    schedule_syncs,
+)
 from tests.store.rows import LATER, NOW, OURS, add_bucket, add_source, table, undone
 
 Change = Callable[[Connection, SyncClaim], object]

@@ -16,12 +16,11 @@ from svc_daemon.core.search.agents import EVERYTHING
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store import migrations
-from svc_daemon.store.agents import find_agent
-from svc_daemon.store.installation_facts import find_fact
-from svc_daemon.store.keys import list_keys
 from svc_daemon.store.migrations import FORMER, MIGRATIONS, check_current, migrate
-from svc_daemon.store.sources import get_source
-from svc_daemon.store.teams import create_team, find_team
+from svc_daemon.store.rows.agents import find_agent
+from svc_daemon.store.rows.keys import list_keys
+from svc_daemon.store.rows.sources import get_source
+from svc_daemon.store.rows.teams import create_team, find_fact, find_team
 
 pytestmark = pytest.mark.sqlite
 
@@ -174,7 +173,7 @@ def test_a_failed_migration_changes_nothing_and_stays_pending(
 
 def test_a_start_that_needs_no_migration_imports_no_heavy_library(tmp_path: Path) -> None:
     script = (
-        "import sys, svc_daemon.server, svc_daemon.databases.sqlite as d, svc_daemon.store.migrations as m\n"
+        "import sys, svc_daemon.server.server, svc_daemon.databases.sqlite as d, svc_daemon.store.migrations as m\n"
         "for _ in range(2):\n"
         f"    m.migrate(d.open_connection(d.Path({str(tmp_path / 'state.db')!r})))\n"
         "print(*{'sqlite_utils', 'numpy', 'dateutil', 'httpx', 'typer', 'rich', 'mcp'} & set(sys.modules))"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.uploads.packs import place_items
+from svc_daemon.core.uploads.batches import place_items
 from svc_daemon.errors import StorageError
-from svc_daemon.store import file_removals, file_systems
-from svc_daemon.store.file_removals import BackupRunning, Removals
-from svc_daemon.store.packs import FEW_FILES, WRITE_BYTES, PackWriter
+from svc_daemon.store.files import blobs, removals
+from svc_daemon.store.files.packs import FEW_FILES, WRITE_BYTES, PackWriter
+from svc_daemon.store.files.removals import BackupRunning, Removals
 from tests.store.folders import Folder, watch_syncs
 
 DATA = os.urandom(WRITE_BYTES + 1000)
@@ -122,7 +122,7 @@ def test_one_sync_makes_a_pack_durable(folder: Folder, monkeypatch: pytest.Monke
     synced = watch_syncs(monkeypatch)
     send(folder, WHOLE)
     assert stored(folder) == PIECES
-    is_syncable = file_systems.is_syncable(folder.files.parts)
+    is_syncable = blobs.is_syncable(folder.files.parts)
     assert synced == (["*"] if is_syncable else [*NAMES, "parts"])
     assert asyncio.run(folder.parts.settle(*NAMES)) == [len(data) for data in PIECES.values()]
     assert (synced[1:] == []) == is_syncable, "what is durable is not synced again"
@@ -137,7 +137,7 @@ def test_the_file_system_is_opened_before_the_first_write(folder: Folder, monkey
         opened.append(Path(path).name)
         return real(path, *arguments)
 
-    monkeypatch.setattr(file_systems, "is_syncable", lambda _: True)
+    monkeypatch.setattr(blobs, "is_syncable", lambda _: True)
     monkeypatch.setattr(os, "open", watched)
     send(folder, WHOLE)
     assert opened == ["parts", *NAMES]
@@ -149,7 +149,7 @@ def test_few_files_are_synced_one_by_one_and_so_are_all_without_syncfs(
     synced = watch_syncs(monkeypatch)
     send(folder, WHOLE[:150])
     assert synced == [*NAMES[:2], "parts"]
-    monkeypatch.setattr(file_systems, "is_syncable", lambda _: False)
+    monkeypatch.setattr(blobs, "is_syncable", lambda _: False)
     send(folder, WHOLE[100:])
     assert synced[3:] == [*NAMES[1:], "parts"]
     assert stored(folder) == PIECES
@@ -159,7 +159,7 @@ def test_each_part_is_hashed_while_it_is_received(folder: Folder, monkeypatch: p
     send(folder, WHOLE[:5000])
     for path in folder.files.parts.iterdir():
         path.chmod(0)
-    monkeypatch.setattr("svc_daemon.store.parts.hash_file", None)
+    monkeypatch.setattr("svc_daemon.store.files.parts.hash_file", None)
     assert {name: hashed(folder, name) for name in NAMES[:5]} == {
         name: sha256(data).hexdigest() for name, data in list(PIECES.items())[:5]
     }
@@ -173,8 +173,8 @@ def test_a_failed_sync_discards_unacknowledged_bytes(folder: Folder, monkeypatch
         raise OSError(errno.EIO, "broken")
 
     for is_syncable in (True, False):
-        monkeypatch.setattr(file_systems, "is_syncable", lambda _, found=is_syncable: found)
-        monkeypatch.setattr(file_systems, "sync", refuse)
+        monkeypatch.setattr(blobs, "is_syncable", lambda _, found=is_syncable: found)
+        monkeypatch.setattr(blobs, "sync", refuse)
         monkeypatch.setattr(os, "fsync", refuse)
         with pytest.raises(StorageError):
             send(folder, WHOLE[100:])
@@ -244,7 +244,7 @@ def test_files_kept_for_a_killed_backup_are_removed(folder: Folder) -> None:
 
 
 def test_a_second_backup_at_the_same_time_is_refused(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_removals, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(removals, "PATIENCE_S", 0.0)
     gate = Removals(folder.files.held)
     with gate.pausing(), pytest.raises(BackupRunning), gate.pausing():
         pass

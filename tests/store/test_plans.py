@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store import (
+from svc_daemon.store.rows import (
     buckets,
     events,
     idempotency,
@@ -19,11 +19,11 @@ from svc_daemon.store import (
     tombstones,
     webhook_deliveries,
 )
-from svc_daemon.store.events import START, EventFilter
-from svc_daemon.store.search_candidates import list_active_sources
-from svc_daemon.store.sources import SourceFilter
-from svc_daemon.store.tasks import TaskQueue
-from svc_daemon.store.webhook_deliveries import DeliveryFilter
+from svc_daemon.store.rows.events import START, EventFilter
+from svc_daemon.store.rows.search_candidates import list_active_sources
+from svc_daemon.store.rows.sources import SourceFilter
+from svc_daemon.store.rows.tasks import TaskQueue
+from svc_daemon.store.rows.webhook_deliveries import DeliveryFilter
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.rules.modules import Module, modules
 from tests.store.rows import NOW, OURS, plan
@@ -32,13 +32,13 @@ pytestmark = pytest.mark.sqlite
 
 #: Functions that need all rows, or read tables that stay small: open tasks and sessions, keys, teams.
 WHOLE = {"keys.list_keys", "memberships.list_searched_places", "memberships.renew_syncs", "memberships.withdraw_syncs"}
-WHOLE |= {"copies.list_stored", "installation_facts.list_facts", "buckets.raise_revisions"}
+WHOLE |= {"copies.list_stored", "teams.list_facts", "buckets.raise_revisions"}
 WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open", "tasks.count_open_by_type"}
 WHOLE |= {"tasks.has_attempts_after", "tasks.list_expired"}
 WHOLE |= {"tasks.recall_attempts", "teams.find_team", "teams.list_team_ids", "teams.list_teams"}
 WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.list_open_uploads"}
 # A team is removed once, and its rows in many tables can only be found by reading all of them.
-WHOLE |= {f"team_removals.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}
+WHOLE |= {f"teams.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}
 #: Scans of rows that the statement makes itself or gets as parameters.
 _GIVEN = re.compile(r"SCAN (json_each|line|waiting|\(subquery|CONSTANT)")
 
@@ -65,8 +65,7 @@ def _scans(db: Connection, statement: str) -> bool:
 
 def _asked() -> list[tuple[str, str]]:
     store = [module for module in modules("svc_daemon") if module.name.startswith("svc_daemon.store.")]
-    # Only PostgreSQL has the table `rates`.
-    others = (".checks", ".foreign_states", ".migrations", ".rate_limits")
+    others = (".checks", ".foreign_states", ".migrations")
     asking = [module for module in store if not module.name.endswith(others)]
     return [each for module in asking for each in _statements(module)]
 

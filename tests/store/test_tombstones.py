@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store import webhook_deliveries
-from svc_daemon.store.tombstones import (
+from svc_daemon.store.rows import webhook_deliveries
+from svc_daemon.store.rows.tombstones import (
     begin_retitle,
     create_tombstone,
     delete_detachment,
@@ -20,8 +20,8 @@ from svc_daemon.store.tombstones import (
     has_expired_retitles,
     list_detachments,
 )
-from svc_daemon.store.webhook_deliveries import DeliveryRow, get_delivery, list_due
-from svc_daemon.wire.webhook_retries import DELIVERED, GIVEN_UP, PENDING, Standing
+from svc_daemon.store.rows.webhook_deliveries import DeliveryRow, get_delivery, list_due
+from svc_daemon.wire.webhook_calls import DELIVERED, GIVEN_UP, PENDING, Standing
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_source, undone
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from svc_cli.sync.comparing import match_moves
 from svc_cli.sync.index import FileRow
-from svc_cli.sync.moved_files import match_moves
-from svc_cli.uploads.snapshots import Fingerprint
+from svc_cli.transfer.snapshots import Fingerprint
 
 PRINT = Fingerprint(5, 1, 2, 3, 4)
 FINAL = json.dumps({"code": "no_extractable_text", "retryable": False})

@@ -15,9 +15,9 @@ from svc_cli.sync.safety import (
     causes_of_all,
     refuse_new_way,
 )
-from svc_cli.uploads.contents import changed
-from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.rooted_files import Way
+from svc_cli.transfer.contents import changed
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.rooted_files import Way
 
 BROKEN = {"code": "document_unreadable", "message": "it is no document.", "retryable": False}
 EXHAUSTED = {"code": "max_attempts_exhausted", "message": "it was tried often.", "retryable": True}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from svc_daemon.wire import batches, buckets, imports, sources, uploads
+from svc_daemon.wire import batches, buckets, sources, uploads
 
 #: From the tables of the specification; `[]` marks an array.
 SPECIFIED: dict[type, str] = {
@@ -39,8 +39,8 @@ SPECIFIED: dict[type, str] = {
     batches.PendingItem: "client_file_id string, session_id string, reason string",
     batches.FailedItem: "error object",
     batches.BatchCounters: "queued integer, indexing integer, active integer, failed integer",
-    imports.UrlImport: "url string, webhook object, force boolean",
-    imports.Webhook: "url string, metadata object",
+    sources.UrlImport: "url string, webhook object, force boolean",
+    sources.Webhook: "url string, metadata object",
 }
 
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from svc_daemon.core.webhook_secrets import secret_text
-from svc_daemon.wire.webhook_signatures import signed_headers
+from svc_daemon.core.access.api_keys import secret_text
+from svc_daemon.wire.webhook_calls import signed_headers
 
 OLD, NEW, OTHER = (secret_text(bytes([number]) * 32) for number in range(3))
 BODY = '{"type": "source.ready", "title": "Ünïcode"}'.encode()

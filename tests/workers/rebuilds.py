@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.operations.rebuilding import rebuild_store
-from svc_daemon.operations.syncing import clean_detachments
+from svc_daemon.operations.index.rebuilding import rebuild_store
+from svc_daemon.operations.index.syncing import clean_detachments
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.sites import Receiver, hosting, receiving

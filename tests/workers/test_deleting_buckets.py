@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.operations import bucket_deletions
+from svc_daemon.operations.remove import bucket_deletions
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.holds import allow, refuse

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from svc_daemon.extract.waves import WAVE_DOCUMENTS
+from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.operations.syncing import claim_syncs, complete_syncs
+from svc_daemon.operations.index.syncing import claim_syncs, complete_syncs
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from tests import samples
 from tests.acceptance.installations import PATIENCE_S

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.operations import documents
-from svc_daemon.operations.extracting import SourceReading, extract
-from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, next_reading
-from svc_daemon.operations.sweeping import reconcile_index
+from svc_daemon.operations.index import extraction as documents
+from svc_daemon.operations.index.extraction import SourceReading, extract
+from svc_daemon.operations.index.rebuilding import begin_rechunk, finish_rechunk, next_reading
+from svc_daemon.operations.remove.sweeping import reconcile_index
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.workers import rebuilding
 from tests.api.answers import details_of, refused_field

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from svc_daemon.operations import sweeping, syncing
-from svc_daemon.operations.indexing import claim_indexing
-from svc_daemon.operations.syncing import claim_syncs
+from svc_daemon.operations.index import syncing
+from svc_daemon.operations.index.indexing import claim_indexing
+from svc_daemon.operations.index.syncing import claim_syncs
+from svc_daemon.operations.remove import sweeping
 from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of

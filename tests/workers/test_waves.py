@@ -12,9 +12,9 @@ import pytest
 
 from svc_daemon.core.lanes import FEW
 from svc_daemon.extract.child_limits import CageLimits
+from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.waves import WAVE_DOCUMENTS
-from svc_daemon.operations.indexing import WAVE_BYTES, claim_indexing, release_expired
+from svc_daemon.operations.index.indexing import WAVE_BYTES, claim_indexing, release_expired
 from svc_daemon.process.indexing_turns import Turns
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from svc_daemon.workers.indexing import IndexingWorker

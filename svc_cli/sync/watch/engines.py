@@ -8,10 +8,9 @@ from pathlib import Path
 from svc_cli.client.api import Client
 from svc_cli.progress import Progress
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.reports import Report
-from svc_cli.sync.run_state import SyncOptions
+from svc_cli.sync.run_state import Report, SyncOptions
 from svc_cli.sync.syncs import Touched, sync, touch
-from svc_cli.uploads.items import ReportItem
+from svc_cli.transfer.items import ReportItem
 
 #: Seconds that a sync waits for its sources. Meanwhile no other folder is synced.
 WAIT_S = 5.0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 
-from svc_cli.sync.watch.schedules import Naps
+from svc_cli.sync.watch.settling import Naps
 from svc_cli.sync.watch.watchers import Watcher
 
 #: Maximum seconds until folders, requests for a full sync, and clocks are checked again.

@@ -1,9 +1,12 @@
 """Observes a folder by file system events, or by polling if the file system reports no changes."""
 
 import errno
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -20,7 +23,84 @@ from watchdog.events import (
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingObserver
 
-from svc_cli.sync.watch.file_events import Event
+from svc_cli.transfer.ignores import IGNORE_FILES
+
+#: The path that stands for the whole folder. A hint with this path causes a full sync.
+EVERYTHING = ""
+
+
+class Kind(StrEnum):
+    """What happened to a path."""
+
+    #: Created or written to; more writes may follow.
+    WRITTEN = "written"
+    #: Closed by the program that wrote to it.
+    CLOSED = "closed"
+    #: Deleted or moved away.
+    GONE = "gone"
+    #: An existing file was moved here. Its new path is synced after the same delay as a deleted path, so that one sync
+    #: sees both the old and the new path.
+    MOVED = "moved"
+
+
+class Event(NamedTuple):
+    """A file system event. Paths are absolute."""
+
+    #: `created`, `modified`, `closed`, `moved` or `deleted`.
+    verb: str
+    is_folder: bool
+    path: str
+    #: The new path, if the file or folder was moved.
+    target: str = ""
+
+
+class Hint(NamedTuple):
+    path: str
+    kind: Kind
+
+
+_KINDS = {"created": Kind.WRITTEN, "modified": Kind.WRITTEN, "closed": Kind.CLOSED, "deleted": Kind.GONE}
+
+
+def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterator[Hint]:
+    """Convert an event to hints: relative paths, each with what happened there.
+
+    `is_fresh` returns whether a path was written a moment ago. If such a file is renamed, the new path counts as
+    written, because editors save in this way.
+    """
+    path = _below(event.path, root)
+    if event.verb in _KINDS:
+        if path and not (event.is_folder and event.verb == "modified"):
+            yield from _hint(path, _KINDS[event.verb])
+    elif event.verb == "moved":
+        target = _below(event.target, root) if event.target else None
+        is_known = bool(path) and not _is_hidden(path or "") and not is_fresh(path or "")
+        if path:
+            yield from _hint(path, Kind.GONE)
+        if target:
+            yield from _hint(target, Kind.MOVED if is_known else Kind.WRITTEN if event.is_folder else Kind.CLOSED)
+
+
+def _hint(path: str, kind: Kind) -> Iterator[Hint]:
+    folder, _, name = path.rpartition("/")
+    if name in IGNORE_FILES and not _is_hidden(folder):
+        yield Hint(folder, Kind.WRITTEN)  # a changed ignore file affects everything in its folder
+    elif not _is_hidden(path):
+        yield Hint(path, kind)
+
+
+def _below(path: str, root: str) -> str | None:
+    """Return the path relative to the root, `/`-separated; None if it is not below the root."""
+    base = f"{root.rstrip(os.sep)}{os.sep}"
+    if not path.startswith(base) or len(path) == len(base):
+        return None
+    return path[len(base) :].rstrip(os.sep).replace(os.sep, "/")
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether a component of the path begins with a dot."""
+    return path.startswith(".") or "/." in path
+
 
 #: The events to observe. They don't include reads: a sync reads the files, and so would trigger itself.
 WATCHED: list[type[FileSystemEvent]] = [
@@ -88,3 +168,45 @@ def _native(on_loss: Callable[[str], None]) -> BaseObserver:
         return InotifyObserver(on_loss)
     except OSError as error:
         raise LimitReached(error.errno, error.strerror) from error
+
+
+#: Network and shared file systems, which don't report the changes that other machines make.
+SILENT = frozenset(
+    {"9p", "afs", "ceph", "cifs", "drvfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "prl_fs", "smb3", "smbfs"}
+    | {"vboxsf", "virtiofs", "vmhgfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.vmhgfs-fuse"}
+)
+#: The kernel's list of mounted file systems.
+MOUNTS = Path("/proc/self/mounts")
+#: The escape sequences in the paths of this list.
+_ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
+
+
+def find_silence(folder: Path) -> str | None:
+    """Return the type of the folder's file system if it does not report all changes, otherwise None."""
+    try:
+        lines = MOUNTS.read_text("utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    kind = kind_of(str(folder.resolve()), lines)
+    return kind if kind in SILENT else None
+
+
+def kind_of(path: str, mounts: Iterable[str]) -> str | None:
+    """Return the type of the file system at a path. `mounts` are the lines of /proc/self/mounts."""
+    best, found = -1, None
+    for line in mounts:
+        parts = line.split(" ")
+        if len(parts) < 3:
+            continue
+        point = parts[1].rstrip("/")
+        for code, character in _ESCAPES.items():
+            point = point.replace(code, character)
+        # Use the longest mount point that contains the path. If several are equally long, use the last.
+        if len(point) >= best and (path == point or path.startswith(f"{point}/")):
+            best, found = len(point), parts[2]
+    return found
+
+
+def count_folders(root: Path) -> int:
+    """Count the folders below `root`, including `root` itself."""
+    return sum(1 for _ in os.walk(root))

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut, refused_by_system
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.reports import Report
+from svc_cli.sync.run_state import Report
 from svc_cli.sync.safety import Cause, Withheld
-from svc_cli.sync.watch import file_systems
+from svc_cli.sync.watch import observers
 from svc_cli.sync.watch.engines import WAIT_S, Engine
-from svc_cli.sync.watch.file_events import EVERYTHING, Event, Kind, hints_of
+from svc_cli.sync.watch.observers import EVERYTHING, Event, Kind, hints_of
 from svc_cli.sync.watch.records import ACCEPTING, Record
-from svc_cli.sync.watch.schedules import Agenda
-from svc_cli.sync.watch.settling import REST_S, Facts, Settler
-from svc_cli.uploads.items import ReportItem
-from svc_cli.uploads.rooted_files import identify_root
+from svc_cli.sync.watch.settling import REST_S, Agenda, Facts, Settler
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.rooted_files import identify_root
 from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ class Watcher:
         """Start to observe the folder; returns False if that fails. The caller must schedule a full sync."""
         from svc_cli.sync.watch.observers import LimitReached, Observer
 
-        silence = file_systems.find_silence(self.mapping.folder)
+        silence = observers.find_silence(self.mapping.folder)
         if silence is not None and self.polling is None:
             self._poll_because(f"{silence} does not report changes")
         polls = self.polling is not None
@@ -208,7 +207,7 @@ class Watcher:
         self.agenda.call(loss, now_s)
         if loss != "limit" or self.polling is not None:
             return
-        count = file_systems.count_folders(self.mapping.folder)
+        count = observers.count_folders(self.mapping.folder)
         self._poll_because(
             f"the system allows too few watches for the {count} folders: "
             f"`sudo sysctl fs.inotify.max_user_watches={max(2 * count, 524_288)}`, then start the watcher again"

@@ -20,8 +20,8 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from svc_daemon.api.connections.handshakes import Handshake
 from svc_daemon.api.connections.transports import ClientTransport, has_arrivals
-from svc_daemon.api.middleware.deadlines import ClientLimits
 from svc_daemon.api.middleware.error_responses import response_of
+from svc_daemon.api.middleware.guards import ClientLimits
 from svc_daemon.api.middleware.response_headers import identity_headers
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError

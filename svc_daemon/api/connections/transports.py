@@ -10,7 +10,7 @@ import select
 from collections.abc import Callable
 from typing import Any
 
-from svc_daemon.api.middleware.deadlines import ClientLimits
+from svc_daemon.api.middleware.guards import ClientLimits
 
 #: Buffered data is sent as soon as it has this many bytes. Otherwise a handler could fill the memory faster than a slow
 #: client reads.

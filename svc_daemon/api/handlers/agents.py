@@ -25,9 +25,9 @@ from svc_daemon.core.ids import agent_of, model_of
 from svc_daemon.core.search.agents import TeamAgent, invalid_profile
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations import agents as verbs
-from svc_daemon.operations.agents import list_visible_agents, view_agent
-from svc_daemon.operations.idempotency import find_earlier
+from svc_daemon.operations.retrieve import agents as verbs
+from svc_daemon.operations.retrieve.agents import list_visible_agents, view_agent
+from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun

@@ -27,26 +27,25 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.idempotency import fingerprint
-from svc_daemon.core.json_bodies import refusal, refusals
+from svc_daemon.core.json_bodies import fingerprint, refusal, refusals
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.errors import ERRORS, ServiceError
-from svc_daemon.operations import batches as verbs
-from svc_daemon.operations import uploads
-from svc_daemon.operations.batch_items import BatchItemStatus
-from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.finalizing import Finalized
-from svc_daemon.operations.idempotency import Creation, check_key, find_earlier
-from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.packs import has_pack, pack_token
-from svc_daemon.operations.response_objects import withheld_by
-from svc_daemon.operations.uploads import SessionStart
+from svc_daemon.operations.ingest import batches as verbs
+from svc_daemon.operations.ingest import sessions
+from svc_daemon.operations.ingest.batches import has_pack, pack_token
+from svc_daemon.operations.ingest.files import check_replaces
+from svc_daemon.operations.ingest.finalizing import Finalized
+from svc_daemon.operations.ingest.sessions import SessionStart
+from svc_daemon.operations.shared.batch_items import BatchItemStatus
+from svc_daemon.operations.shared.destination_buckets import Destination
+from svc_daemon.operations.shared.idempotency import Creation, check_key, find_earlier
+from svc_daemon.operations.shared.response_objects import withheld_by
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.batches import BatchRow
-from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.sources import SourceRow
-from svc_daemon.store.uploads import UploadRow
+from svc_daemon.store.rows.batches import BatchRow
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire import batches as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorBody
@@ -200,7 +199,7 @@ def _judge_files(
         id=context.ids.make(ids.BATCH),
         team_id=key.team_id,
         bucket_ids=(),
-        expires_at=uploads.lifetime(context)[1],
+        expires_at=sessions.lifetime(context)[1],
         created_at=context.clock.timestamp(),
     )
     wanted: list[tuple[UploadRow, Destination]] = []

@@ -25,9 +25,9 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
-from svc_daemon.operations.bucket_deletions import delete_bucket
-from svc_daemon.operations.idempotency import find_earlier
-from svc_daemon.operations.response_objects import view_deletion
+from svc_daemon.operations.remove.bucket_deletions import delete_bucket
+from svc_daemon.operations.shared.idempotency import find_earlier
+from svc_daemon.operations.shared.response_objects import view_deletion
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun

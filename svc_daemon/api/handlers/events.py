@@ -19,14 +19,14 @@ from svc_daemon.api.presenting import caller, context_of, header_of, page_limit
 from svc_daemon.api.server_sent_events import EventStream, comment
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.operations import events as verbs
-from svc_daemon.operations.authorization import is_live
-from svc_daemon.store.events import EventFilter, Position
-from svc_daemon.store.keys import KeyRow
+from svc_daemon.operations.shared import events as verbs
+from svc_daemon.operations.shared.authorization import is_live
+from svc_daemon.store.rows.events import EventFilter, Position
+from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import events as wire
 from svc_daemon.wire import headers
 from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.event_types import EventType
+from svc_daemon.wire.events import EventType
 
 #: Seconds without an event until a comment is sent, to keep the connection alive.
 BEAT_S = 15.0

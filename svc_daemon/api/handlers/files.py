@@ -25,11 +25,11 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.idempotency import Creation, find_earlier
-from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, create_file, file_fingerprint
+from svc_daemon.operations.ingest.files import FileUpload, check_bytes, check_replaces, create_file, file_fingerprint
+from svc_daemon.operations.shared.destination_buckets import Destination
+from svc_daemon.operations.shared.idempotency import Creation, find_earlier
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.contract import StagedBytes
+from svc_daemon.store.files.contract import StagedBytes
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 

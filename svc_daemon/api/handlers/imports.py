@@ -18,10 +18,10 @@ from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.urls import parse_url
 from svc_daemon.core.uploads import source_fields
-from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.idempotency import Creation, find_earlier
-from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
-from svc_daemon.wire import imports as wire
+from svc_daemon.operations.ingest.urls import WantedImport, check_import, create_from_url
+from svc_daemon.operations.shared.destination_buckets import Destination
+from svc_daemon.operations.shared.idempotency import Creation, find_earlier
+from svc_daemon.wire import sources as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer, WebhookCall
 

@@ -20,8 +20,8 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations import keys as verbs
-from svc_daemon.operations.idempotency import find_earlier
 from svc_daemon.operations.keys import plan_key, view_key
+from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.wire import keys as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun

@@ -17,8 +17,8 @@ from svc_daemon.api.presenting import caller, context_of, import_extra, is_from_
 from svc_daemon.core.access.api_keys import KEY_MANAGE
 from svc_daemon.core.times import from_text
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.measurements import BOUNDS_S, Durations
-from svc_daemon.store.tasks import count_open_by_type
+from svc_daemon.process.telemetry import BOUNDS_S, Durations
+from svc_daemon.store.rows.tasks import count_open_by_type
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.versions import VERSION
 

@@ -18,11 +18,10 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads import source_fields
-from svc_daemon.operations.idempotency import find_earlier
-from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.qa import QaPair, create_question, question_fingerprint
-from svc_daemon.wire.qa import QaCreate
-from svc_daemon.wire.sources import DryRun, SourceAnswer
+from svc_daemon.operations.ingest.files import check_replaces
+from svc_daemon.operations.ingest.questions import QaPair, create_question, question_fingerprint
+from svc_daemon.operations.shared.idempotency import find_earlier
+from svc_daemon.wire.sources import DryRun, QaCreate, SourceAnswer
 
 
 async def create(request: Request) -> Response:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import ANSWER, Endpoint
-from svc_daemon.api.handlers.asking import (
+from svc_daemon.api.handlers.completions import (
     collect,
     error_halfway,
     read_guidance,
@@ -33,10 +33,10 @@ from svc_daemon.api.server_sent_events import EventStream, event
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
-from svc_daemon.store.keys import KeyRow
+from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, answer
+from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import responses as wire
-from svc_daemon.wire.answers import Annotation
+from svc_daemon.wire.completions import Annotation
 
 
 async def create(request: Request) -> Response:

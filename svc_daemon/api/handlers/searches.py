@@ -14,8 +14,8 @@ from svc_daemon.api.presenting import body_of, caller, context_of, decimal_numbe
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.searches import SearchResults, search
-from svc_daemon.store.keys import KeyRow
+from svc_daemon.operations.retrieve.searches import SearchResults, search
+from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.error_codes import ErrorCode
 

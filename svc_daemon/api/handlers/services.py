@@ -12,14 +12,14 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.text.media_types import FORMATS
 from svc_daemon.errors import StoreUnavailable
-from svc_daemon.operations.response_objects import view_shortage
-from svc_daemon.operations.usage import used_answers
+from svc_daemon.operations.shared.response_objects import view_shortage
+from svc_daemon.operations.shared.usage import used_answers
 from svc_daemon.process.contexts import EmbedderInUse
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.agents import count_named_agents
-from svc_daemon.store.tasks import count_open
+from svc_daemon.store.rows.agents import count_named_agents
+from svc_daemon.store.rows.tasks import count_open
 from svc_daemon.wire import services as wire
-from svc_daemon.wire.daemon_proofs import NONCE_CHARACTERS, prove
+from svc_daemon.wire.local_daemons import NONCE_CHARACTERS, prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 

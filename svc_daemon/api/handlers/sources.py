@@ -33,19 +33,19 @@ from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.errors import NotFound, stored_error
-from svc_daemon.operations import source_deletions
 from svc_daemon.operations import sources as verbs
-from svc_daemon.operations.authorization import get_reachable_task
-from svc_daemon.operations.extracting import read_again
-from svc_daemon.operations.refreshing import refresh_source
-from svc_daemon.operations.response_objects import view_member, view_shortage, view_source, view_task
-from svc_daemon.operations.vectors import read_vectors
+from svc_daemon.operations.index.extraction import read_again
+from svc_daemon.operations.index.vectors import read_vectors
+from svc_daemon.operations.ingest.urls import refresh_source
+from svc_daemon.operations.remove import source_deletions
+from svc_daemon.operations.shared.authorization import get_reachable_task
+from svc_daemon.operations.shared.response_objects import view_member, view_shortage, view_source, view_task
 from svc_daemon.provider.contract import StoredText, chunk_id
-from svc_daemon.store.bucket_deletions import find_cascade
-from svc_daemon.store.sources import SourceFilter, SourceRow
+from svc_daemon.store.rows.buckets import find_cascade
+from svc_daemon.store.rows.sources import SourceFilter, SourceRow
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.imports import Refresh
+from svc_daemon.wire.sources import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 from svc_daemon.wire.vectors import EmbeddedChunk, SourceVectors
 

@@ -27,23 +27,23 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.idempotency import fingerprint
+from svc_daemon.core.json_bodies import fingerprint
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations import uploads as verbs
-from svc_daemon.operations.authorization import refuse_out_of_reach
-from svc_daemon.operations.destination_buckets import Destination
-from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
-from svc_daemon.operations.idempotency import Creation, find_earlier
-from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.packs import authorize_pack, put_pack
-from svc_daemon.operations.response_objects import view_source
-from svc_daemon.operations.uploads import SessionStart
+from svc_daemon.operations.ingest import sessions as verbs
+from svc_daemon.operations.ingest.batches import authorize_pack, put_pack
+from svc_daemon.operations.ingest.files import check_replaces
+from svc_daemon.operations.ingest.finalizing import finalize_upload, judge_finalize
+from svc_daemon.operations.ingest.sessions import SessionStart
+from svc_daemon.operations.shared.authorization import refuse_out_of_reach
+from svc_daemon.operations.shared.destination_buckets import Destination
+from svc_daemon.operations.shared.idempotency import Creation, find_earlier
+from svc_daemon.operations.shared.response_objects import view_source
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.keys import KeyRow
-from svc_daemon.store.uploads import UploadRow
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire import uploads as wire
 from svc_daemon.wire.batches import BatchFile, ManifestItem
 from svc_daemon.wire.error_codes import ErrorCode as E

@@ -9,11 +9,11 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhook_deliveries as verbs
 from svc_daemon.operations.webhook_deliveries import Logged, Secrets
-from svc_daemon.store.webhook_deliveries import DeliveryFilter
-from svc_daemon.wire import webhook_retries
+from svc_daemon.store.rows.webhook_deliveries import DeliveryFilter
+from svc_daemon.wire import webhook_calls
 from svc_daemon.wire import webhooks as wire
 
-STATUSES = (webhook_retries.PENDING, webhook_retries.DELIVERED, webhook_retries.GIVEN_UP)
+STATUSES = (webhook_calls.PENDING, webhook_calls.DELIVERED, webhook_calls.GIVEN_UP)
 
 
 async def list_deliveries(request: Request) -> Response:

@@ -17,15 +17,15 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from svc_daemon.api.middleware.origin_guards import FramingFault
+from svc_daemon.api.middleware.guards import FramingFault
 from svc_daemon.api.middleware.response_headers import Header, request_id_of
 from svc_daemon.core.json_bodies import refusals
-from svc_daemon.core.resource_shortages import SENTENCES, find_lack
+from svc_daemon.core.task_retries import SENTENCES, find_lack
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as names
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError
-from svc_daemon.wire.scope_fields import faults_of
+from svc_daemon.wire.requests import faults_of
 
 logger = logging.getLogger(__name__)
 

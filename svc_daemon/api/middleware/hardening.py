@@ -19,13 +19,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import ExceptionHandler
 
-from svc_daemon.api.middleware.access_logs import AccessLogs, CountRequest
-from svc_daemon.api.middleware.deadlines import ClientLimits, Deadlines
+from svc_daemon.api.middleware.access_logs import AccessLogs, CountRequest, Tracing
 from svc_daemon.api.middleware.error_responses import Faults, is_openai_path, raise_again
-from svc_daemon.api.middleware.origin_guards import GuardRules, Guards
+from svc_daemon.api.middleware.guards import ClientLimits, Deadlines, GuardRules, Guards
 from svc_daemon.api.middleware.response_headers import ResponseHeaders
-from svc_daemon.api.middleware.tracing import Tracing
-from svc_daemon.process.traces import Traces
+from svc_daemon.process.telemetry import Traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

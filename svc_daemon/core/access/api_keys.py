@@ -1,4 +1,4 @@
-"""API keys: their format, what they may do, and which capabilities each preset includes.
+"""API keys and the secrets that sign webhook calls: their formats, and what a key may do.
 
 A key has the form `sk-<key id part><secret><checksum>`. The checksum detects typing errors. Of the secret, the
 database has only the SHA-256.
@@ -11,6 +11,9 @@ A new key never permits more than its maker, the key that creates it:
     expires_at      by default the maker's; not later than the maker's
 
 A key can list and revoke itself, and all keys that it could have created, whatever their expiry.
+
+A team's secret is derived from the installation's secret and a generation number, which grows whenever the team gets a
+new secret. For some time after that, calls are also signed with the previous secret.
 """
 
 import base64
@@ -218,3 +221,21 @@ def _is_within(inner: Sequence[str] | None, outer: Sequence[str] | None) -> bool
 
 def _agents(models: Sequence[str] | None) -> list[str] | None:
     return None if models is None else [agent_of(model) for model in models]
+
+
+#: Random bytes of a secret. Standard Webhooks allows 24 to 64.
+SECRET_BYTES = 32
+SECRET_PREFIX = "whsec_"  # noqa: S105  (the prefix, not a secret)
+
+
+def secret_text(random: bytes) -> str:
+    """Encode a secret as `whsec_…`, the form in which receivers use it."""
+    if len(random) != SECRET_BYTES:
+        raise ValueError(f"a webhook secret has {SECRET_BYTES} bytes, not {len(random)}")
+    return SECRET_PREFIX + base64.b64encode(random).decode("ascii")
+
+
+def team_secret(installation_secret: bytes, team_id: str, generation: int) -> str:
+    """Derive a team's webhook secret. Each generation number gives another secret."""
+    message = f"webhook:{team_id}:{generation}".encode()
+    return secret_text(hmac.new(installation_secret, message, hashlib.sha256).digest())

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from svc_daemon.core.answers.evidence import ASKS_FOR_NUMBER
-from svc_daemon.core.answers.passages import Citation, Passage, quote_of
+from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, Citation, Passage, quote_of
 from svc_daemon.core.text.sentences import Span, cost_of, fences_of, sentences_of
 from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
 

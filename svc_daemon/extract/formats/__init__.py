@@ -10,7 +10,7 @@ from typing import cast
 
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import ENCRYPTED_OFFICE, find_format
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.child_limits import CageLimits
 
 
@@ -50,9 +50,9 @@ READERS = {
 def find_reader(content_type: str) -> Reader:
     """Return the reader for a media type. Raises ExtractionFailed."""
     if content_type == ENCRYPTED_OFFICE:
-        raise failures.encrypted()
+        raise documents.encrypted()
     format_ = find_format(content_type)
     if format_ is None:
-        raise failures.unsupported(f"Files of type {content_type} can't be read as text.")
+        raise documents.unsupported(f"Files of type {content_type} can't be read as text.")
     module, name = READERS[format_.key]
     return cast("Reader", getattr(import_module(f"{__name__}.{module}"), name))

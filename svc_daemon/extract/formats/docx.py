@@ -15,7 +15,7 @@ from docx.oxml.ns import qn
 from lxml.etree import LxmlError
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
@@ -41,7 +41,7 @@ def read(given: Given) -> Document:
                 walker.walk(parse_xml(relation.target_part.blob))
         return walker.flow.finish(title=document.core_properties.title)
     except (OpcError, LxmlError, BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise failures.unreadable("The Word file is damaged: its parts don't fit together.") from error
+        raise documents.unreadable("The Word file is damaged: its parts don't fit together.") from error
 
 
 class _Walker:

@@ -7,13 +7,12 @@ from urllib.parse import unquote
 from lxml import etree
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import failures
-from svc_daemon.extract.archives import open_archive
+from svc_daemon.extract import documents
+from svc_daemon.extract.archives import check_entities, open_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html import add_markup
 from svc_daemon.extract.formats.texts import decode
-from svc_daemon.extract.xml_entities import check_entities
 
 _CONTAINER = "META-INF/container.xml"
 
@@ -22,13 +21,13 @@ def read(given: Given) -> Document:
     """Read an EPUB. Raises ExtractionFailed if it is damaged, copy-protected or over the limits."""
     with open_archive(given.data, given.limits) as archive:
         if "META-INF/encryption.xml" in archive.namelist() and "META-INF/rights.xml" in archive.namelist():
-            raise failures.encrypted()
+            raise documents.encrypted()
         flow = FlowDocument()
         try:
             package_path = str(next(_parse(archive.read(_CONTAINER)).iter("{*}rootfile")).get("full-path"))
             package = _parse(archive.read(package_path))
         except (etree.LxmlError, StopIteration) as error:
-            raise failures.unreadable("The EPUB is damaged: its list of chapters can't be read.") from error
+            raise documents.unreadable("The EPUB is damaged: its list of chapters can't be read.") from error
         hrefs = {item.get("id"): item.get("href") for item in package.iter("{*}item")}
         chapters = filter(None, (hrefs.get(reference.get("idref")) for reference in package.iter("{*}itemref")))
         for href in chapters:

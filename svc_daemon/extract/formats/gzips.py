@@ -7,7 +7,7 @@ from io import BytesIO
 
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import GZIP, detect, from_filename, is_text_type
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.archives import READ_BYTES, check_ratio, too_large
 from svc_daemon.extract.formats import Given, find_reader
 
@@ -15,7 +15,7 @@ from svc_daemon.extract.formats import Given, find_reader
 def read(given: Given) -> Document:
     """Read a gzip file. Raises ExtractionFailed if it is damaged, over the limits or not text."""
     if from_filename(given.filename) != GZIP:
-        raise failures.unsupported("Of gzip files only compressed texts are read, with names such as notes.txt.gz.")
+        raise documents.unsupported("Of gzip files only compressed texts are read, with names such as notes.txt.gz.")
     expanded = bytearray()
     try:
         with GzipFile(fileobj=BytesIO(given.data)) as packed:
@@ -25,9 +25,9 @@ def read(given: Given) -> Document:
                     raise too_large(given.limits)
                 check_ratio(len(given.data), len(expanded), given.limits)
     except (zlib.error, EOFError, OSError) as error:
-        raise failures.unreadable("The file is damaged: it can't be expanded.") from error
+        raise documents.unreadable("The file is damaged: it can't be expanded.") from error
     data, filename = bytes(expanded), given.filename[: -len(".gz")]
     content_type = detect(data, filename)
     if not is_text_type(content_type):
-        raise failures.unsupported(f"The gzip file holds no text but {content_type}; only compressed texts are read.")
+        raise documents.unsupported(f"The gzip file holds no text but {content_type}; only compressed texts are read.")
     return find_reader(content_type)(replace(given, data=data, filename=filename, content_type=content_type))

@@ -15,10 +15,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from trafilatura.settings import Document as TrafilaturaDocument
 
 from svc_daemon.core.text.chunking import Document
+from svc_daemon.extract.archives import check_entities
 from svc_daemon.extract.builders import HEADING_CHARACTERS, FlowDocument, one_line
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
-from svc_daemon.extract.xml_entities import check_entities
 
 #: The article is used only if it has more than this share of the page's text and of its blocks.
 _ARTICLE_SHARE = 1 / 3

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.markdown import read_markdown
 from svc_daemon.extract.formats.texts import decode
@@ -28,9 +28,9 @@ def read(given: Given) -> Document:
             ]
             parts += map(_fenced, filter(str.strip, [source, *map(_joined, outputs)]))
     except NestedTooDeeply as error:
-        raise failures.unreadable("The document is nested too deeply.") from error
+        raise documents.unreadable("The document is nested too deeply.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise failures.unreadable("The file is not a Jupyter notebook of version 4.") from error
+        raise documents.unreadable("The file is not a Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)
     # The Markdown's line numbers are not the file's.
     blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)

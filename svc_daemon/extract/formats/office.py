@@ -4,7 +4,7 @@ import re
 from importlib import import_module
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
@@ -20,14 +20,14 @@ def read(given: Given) -> Document:
     try:
         kreuzberg = import_module("kreuzberg")
     except ImportError as error:
-        raise failures.unsupported(
+        raise documents.unsupported(
             f"Files of type {given.content_type} need the extra 'formats'. Run {install_command('formats')} in the"
             " environment in which svc is installed, then retry the source."
         ) from error
     try:
         result = kreuzberg.extract_bytes_sync(given.data, given.content_type)
     except kreuzberg.KreuzbergError as error:
-        raise failures.unreadable("The file is damaged, or not of the type that it seems to be.") from error
+        raise documents.unreadable("The file is damaged, or not of the type that it seems to be.") from error
     flow = FlowDocument()
     flow.add_all("paragraph", _BLANK_LINE.split(result.content))
     return flow.finish()

@@ -7,7 +7,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument, pages_named
 from svc_daemon.extract.formats import Given
 
@@ -34,8 +34,8 @@ def read(given: Given) -> Document:
         pdf = pypdfium2.PdfDocument(given.data)
     except pypdfium2.PdfiumError as error:
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
-            raise failures.encrypted() from error
-        raise failures.unreadable("The PDF is damaged: it can't be opened.") from error
+            raise documents.encrypted() from error
+        raise documents.unreadable("The PDF is damaged: it can't be opened.") from error
     with pdf:
         flow = FlowDocument()
         empty: list[int] = []

@@ -11,7 +11,7 @@ from pptx.enum.shapes import MSO_SHAPE_TYPE
 from pptx.exc import PythonPptxError
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
@@ -37,7 +37,7 @@ def read(given: Given) -> Document:
                 empty.append(number)
         return flow.finish(title=deck.core_properties.title, pages=len(deck.slides), pages_without_text=empty)
     except (PythonPptxError, LxmlError, BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise failures.unreadable("The PowerPoint file is damaged: its parts don't fit together.") from error
+        raise documents.unreadable("The PowerPoint file is damaged: its parts don't fit together.") from error
 
 
 def _add_shapes(flow: FlowDocument, shapes: Iterable[Any], title_id: int | None) -> bool:

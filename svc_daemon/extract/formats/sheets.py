@@ -7,7 +7,7 @@ from itertools import chain
 import python_calamine
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
@@ -38,9 +38,9 @@ def read(given: Given) -> Document:
                     flow.add_row(row)
             return flow.finish(pages=len(workbook.sheet_names))
     except python_calamine.PasswordError as error:
-        raise failures.encrypted() from error
+        raise documents.encrypted() from error
     except python_calamine.CalamineError as error:
-        raise failures.unreadable("The spreadsheet is damaged: it can't be opened.") from error
+        raise documents.unreadable("The spreadsheet is damaged: it can't be opened.") from error
 
 
 def _cell_text(cell: Cell) -> str:

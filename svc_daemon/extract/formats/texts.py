@@ -5,7 +5,7 @@ import re
 
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import text_encoding
-from svc_daemon.extract import failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.builders import HEADING_CHARACTERS, LineDocument
 from svc_daemon.extract.formats import Given
 
@@ -19,7 +19,7 @@ def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
     """Decode text, with a warning if the encoding was guessed. Raises ExtractionFailed for binary data."""
     codec = text_encoding(data)
     if codec is None:
-        raise failures.unsupported("The file is binary, not text.")
+        raise documents.unsupported("The file is binary, not text.")
     try:
         text = data.decode(codec)
     except UnicodeDecodeError:

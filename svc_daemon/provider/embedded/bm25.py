@@ -1,18 +1,53 @@
-"""Finds the chunks with the highest BM25 scores for the words of a query.
+"""Finds the chunks with the highest BM25 scores for the words of a query, and reorders the best.
+
+A chunk moves up if it has every query word, or if it shares many words with the first few chunks.
 
 Most matching chunks have only one common word of the query, which adds little to a score. So if some query words are
 much rarer, only chunks with a rare word are scored first. All matching chunks are scored only if a chunk without a rare
 word could still be among the results.
 """
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from svc_daemon.core.search.word_weights import idf
+from svc_daemon.core.search.ranking import POOL, idf
+from svc_daemon.provider import ranked_chunks
 from svc_daemon.provider.embedded.hits import COLUMNS
-from svc_daemon.provider.embedded.refining import Ranked
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope
+from svc_daemon.provider.ranked_chunks import Placed
+
+#: A chunk's key and its BM25 score.
+Ranked = tuple[int, float]
+
+
+def refine(connection: sqlite3.Connection, whole_expression: str | None, ranked: Sequence[Ranked]) -> list[Placed[int]]:
+    """Reorder the chunks. `whole_expression` matches chunks that have every query word; None if all chunks do."""
+    whole = {key for key, _ in ranked[:POOL]}
+    if whole_expression is not None:
+        rows = connection.execute(
+            """
+            SELECT rowid FROM chunk_index
+            WHERE chunk_index MATCH :expression AND +rowid IN (SELECT value FROM json_each(:keys))
+            """,
+            {"expression": whole_expression, "keys": json.dumps(list(whole))},
+        )
+        whole = {row["rowid"] for row in rows}
+
+    def read_texts(keys: Sequence[int]) -> dict[int, str]:
+        rows = connection.execute(
+            """
+            SELECT c.chunk_key, d.title || ' ' || c.headings || ' ' || c.text AS words FROM chunks AS c
+            JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
+            WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
+            """,
+            {"keys": json.dumps(keys), "ordinal_bits": ORDINAL_BITS},
+        )
+        return {row["chunk_key"]: row["words"] for row in rows}
+
+    return ranked_chunks.refine(ranked, whole, read_texts)
+
 
 #: The weight of each column for BM25. `buckets` is only used to filter, so it adds nothing to a score.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}

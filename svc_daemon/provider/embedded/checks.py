@@ -10,10 +10,10 @@ from typing import NamedTuple
 from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
 from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import log_bytes, open_unchanging
-from svc_daemon.provider.embedded import documents, memberships
+from svc_daemon.provider.contract import InspectedDocument
+from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.files import index_path, list_teams
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank, prepare
-from svc_daemon.provider.inspections import InspectedDocument
 
 
 class _RowCheck(NamedTuple):
@@ -113,7 +113,7 @@ class IndexInspector:
                     row["source_id"],
                     row["generation"],
                     row["title"],
-                    memberships.list_buckets(connection, row["document_key"]),
+                    documents.list_buckets(connection, row["document_key"]),
                     row["chunks"],
                 )
                 for row in rows

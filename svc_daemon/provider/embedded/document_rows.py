@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 
-from svc_daemon.provider.embedded import documents, embeddings, memberships, postings
+from svc_daemon.provider.embedded import documents, embeddings, packing
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
@@ -21,7 +21,7 @@ def create(connection: sqlite3.Connection, document: PackedDocument, *, is_hidde
     key = _create_row(connection, document, is_hidden=is_hidden)
     # Chunks are indexed with their buckets, so create the memberships first.
     counted = 0 if is_hidden else len(document.chunk_rows)
-    memberships.create_buckets(connection, [(key, document.bucket_ids, counted)])
+    documents.create_buckets(connection, [(key, document.bucket_ids, counted)])
     return key
 
 
@@ -47,12 +47,12 @@ def _create_row(connection: sqlite3.Connection, document: PackedDocument, *, is_
 def create_shown(connection: sqlite3.Connection, packed: Sequence[PackedDocument]) -> None:
     """Create documents that are visible to searches. Their sources must have no other visible document."""
     created = [(_create_row(connection, document, is_hidden=False), document) for document in packed]
-    memberships.create_buckets(connection, [(key, each.bucket_ids, len(each.chunk_rows)) for key, each in created])
+    documents.create_buckets(connection, [(key, each.bucket_ids, len(each.chunk_rows)) for key, each in created])
     add_pieces(connection, [(key, *piece) for key, document in created for piece in enumerate(document.pieces)])
     ranges = [KeyRange.of_document(key) for key, _ in created]
     _insert_chunks(connection, [(keys, each.chunk_rows) for keys, (_, each) in zip(ranges, created, strict=True)])
     # Keys are consecutive, so the range has no other document's chunks.
-    postings.add_postings(connection, KeyRange(ranges[0].first, ranges[-1].last))
+    packing.add_postings(connection, KeyRange(ranges[0].first, ranges[-1].last))
     _count(connection, sum(len(document.chunk_rows) for document in packed))
 
 
@@ -65,7 +65,7 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
     """Store and index chunks of the document; the first one has this ordinal."""
     keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
     _insert_chunks(connection, [(keys, rows)])
-    postings.add_postings(connection, keys)
+    packing.add_postings(connection, keys)
 
 
 def show(
@@ -86,7 +86,7 @@ def show(
     (chunks,) = connection.execute(
         "SELECT chunks FROM documents WHERE document_key = :key", {"key": document_key}
     ).fetchone()
-    memberships.count_in(connection, document_key, chunks)
+    documents.count_in(connection, document_key, chunks)
     _count(connection, chunks)
     return hidden
 
@@ -97,7 +97,7 @@ def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | Non
         return None
     key = int(shown["document_key"])
     _set_hidden(connection, key, True)
-    memberships.count_in(connection, key, 0)
+    documents.count_in(connection, key, 0)
     _count(connection, -shown["chunks"])
     return key
 
@@ -109,15 +109,15 @@ def remove_small(connection: sqlite3.Connection, document_keys: Sequence[int]) -
     # Remove postings in the order of keys, because FTS5 starts a new segment if a key is lower than the one before.
     # Remove them before the chunks' rows, because FTS5 needs the texts in these rows to find the postings.
     ranges = [KeyRange.of_document(key) for key in sorted(document_keys)]
-    chunks = sum(postings.remove_postings(connection, keys) for keys in ranges)
+    chunks = sum(packing.remove_postings(connection, keys) for keys in ranges)
     with overwriting(connection):
         for keys in ranges:
             _delete_chunks(connection, keys)
         connection.executemany("DELETE FROM texts WHERE document_key = ?", [(key,) for key in document_keys])
     for key in document_keys:
         _delete_row(connection, key)
-    postings.count_removed(connection, chunks)
-    postings.clean_up(connection)
+    packing.count_removed(connection, chunks)
+    packing.clean_up(connection)
 
 
 def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> bool:
@@ -130,10 +130,10 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
         return False
     keys = KeyRange(max(every.first, last - SLICE_CHUNKS + 1), last)
     # Remove the postings before the chunks' rows, because FTS5 needs the texts in these rows to find the postings.
-    postings.remove_postings(connection, keys)
+    packing.remove_postings(connection, keys)
     with overwriting(connection):
         _delete_chunks(connection, keys)
-    postings.count_removed(connection, keys.last - keys.first + 1)
+    packing.count_removed(connection, keys.last - keys.first + 1)
     return True
 
 
@@ -153,13 +153,13 @@ def remove_last_piece(connection: sqlite3.Connection, document_key: int) -> bool
 def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
     """Remove the row and memberships of a hidden document that has no chunks or text left."""
     _delete_row(connection, document_key)
-    postings.clean_up(connection)
+    packing.clean_up(connection)
 
 
 def is_purge_due(connection: sqlite3.Connection) -> bool:
     """Whether documents were removed since the last purge, and the index is small enough for one."""
     totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
-    return bool(totals["removed"] and totals["chunks"] <= postings.REBUILD_MOST)
+    return bool(totals["removed"] and totals["chunks"] <= packing.REBUILD_MOST)
 
 
 def purge(connection: sqlite3.Connection) -> None:
@@ -181,7 +181,7 @@ def purge(connection: sqlite3.Connection) -> None:
             connection.execute(f"DELETE FROM {table}")  # noqa: S608
             connection.execute(f"INSERT INTO {table} SELECT * FROM moved")  # noqa: S608
             connection.execute("DROP TABLE moved")
-        postings.drop_removed_words(connection, anew=chunks <= RENEW_MOST)
+        packing.drop_removed_words(connection, anew=chunks <= RENEW_MOST)
 
 
 def list_hidden(connection: sqlite3.Connection) -> list[int]:
@@ -206,7 +206,7 @@ def _delete_chunks(connection: sqlite3.Connection, keys: KeyRange) -> None:
 
 
 def _delete_row(connection: sqlite3.Connection, document_key: int) -> None:
-    memberships.delete_buckets(connection, document_key)
+    documents.delete_buckets(connection, document_key)
     connection.execute("DELETE FROM documents WHERE document_key = :key", {"key": document_key})
 
 

@@ -1,8 +1,8 @@
-"""Reads documents that are visible to searches, within the caller's transaction."""
+"""Reads documents and their buckets, within the caller's transaction."""
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import (
@@ -14,10 +14,61 @@ from svc_daemon.provider.contract import (
     chunk_id,
     document_id,
 )
-from svc_daemon.provider.embedded import memberships
 from svc_daemon.provider.embedded.packing import ChunkRow, PackedDocument, unpack_headings, unpack_text
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, KeyRange
 from svc_daemon.provider.errors import DocumentMissing
+from svc_daemon.wire.parsing import parse_json
+
+
+def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
+    """List the document's buckets, sorted."""
+    rows = connection.execute(
+        "SELECT bucket_id FROM memberships WHERE document_key = :document_key ORDER BY bucket_id",
+        {"document_key": document_key},
+    )
+    return tuple(row["bucket_id"] for row in rows)
+
+
+def list_buckets_of_all(connection: sqlite3.Connection, document_keys: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """Map the keys of documents to their sorted buckets."""
+    (listed,) = connection.execute(
+        """
+        SELECT json_group_array(json_array(document_key, bucket_id)) FROM memberships
+        WHERE document_key IN (SELECT value FROM json_each(:keys))
+        """,
+        {"keys": json.dumps(list(document_keys))},
+    ).fetchone()
+    buckets: dict[int, tuple[str, ...]] = {}
+    for key, bucket_id in sorted(parse_json(listed)):
+        buckets[key] = (*buckets.get(key, ()), bucket_id)
+    return buckets
+
+
+def create_buckets(connection: sqlite3.Connection, documents: Iterable[tuple[int, Sequence[str], int]]) -> None:
+    """Add documents to buckets. Each tuple has a document's key, its buckets, and its number of searchable chunks."""
+    connection.executemany(
+        "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
+        [(key, bucket_id, chunks) for key, bucket_ids, chunks in documents for bucket_id in bucket_ids],
+    )
+
+
+def count_in(connection: sqlite3.Connection, document_key: int, chunks: int) -> None:
+    """Set how many chunks the document adds to its buckets' counts; 0 while searches don't find it."""
+    connection.execute(
+        "UPDATE memberships SET chunks = :chunks WHERE document_key = :key", {"chunks": chunks, "key": document_key}
+    )
+
+
+def delete_buckets(connection: sqlite3.Connection, document_key: int) -> None:
+    connection.execute("DELETE FROM memberships WHERE document_key = :key", {"key": document_key})
+
+
+def count_bucket_chunks(connection: sqlite3.Connection, bucket_id: str) -> int:
+    """Count the bucket's chunks that searches find."""
+    (chunks,) = connection.execute(
+        "SELECT coalesce(sum(chunks), 0) FROM memberships WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id}
+    ).fetchone()
+    return int(chunks)
 
 
 def find(connection: sqlite3.Connection, source_id: str) -> sqlite3.Row | None:
@@ -58,7 +109,7 @@ def find_state(connection: sqlite3.Connection, source_id: str) -> DocumentState 
         document_id=document_id(source_id, stored["generation"]),
         generation=stored["generation"],
         chunks=stored["chunks"],
-        bucket_ids=memberships.list_buckets(connection, stored["document_key"]),
+        bucket_ids=list_buckets(connection, stored["document_key"]),
     )
 
 
@@ -85,7 +136,7 @@ def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDo
         source_id=stored["source_id"],
         generation=stored["generation"],
         title=stored["title"],
-        bucket_ids=memberships.list_buckets(connection, stored["document_key"]),
+        bucket_ids=list_buckets(connection, stored["document_key"]),
         pieces=tuple(_pieces(connection, stored["document_key"])),
         chunk_rows=tuple(rows),
     )
@@ -104,7 +155,7 @@ def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> li
         ListedDocument(
             row["source_id"],
             row["generation"],
-            memberships.list_buckets(connection, row["document_key"]),
+            list_buckets(connection, row["document_key"]),
             row["chunks"],
         )
         for row in rows

@@ -15,7 +15,7 @@ from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, unpack_headings
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS, KeyRange, overwriting
 from svc_daemon.provider.embedded.scopes import as_json
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.provider.texts import embeddable
+from svc_daemon.provider.ranked_chunks import embeddable
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.search.word_weights import coverage
+from svc_daemon.core.search.ranking import coverage
 from svc_daemon.core.text.words import cut_unspaced
 from svc_daemon.provider.contract import Hit, Part, SearchMode, TermMatch, chunk_id
-from svc_daemon.provider.embedded import documents, memberships
+from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.packing import unpack_headings
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
@@ -46,7 +46,7 @@ def read_hits(
     """Yield the hits of a page, after `offset` skipped hits."""
     keys = [placed.key for placed in order]
     rows = _chunk_rows(connection, keys)
-    buckets = memberships.list_buckets_of_all(connection, {key >> ORDINAL_BITS for key in keys})
+    buckets = documents.list_buckets_of_all(connection, {key >> ORDINAL_BITS for key in keys})
     having = {word: _keys_having(connection, question, word, keys) for word in question.weights}
     parts = _find_parts(connection, question, rows) if question.explain else {}
     # Hits that only the keyword search found have no cosine yet.

@@ -20,9 +20,9 @@ from svc_daemon.provider.embedded import document_rows, documents, embeddings, w
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack
 from svc_daemon.provider.embedded.searching import search
-from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
+from svc_daemon.provider.embedded.semantics import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
-from svc_daemon.provider.texts import storable
+from svc_daemon.provider.ranked_chunks import storable
 
 #: Number of documents that are listed in one transaction.
 LIST_PAGE = 500

@@ -1,4 +1,4 @@
-"""The schema of an index file.
+"""The schema of an index file, and the errors of its engine.
 
 - The key of a chunk is `document_key << 20 | ordinal`, so the keys of a document's chunks are contiguous.
 - `chunk_index` has only the postings (which words are in which chunks). Texts are read from the view `indexed_chunks`.
@@ -12,6 +12,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from svc_daemon.errors import ShuttingDown, StorageError
+from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed, SearchTimeout
 
 #: Schema version. There are no migrations: an index of another version is rebuilt.
 VERSION = 3
@@ -185,3 +188,36 @@ class KeyRange:
 
     def parameters(self) -> dict[str, int]:
         return {"first": self.first, "last": self.last}
+
+
+@contextmanager
+def translated(team_id: str) -> Iterator[None]:
+    """Within the block, raise exceptions of the team's index file as ProviderError."""
+    try:
+        yield
+    except StorageError as error:
+        if isinstance(error.__cause__, sqlite3.Error):
+            raise from_sqlite(team_id, error.__cause__) from error
+        if isinstance(error, ShuttingDown):
+            message = f"The search index of {team_id} was closed meanwhile; try again."
+            raise ProviderFailed(message, retryable=True) from error
+        message = f"The search index of {team_id} can't be written: {error.message}"
+        raise ProviderFailed(message, retryable=True) from error
+    except sqlite3.Error as error:
+        raise from_sqlite(team_id, error) from error
+    except WrongVersion as error:
+        raise IndexDamaged(team_id, str(error)) from error
+    except ImportError as error:
+        raise ProviderFailed(f"Vectors need the extra `semantic` ({error}): install it.", retryable=False) from error
+    except OSError as error:
+        raise ProviderFailed(f"The search index of {team_id}: {error}.", retryable=True) from error
+
+
+def from_sqlite(team_id: str, error: sqlite3.Error) -> ProviderError:
+    """Convert an SQLite error: to SearchTimeout, IndexDamaged or a retryable ProviderFailed."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_INTERRUPT":
+        return SearchTimeout()
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return IndexDamaged(team_id, f"damaged: {error}")
+    return ProviderFailed(f"The search index of {team_id} failed: {error}.", retryable=True)

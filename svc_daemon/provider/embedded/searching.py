@@ -5,19 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from svc_daemon.core.search.relevance_feedback import POOL
-from svc_daemon.core.search.word_weights import idf
+from svc_daemon.core.search.ranking import POOL, idf
 from svc_daemon.core.text.words import parse_query
 from svc_daemon.provider.contract import HitPage, SearchMode, SearchQuery, VectorCount
-from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank
-from svc_daemon.provider.embedded.counts import Counts
+from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank, refine
 from svc_daemon.provider.embedded.embeddings import count_missing
 from svc_daemon.provider.embedded.files import TeamIndex
 from svc_daemon.provider.embedded.hits import Question, read_hits
-from svc_daemon.provider.embedded.refining import refine
-from svc_daemon.provider.embedded.scopes import choose_scope
-from svc_daemon.provider.embedded.semantics import find_meaning
-from svc_daemon.provider.embedded.vector_signs import SignsCache
+from svc_daemon.provider.embedded.scopes import Counts, choose_scope
+from svc_daemon.provider.embedded.semantics import SignsCache, find_meaning
 from svc_daemon.provider.ranked_chunks import CANDIDATES, Placed, fuse_placed, list_warnings
 
 #: Size of SQLite's page cache per connection, in KiB. A larger cache would help little.

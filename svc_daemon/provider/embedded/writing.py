@@ -15,11 +15,11 @@ from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from svc_daemon.databases.sqlite import SqliteDatabase
-from svc_daemon.provider.embedded import document_rows, documents, embeddings, memberships
+from svc_daemon.provider.embedded import document_rows, documents, embeddings
 from svc_daemon.provider.embedded.document_rows import MayReplace
 from svc_daemon.provider.embedded.packing import PackedDocument, cut_batches, is_large
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.provider.texts import distinct
+from svc_daemon.provider.ranked_chunks import distinct
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def set_buckets(database: SqliteDatabase, source_id: str, generation: int, bucke
         _replace_by_copy(run, shown, replace(run(documents.read_packed, shown), bucket_ids=wanted))
 
     stored = database.read(
-        lambda connection: memberships.list_buckets(
+        lambda connection: documents.list_buckets(
             connection, documents.get(connection, source_id, generation)["document_key"]
         )
     )

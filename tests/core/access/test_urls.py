@@ -5,9 +5,16 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.access.addresses import AddressPolicy, is_public, parse_allowed
-from svc_daemon.core.access.urls import MAX_CHARACTERS, file_name, join_url, parse_url
-from svc_daemon.settings.errors import SettingError
+from svc_daemon.core.access.urls import (
+    MAX_CHARACTERS,
+    AddressPolicy,
+    file_name,
+    is_public,
+    join_url,
+    parse_allowed,
+    parse_url,
+)
+from svc_daemon.settings.limits import SettingError
 from tests.core.refusals import refusal
 
 CANONICAL = [

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.answers import grounding
-from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer
-from svc_daemon.core.answers.grounding import is_support
+from svc_daemon.core.answers import citations
+from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer, is_support
 from svc_daemon.core.answers.passages import Citation, quote_of
 from tests.core.answers.passages import passage
 from tests.core.limits import cpu_limit_s
@@ -84,7 +83,7 @@ def test_marks_are_checked_against_the_passages_and_become_citations(
     written: str, kept: str, is_grounded: bool
 ) -> None:
     answer, pieces = write([written])
-    assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded)
+    assert (answer.text, citations.is_grounded(answer)) == (kept, is_grounded)
     for mark, citation in pairwise(pieces):
         if isinstance(citation, Citation):
             assert str(mark).strip() == f"[{citation.number}]"
@@ -101,7 +100,7 @@ def test_the_result_does_not_depend_on_how_the_answer_is_cut_into_pieces(
         places = sorted(cuts.choices(range(len(written) + 1), k=8))
         sent = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
         answer, pieces = write(sent)
-        assert (answer.text, grounding.is_grounded(answer)) == (kept, is_grounded), sent
+        assert (answer.text, citations.is_grounded(answer)) == (kept, is_grounded), sent
         assert "".join(piece for piece in pieces if isinstance(piece, str)) == kept, sent
 
 
@@ -132,7 +131,7 @@ def test_random_answers_cite_only_the_given_passages() -> None:
         for citation in answer.citations:
             assert answer.text[citation.index :].startswith(f"[{citation.number}]")
             assert 0 <= citation.span.start < citation.span.end <= len(PASSAGES[citation.passage].text)
-        assert answer.citations or not grounding.is_grounded(answer)
+        assert answer.citations or not citations.is_grounded(answer)
 
 
 def test_the_processor_time_grows_linearly_with_the_answer() -> None:
@@ -145,7 +144,7 @@ def test_the_processor_time_grows_linearly_with_the_answer() -> None:
         for part in parts:
             with cpu_limit_s(limit_s):
                 answer, _ = write(["Employees get 30 days ", part * (size // len(part) or 2_500), " [1]."])
-                assert answer.text and grounding.is_grounded(answer) in (True, False)
+                assert answer.text and citations.is_grounded(answer) in (True, False)
                 assert len(answer.citations) <= most, part
             assert parts is not marks or len(answer.citations) == most, part
 

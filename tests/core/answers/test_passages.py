@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.answers.evidence import WITHOUT_NUMBER, trust_of, weigh_evidence
-from svc_daemon.core.answers.passages import Passage, place_of, quote_of
+from svc_daemon.core.answers.passages import WITHOUT_NUMBER, Passage, place_of, quote_of, trust_of, weigh_evidence
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.text.sentences import Span
 from svc_daemon.core.text.words import parse_query

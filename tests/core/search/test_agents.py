@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc_daemon.core.search import agents
-from svc_daemon.core.search.agents import EVERYTHING, NOTHING, RetrievalPolicy, policy_text, read_policy
-from svc_daemon.core.search.filters import MAX_DEPTH, check_filter, passes
+from svc_daemon.core.search.agents import (
+    EVERYTHING,
+    MAX_DEPTH,
+    NOTHING,
+    RetrievalPolicy,
+    check_filter,
+    passes,
+    policy_text,
+    read_policy,
+)
 from svc_daemon.errors import ServiceError
 from tests.core.refusals import field_of, refusal
 

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.search.rank_fusion import fuse, hybrid_score, semantic_score
-from svc_daemon.core.search.relevance_feedback import BEST, Candidate, reorder, weigh_feedback
-from svc_daemon.core.search.word_weights import coverage, idf
+from svc_daemon.core.search.ranking import (
+    BEST,
+    Candidate,
+    coverage,
+    fuse,
+    hybrid_score,
+    idf,
+    reorder,
+    semantic_score,
+    weigh_feedback,
+)
 
 
 def test_items_in_both_rankings_come_before_items_in_one() -> None:

@@ -6,8 +6,16 @@ from contextlib import closing
 
 import pytest
 
-from svc_daemon.core.text.porter import LONGEST, porter_stem
-from svc_daemon.core.text.words import MAX_WORDS, STOP_WORDS, cut_unspaced, parse_query, stem_of, stems_of
+from svc_daemon.core.text.words import (
+    LONGEST,
+    MAX_WORDS,
+    STOP_WORDS,
+    cut_unspaced,
+    parse_query,
+    porter_stem,
+    stem_of,
+    stems_of,
+)
 from tests.acceptance.forks import ROOT
 from tests.core.limits import cpu_limit_s
 

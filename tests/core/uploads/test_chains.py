@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from svc_daemon.core.uploads.chains import Chain, PartObject, chain_of, object_name, parse_object
+from svc_daemon.cluster.s3.parts import Chain, PartObject, chain_of, object_name, parse_object
 
 NONCE, HASH = "0123456789abcdef" * 2, "f" * 64
 

@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc_daemon.core.uploads import source_fields as fields
-from svc_daemon.core.uploads.source_fields import check_metadata, check_tags, clean_file_name, split_tags
-from svc_daemon.core.uploads.web_pages import is_web_page, page_file_name, page_title
+from svc_daemon.core.uploads.source_fields import (
+    check_metadata,
+    check_tags,
+    clean_file_name,
+    is_web_page,
+    page_file_name,
+    page_title,
+    split_tags,
+)
 from svc_daemon.settings.limits import Limits
 from tests.core.refusals import field_of, refusal
 

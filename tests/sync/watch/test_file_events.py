@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_cli.sync.watch.file_events import EVERYTHING, Event, Hint, Kind, hints_of
+from svc_cli.sync.watch.observers import EVERYTHING, Event, Hint, Kind, hints_of
 
 ROOT = "/users/ann/docs"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from svc_cli.sync.watch.file_systems import count_folders, kind_of
+from svc_cli.sync.watch.observers import count_folders, kind_of
 
 MOUNTS = [
     "/dev/sda1 / ext4 rw 0 0",

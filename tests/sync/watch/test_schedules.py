@@ -1,6 +1,6 @@
 """The schedule of full syncs, and detecting that the system slept."""
 
-from svc_cli.sync.watch.schedules import PERIOD_S, Agenda, Naps
+from svc_cli.sync.watch.settling import PERIOD_S, Agenda, Naps
 
 
 def test_first_full_sync_is_due_at_once_and_the_next_after_the_period() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.sync.watch.file_events import EVERYTHING, Hint, Kind
+from svc_cli.sync.watch.observers import EVERYTHING, Hint, Kind
 from svc_cli.sync.watch.settling import BUSY_S, MANY, Facts, Settler
 
 #: A change: the second, the path and the kind of the hint, and the file's size from then on (None if it is deleted).

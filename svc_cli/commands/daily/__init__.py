@@ -1,0 +1,1 @@
+"""Commands of every day: uploads, syncs, what is ready, searches and answers."""

@@ -1,0 +1,119 @@
+"""`svc ask`: prints an answer, then the numbered sources that it quotes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from svc_cli.commands.daily.search import head_of, warn_of_emptiness
+from svc_cli.commands.invocations import AgentOption, BucketsOption, Invocation, command, model_id, new_app
+from svc_cli.console import Console, clean
+from svc_cli.errors import UsageError
+from svc_cli.exits import Exit
+from svc_cli.render import cut, place_of
+from svc_daemon.wire import Json, JsonMapping
+
+app = new_app()
+
+
+#: Maximum width of a quote without a terminal.
+PLAIN_COLUMNS = 100
+NOT_ALL = "some sentences of the answer are not supported by a source."
+SHORTENED = {
+    "max_output_tokens": "the model's server ended the answer at its length limit.",
+    "content_filter": "the content filter of the model's server removed part of the answer.",
+}
+NOTHING = "no source supports the answer."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskFlags:
+    """The options of `ask`."""
+
+    words: Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question, in plain words.")]
+    bucket: BucketsOption = None
+    agent: AgentOption = None
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream/--no-stream", help="Print the answer while it is written; with --no-stream, only when complete."
+        ),
+    ] = True
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with code 3 unless the sources support every sentence of the answer.")
+    ] = False
+
+
+@command(
+    app,
+    "ask",
+    "svc ask how long is parental leave",
+    "svc ask who approves leave -b handbook --strict",
+    "svc ask who approves leave --json > answer.json && svc cite verify answer.json",
+)
+def ask(call: Invocation, flags: AskFlags) -> Exit:
+    """Ask a question, and get an answer with numbered quotes, each with its page or lines.
+
+    The question needs no quotation marks. Everything after `--` is part of it, even words that begin with a dash.
+    """
+    question = " ".join(flags.words)
+    if not question.strip():
+        raise UsageError("The question is empty.")
+    with call.client() as client:
+        # An agent has its own buckets, so ignore the setting.
+        default = None if flags.agent else call.settings.get("bucket")
+        buckets = flags.bucket or ([default] if default else [])
+        body: Json = {
+            "model": model_id(flags.agent or "default"),
+            "input": question,
+            **({"buckets": buckets} if buckets else {}),
+        }
+        if flags.stream and call.console.format != "json":
+            answer: JsonMapping = _follow(call.console, client.ask_streaming(**body))
+        else:
+            answer = client.ask(**body)
+            parts = [part["text"] for message in answer["output"] for part in message["content"]]
+            call.console.show(answer, lambda: clean_text("".join(parts)))
+        empty = [] if answer["sources"] else warn_of_emptiness(client)
+    if call.console.is_text:
+        call.console.print(render_sources(call.console, answer["sources"]))
+    reason = (answer.get("incomplete_details") or {}).get("reason")
+    incomplete = [SHORTENED.get(reason, "the answer is incomplete.")] if reason else []
+    for warning in [*(answer.get("warnings") or []), *incomplete, *empty]:
+        call.console.warn(str(warning))
+    if not answer["grounded"]:
+        call.console.warn(NOT_ALL if answer["sources"] else NOTHING)
+    return Exit.FAILED if flags.strict and not answer["grounded"] else Exit.DONE
+
+
+def _follow(console: Console, events: Iterator[Json]) -> Json:
+    """Print the answer as it arrives, and return it."""
+    answer: Json = {}
+    for event in events:
+        console.event(event)
+        if event["type"] == "response.output_text.delta" and console.is_text:
+            console.write(clean_text(event["delta"]))
+        answer = event.get("response") or answer
+    if console.is_text:
+        console.write("\n")
+    else:
+        console.answer(answer)
+    return answer
+
+
+def clean_text(text: str) -> str:
+    """Escape control characters, but keep line breaks."""
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
+    """Render number, title and location of each source, with the quote below."""
+    columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
+    blocks = []
+    for source in sources:
+        title = clean(source["title"] or source["filename"])
+        head = head_of(console, f"[{source['number']}]", title, place_of(source["location"]), source["source_id"])
+        quote = " ".join(clean(source["quote"]).split())
+        blocks.append(f"\n{head}\n    {cut(f'“{quote}”', columns)}")
+    return "".join(blocks)

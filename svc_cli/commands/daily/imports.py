@@ -1,0 +1,189 @@
+"""`svc import`: imports files and web pages from URLs into a bucket."""
+
+import os
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal
+
+import typer
+
+from svc_cli.client.api import Client
+from svc_cli.client.imports import ImportRequest
+from svc_cli.commands.daily.upload import parse_tags, provision, stream_item
+from svc_cli.commands.invocations import (
+    BucketOption,
+    DryRunOption,
+    Invocation,
+    NoCreateOption,
+    TimeoutOption,
+    WaitOption,
+    command,
+    new_app,
+    parse_duration,
+    parse_metadata,
+)
+from svc_cli.commands.reports import Summary
+from svc_cli.errors import UsageError
+from svc_cli.exits import Exit
+from svc_cli.transfer.imports import ImportOptions, Kind, import_one, sources_by_url
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.runs import UploadRun, elapsed_ms, look, resumable
+
+app = new_app()
+
+#: Number of concurrent imports. The service accepts only five new sources per second.
+JOBS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFlags:
+    """The options of `import`."""
+
+    urls: Annotated[list[str], typer.Argument(metavar="URL", help="The URLs to fetch, http or https.")]
+    bucket: BucketOption = None
+    kind: Annotated[
+        Literal["auto", "file", "page"] | None,
+        typer.Option(
+            "--as",
+            help="Import the content unchanged (file), or only the article of a web page (page). "
+            "With auto, the type of the content decides.  [default: auto]",
+        ),
+    ] = None
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Allow a web page with --as file, and a file with --as page. Otherwise, these are refused.",
+        ),
+    ] = False
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Fetch URLs again even if they are already in the bucket.")
+    ] = False
+    webhook: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Let the service call this URL when a source is ready or has failed."),
+    ] = None
+    webhook_meta: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V", help="Send the metadata field K with the text V in each webhook call; repeatable."),
+    ] = None
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="TITLE", help="Use this title instead of the document's title; only for a single URL."),
+    ] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag to each source; repeatable.")] = (
+        None
+    )
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V", help="Set the metadata field K to the text V; repeatable."),
+    ] = None
+    wait: WaitOption = None
+    timeout: TimeoutOption = None
+    no_create: NoCreateOption = False
+    dry_run: DryRunOption = False
+
+    def checked(self, call: Invocation) -> "ImportPlan":
+        """Combine flags and settings. Raises UsageError for contradictions."""
+        urls = tuple(dict.fromkeys(self.urls))
+        for url in urls:
+            if "://" not in url and os.path.exists(url):  # noqa: PTH110 - `Path.exists` raises for a name that is too long
+                hint = "`svc upload` sends files and folders, and `svc bucket import` reads the export of a bucket."
+                raise UsageError(f"{url} is not a URL, but a path on this machine.", hint=hint)
+        if self.force and self.kind is None:
+            raise UsageError("--force needs --as.", hint="add --as file or --as page.")
+        if self.webhook_meta and self.webhook is None:
+            raise UsageError("--webhook-meta goes with --webhook.")
+        if self.title is not None and len(urls) > 1:
+            raise UsageError("--title is for a single URL, but several were given.", hint="leave --title out.")
+        metadata = parse_metadata(self.webhook_meta or [], "--webhook-meta")
+        webhook = {"url": self.webhook, "metadata": metadata} if self.webhook else None
+        return ImportPlan(
+            urls=urls,
+            bucket=call.bucket(self.bucket, "--refresh" if self.refresh else None),
+            kind=self.kind or "auto",
+            pattern=ImportRequest(
+                url="",
+                title=self.title,
+                tags=parse_tags(self.tag or []),
+                metadata=dict(parse_metadata(self.meta or [])),
+                force=self.force,
+                webhook=webhook,
+            ),
+            is_refresh=self.refresh,
+            wait=call.settings.get("wait", self.wait),
+            timeout_s=parse_duration(self.timeout),
+            no_create=self.no_create,
+            is_dry=self.dry_run,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportPlan:
+    """The URLs to import, and the options that apply to all of them."""
+
+    urls: tuple[str, ...]
+    bucket: str
+    kind: Kind
+    #: A template for the request of each URL.
+    pattern: ImportRequest
+    is_refresh: bool
+    wait: Literal["ready", "accepted"]
+    timeout_s: float | None
+    no_create: bool
+    is_dry: bool
+
+
+@command(
+    app,
+    "import",
+    "svc import https://example.com/guide.pdf -b handbook",
+    "svc import --as page https://example.com/blog/post -b handbook",
+    "svc import --refresh https://example.com/prices -b handbook",
+)
+@resumable
+def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
+    """Import files and web pages from URLs into a bucket, and wait until a search finds them.
+
+    The daemon fetches the URLs; its settings decide which addresses are allowed. A URL that is already in the bucket is
+    fetched again only with --refresh.
+    """
+    began_s = time.monotonic()
+    plan = flags.checked(call)
+    with call.client() as client, call.progress() as progress:
+        client.pace_creates(client.limits()["limits"]["creates_per_second"]["value"])
+        run = UploadRun(client, progress, partial(stream_item, call, "import.item"))
+        _import_all(call, client, run, plan)
+    summary = Summary(
+        kind="import",
+        bucket=plan.bucket,
+        items=[run.items[url] for url in plan.urls if url in run.items],
+        duration_ms=elapsed_ms(began_s),
+        is_dry=plan.is_dry,
+        stopped_by=run.stopped_by,
+        remaining=len(plan.urls) - len(run.items),
+    )
+    was_left = summary.counts["unchanged"] and not plan.is_refresh
+    note = "what the bucket has was not fetched again; --refresh does that." if was_left else ""
+    return summary.show(call.console, note)
+
+
+def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPlan) -> None:
+    known = look(client, plan.bucket)
+    known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
+    if known.bucket_id is None:
+        # This is a dry run, which does not create the missing bucket. All URLs would be new in it.
+        run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
+        return
+    options = ImportOptions(
+        bucket_id=known.bucket_id,
+        kind=plan.kind,
+        pattern=plan.pattern,
+        is_refresh=plan.is_refresh,
+        is_dry=plan.is_dry,
+    )
+    by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
+    run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
+    if plan.wait == "ready" and not plan.is_dry:
+        run.wait_for_all(known.bucket_id, plan.timeout_s)

@@ -1,0 +1,253 @@
+"""`svc status`: shows the state of buckets, sources and batches."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Self
+
+import typer
+
+from svc_cli.client.waiting import following
+from svc_cli.commands.invocations import Invocation, command, new_app
+from svc_cli.commands.nouns.batches import BATCH_PREFIX, render_batch
+from svc_cli.commands.nouns.source_views import render_source, render_sources
+from svc_cli.commands.source_lookups import is_id, resolve_source
+from svc_cli.console import Console, clean_styled, is_terminal
+from svc_cli.exits import Exit
+from svc_cli.progress import PLAIN_INTERVAL_S
+from svc_cli.render import size, table
+from svc_daemon.wire import JsonMapping
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from svc_cli.client.api import Client
+
+
+class Screen:
+    """Shows each text on stderr in place of the previous one."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._said_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        movable = is_terminal(self._console.err) and self._console.environ.get("TERM") != "dumb"
+        if movable and self._console.is_text:
+            from rich.console import Console as RichConsole
+            from rich.live import Live
+
+            self._live = Live(console=RichConsole(file=self._console.err), transient=True, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, text: str) -> None:
+        """Replace the displayed text."""
+        if self._live is not None:
+            from rich.text import Text
+
+            self._live.update(Text.from_ansi(clean_styled(text)), refresh=True)
+        elif time.monotonic() - self._said_s >= PLAIN_INTERVAL_S:
+            self._said_s = time.monotonic()
+            self._console.message(text.replace("\n", "; "))
+
+
+app = new_app()
+
+
+#: Minimum seconds between two updates of `--watch`.
+WATCH_INTERVAL_S = 1.0
+#: Maximum seconds between two updates of `--watch`. Some changes cause no event.
+LONGEST_INTERVAL_S = 10.0
+#: Maximum number of listed sources that are unfinished or failed.
+MOST_ROWS = 30
+
+
+@command(
+    app,
+    "status",
+    "svc status",
+    "svc status -b handbook --watch",
+    "svc status docs/leave.md -b handbook",
+)
+def status(
+    call: Invocation,
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="SOURCE|BATCH", help="A source by id, id prefix, title or file name, or a batch by id."),
+    ] = None,
+    bucket: Annotated[
+        str | None,
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Show this bucket, or look for SOURCE in it."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Keep updating the display until nothing is pending.")
+    ] = False,
+) -> Exit:
+    """Show the state of all buckets, or of one bucket, source or batch."""
+    with call.client() as client:
+        view: _View
+        if source and is_id(source, BATCH_PREFIX):
+            view = _BatchView(call, client, source)
+        elif source:
+            view = _SourceView(call, client, resolve_source(call, client, source, bucket))
+        elif bucket:
+            view = _BucketView(call, client, bucket)
+        else:
+            view = _AllView(call, client)
+        answer = view.watch() if watch else view.look()
+    call.console.show(answer, lambda: view.text(answer))
+    return Exit.DONE
+
+
+class _View(ABC):
+    """A display of `svc status`: shown once or, with `--watch`, updated until nothing is pending."""
+
+    def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
+        self.call = call
+        self.client = client
+        self.name = name
+
+    @abstractmethod
+    def look(self) -> JsonMapping: ...
+
+    @abstractmethod
+    def text(self, answer: JsonMapping) -> str: ...
+
+    @abstractmethod
+    def is_settled(self, answer: JsonMapping) -> bool: ...
+
+    def watch(self) -> JsonMapping:
+        """Show changes until nothing is pending, and return the last state."""
+        shown: JsonMapping | None = None
+        with Screen(self.call.console) as screen, changes_of(self.client) as await_change:
+            while True:
+                answer = self.look()
+                if _without_request(answer) != shown:
+                    shown = _without_request(answer)
+                    self.call.console.event(answer)
+                    screen.update(self.text(answer))
+                if self.is_settled(answer):
+                    break
+                await_change()
+        return answer
+
+
+@contextmanager
+def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
+    """Yield a function that waits up to LONGEST_INTERVAL_S for an event, and then another WATCH_INTERVAL_S."""
+    with following(client, ("source", "bucket", "batch", "store")) as follower:
+
+        def await_change() -> None:
+            if follower is not None:
+                follower.take(LONGEST_INTERVAL_S)
+            time.sleep(WATCH_INTERVAL_S)
+
+        yield await_change
+
+
+class _SourceView(_View):
+    """Shows one source, with all its fields."""
+
+    def look(self) -> JsonMapping:
+        return self.client.source(self.name)
+
+    def text(self, answer: JsonMapping) -> str:
+        return render_source(self.call.console, answer)
+
+    def is_settled(self, answer: JsonMapping) -> bool:
+        return bool(answer["ready"] or answer["status"] == "failed")
+
+
+class _BatchView(_View):
+    """Shows how many files of one batch are in each state."""
+
+    def look(self) -> JsonMapping:
+        return self.client.batch(self.name)
+
+    def text(self, answer: JsonMapping) -> str:
+        return render_batch(self.call.console, answer)
+
+    def is_settled(self, answer: JsonMapping) -> bool:
+        return bool(answer["terminal"])
+
+
+class _BucketView(_View):
+    """Shows how many sources of one bucket are in each state, and lists those that are not ready."""
+
+    def look(self) -> JsonMapping:
+        unready: list[JsonMapping] = []
+        page: JsonMapping = {}
+        for state in ("failed", "indexing", "queued"):
+            for page in self.client.source_pages(self.name, {"status": state}):
+                unready += page["sources"]
+        answer = {key: value for key, value in page.items() if key not in {"has_more", "last_id"}}
+        return {**answer, "sources": unready, "bucket": self.client.bucket(self.name, members=False)}
+
+    def text(self, answer: JsonMapping) -> str:
+        most = len(answer["sources"]) if self.call.console.is_verbose else MOST_ROWS
+        rows = render_sources(self.call.console, answer["sources"][:most])
+        top = render_buckets(self.call.console, [answer["bucket"]])
+        if not rows:
+            return top
+        more = len(answer["sources"]) - most
+        last = f"\nand {more} more" if more > 0 else ""
+        return f"{top}\n\n{rows}{last}"
+
+    def is_settled(self, answer: JsonMapping) -> bool:
+        return not any(source["status"] != "failed" for source in answer["sources"]) and not _pending(answer["bucket"])
+
+
+class _AllView(_View):
+    """Shows all buckets of the team."""
+
+    def look(self) -> JsonMapping:
+        return self.client.buckets(members=False)
+
+    def text(self, answer: JsonMapping) -> str:
+        empty = "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
+        return render_buckets(self.call.console, answer["buckets"]) or empty
+
+    def is_settled(self, answer: JsonMapping) -> bool:
+        return not any(_pending(each) for each in answer["buckets"])
+
+
+def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
+    """Render a table of buckets, those with failed sources first."""
+    heads = ("failed", "bucket", "state", "ready", "pending", "size", "name")
+    ordered = sorted(buckets, key=lambda bucket: not _failed(bucket))
+    rows = [
+        (
+            _failed(bucket),
+            bucket["slug"],
+            bucket["status"] if bucket["status"] != "active" else bucket["bucketStore"]["status"],
+            bucket["counts"]["retrievable"],
+            _pending(bucket),
+            size(bucket.get("size_bytes", 0)),
+            bucket["name"] if bucket["name"] != bucket["slug"] else "",
+        )
+        for bucket in ordered
+    ]
+    return table(console, heads, rows) if rows else ""
+
+
+def _failed(bucket: JsonMapping) -> int:
+    # Older daemons do not send this count.
+    return int(bucket["bucketStore"].get("failed_member_count", 0))
+
+
+def _pending(bucket: JsonMapping) -> int:
+    return int(bucket["bucketStore"]["pending_member_count"])
+
+
+def _without_request(answer: JsonMapping) -> JsonMapping:
+    return {key: value for key, value in answer.items() if key != "request_id"}

@@ -1,0 +1,158 @@
+"""`svc wait`: waits until sources and batches are ready."""
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svc_cli.client.waiting import (
+    GONE,
+    UNKNOWN_ROUTE,
+    Watch,
+    look_up,
+    wait_for_batches,
+    wait_until_settled,
+)
+from svc_cli.commands.invocations import (
+    Invocation,
+    SourceBucketOption,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+)
+from svc_cli.commands.nouns.batches import BATCH_PREFIX
+from svc_cli.commands.source_lookups import is_id, resolve_source
+from svc_cli.errors import ApiError, WaitTimedOut
+from svc_cli.exits import Exit
+from svc_cli.render import state_of, table
+from svc_daemon.wire import Json, JsonMapping
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+    from svc_cli.progress import Progress
+
+app = new_app()
+
+
+@dataclass(slots=True)
+class _Waited:
+    """The sources and batches to wait for, with their last known states."""
+
+    watch: Watch
+    #: The service's last response for each batch, by batch id.
+    batches: dict[str, JsonMapping] = field(default_factory=dict)
+    expired: WaitTimedOut | None = None
+
+    @property
+    def total(self) -> int:
+        return len(self.watch.seen) + len(self.batches)
+
+    @property
+    def settled_count(self) -> int:
+        return self.watch.settled_count + sum(bool(batch.get("terminal")) for batch in self.batches.values())
+
+    def summary(self) -> Json:
+        """Build the `wait.summary` object."""
+        items: list[Json] = [
+            {"source_id": each, "status": row.get("status"), "ready": bool(row.get("ready")), "error": row.get("error")}
+            for each, row in self.watch.seen.items()
+        ]
+        items += [_batch_item(batch_id, batch) for batch_id, batch in self.batches.items()]
+        is_done = all(item["ready"] for item in items)
+        code = self.expired.exit if self.expired else Exit.DONE if is_done else Exit.FAILED
+        ready, pending = sum(item["ready"] for item in items), self.total - self.settled_count
+        summary = {
+            "v": 1,
+            "type": "wait.summary",
+            "items": items,
+            "counts": {"ready": ready, "failed": len(items) - ready - pending, "pending": pending},
+            "exit_code": int(code),
+        }
+        first = next((item["error"] for item in items if item["error"]), None)
+        error = self.expired.body() if self.expired else first
+        return {**summary, "error": error} if error else summary
+
+
+@command(app, "wait", "svc wait docs/leave.md -b handbook", "svc wait src_01k3 bat_01k3zq8q4y7x --timeout 5m")
+def wait(
+    call: Invocation,
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE|BATCH", help="Sources by id, id prefix, title or file name, and batches by id."),
+    ],
+    bucket: SourceBucketOption = None,
+    timeout: TimeoutOption = None,
+) -> Exit:
+    """Wait until each source or batch is ready or has failed.
+
+    Exits with code 3 if any of them has failed, and with code 8 if --timeout has passed.
+    """
+    timeout_s = parse_duration(timeout)
+    with call.client() as client, call.progress() as progress:
+        batches = [name for name in sources if is_id(name, BATCH_PREFIX)]
+        ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
+        waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
+        # Fail now if an id does not exist.
+        _look_first(client, waited.watch)
+        waited.batches.update({each: client.batch(each) for each in waited.batches})
+        progress.begin("waiting", waited.total)
+        try:
+            _wait(call, client, progress, waited, timeout_s)
+        except WaitTimedOut as error:
+            waited.expired = error
+    summary = waited.summary()
+    rows = [
+        (source["id"], state_of(source), (source.get("error") or {}).get("message"), source.get("title"))
+        for source in waited.watch.seen.values()
+    ]
+    for item in (_batch_item(*pair) for pair in waited.batches.items()):
+        state, flaw = "ready" if item["ready"] else item["status"], item["error"] or {}
+        rows.append((item["batch_id"], state, flaw.get("message"), f"{item['counters']['total']} files"))
+    call.console.show(summary, lambda: table(call.console, ("source", "state", "why", "title"), rows))
+    if waited.expired:
+        call.console.fail(waited.expired)
+    return Exit(summary["exit_code"])
+
+
+def _look_first(client: "Client", watch: Watch) -> None:
+    """Look up every source. Raises ApiError if a source doesn't exist."""
+    try:
+        look_up(client, watch)
+    except ApiError as error:
+        # An older service can't look up many sources at once, so request each of them.
+        if error.code not in UNKNOWN_ROUTE:
+            raise
+        for each in watch.open_ids:
+            watch.see(each, client.source(each))
+    for source_id, source in watch.seen.items():
+        if source["status"] == GONE:
+            # For a source that doesn't exist, this raises the service's own error.
+            watch.see(source_id, client.source(source_id))
+
+
+def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Waited, timeout_s: float | None) -> None:
+    def report(_: object) -> None:
+        progress.update(waited.settled_count)
+        call.console.event({"type": "wait.progress", "settled": waited.settled_count, "total": waited.total})
+
+    began_s = time.monotonic()
+    if waited.watch.seen:
+        wait_until_settled(client, waited.watch, timeout_s=timeout_s, on_change=report)
+    left_s = None if timeout_s is None else max(0.0, timeout_s - (time.monotonic() - began_s))
+    wait_for_batches(client, waited.batches, timeout_s=left_s, on_change=report)
+
+
+def _batch_item(batch_id: str, batch: JsonMapping) -> Json:
+    counters = batch["counters"]
+    error = {
+        "code": "svc_some_failed",
+        "message": f"{counters['failed']} of {counters['total']} files failed.",
+        "retryable": False,
+        "details": {"batch_id": batch_id},
+        "hint": f"svc batch show {batch_id} --items",
+    }
+    is_failed = batch["terminal"] and not batch["ready"]
+    state = {"status": batch["status"], "ready": bool(batch["ready"]), "error": error if is_failed else None}
+    return {"batch_id": batch_id, **state, "counters": counters}

@@ -1,0 +1,360 @@
+"""`svc watch …`: keeps buckets up to date with their folders while files change."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType, TracebackType
+from typing import Annotated, Any, Self
+
+import typer
+
+from svc_cli.commands.daily.sync import (
+    ExcludeOption,
+    FolderFlags,
+    IncludeOption,
+    NameOption,
+    PruneOption,
+    SyncFlags,
+    choose_mapping,
+    find_max_delete,
+    options_for,
+    options_of,
+    ownership_of,
+    project_mappings,
+)
+from svc_cli.commands.daily.watch_screens import Display, render_line, render_mappings, render_states
+from svc_cli.commands.invocations import (
+    BucketOption,
+    DryRunOption,
+    Invocation,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+)
+from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
+from svc_cli.exits import Exit
+from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps, refuse_unreachable
+from svc_cli.sync.watch.records import Record
+from svc_cli.sync.watch.stored_mappings import Added
+from svc_cli.transfer.rooted_files import absolute, find_way_out, refuse_way_out
+from svc_daemon import paths
+from svc_daemon.wire import Json
+
+app = new_app(
+    "Keep buckets up to date with their folders while files change.",
+    "svc watch run docs -b handbook",
+    "svc watch add docs -b handbook",
+    "svc watch status",
+)
+
+FolderArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DIR",
+        help="The folder to watch.  [default: all folders in svc.toml, and those added with `svc watch add`]",
+    ),
+]
+NamesArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="The name of a watched folder, as listed by `svc watch ls`.  [default: all]"),
+]
+#: Seconds between two reads of a watcher's state.
+LOOK_S = 0.05
+FLUSH_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags(FolderFlags):
+    """The options of `svc watch run`."""
+
+    folder: FolderArgument = None
+    stay: Annotated[
+        bool, typer.Option("--stay", help="If there is nothing to watch yet, wait for `svc watch add`.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddFlags:
+    """The options of `svc watch add`."""
+
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to watch from now on.")]
+    bucket: BucketOption = None
+    name: NameOption = None
+    prune: PruneOption = None
+    include: IncludeOption = None
+    exclude: ExcludeOption = None
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Put this tag on each source; repeatable.")
+    ] = None
+    dry_run: DryRunOption = False
+
+
+@command(app, "run", "svc watch run docs -b handbook", "svc watch run", "svc watch run docs -b handbook --prune detach")
+def run(call: Invocation, flags: RunFlags) -> Exit:
+    """Sync one or more folders, and then each change in them, until Ctrl-C.
+
+    A saved file is searchable a moment later. Sources of deleted files stay in the bucket unless --prune is given.
+    """
+    from svc_cli.sync.watch.engines import Engine
+
+    shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags) if each.name != "stay"}
+    engine = Engine(lambda: _connect(call, SyncFlags(**shared)), paths.state_dir(call.settings.environ))
+    display = Display(call.console)
+    with Termination() as termination, display, closing(engine), suppress(KeyboardInterrupt):
+        while True:
+            _watch(call, flags, engine, display)
+    code = Exit.DONE if termination.is_asked else Exit.INTERRUPTED
+    summary = {"v": 1, "type": "watch.summary", "mappings": display.states, "exit_code": int(code)}
+    call.console.show(summary, lambda: "")
+    call.console.note("stopped; later changes are sent by the next `svc watch run` or `svc sync`.")
+    return code
+
+
+def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> None:
+    """Watch the mappings until a mapping is added or removed."""
+    from svc_cli.sync.watch import loops
+    from svc_cli.sync.watch.watchers import WatchCallbacks, Watcher
+
+    added = Added.of(paths.config_dir(call.settings.environ))
+    stamp = added.stamp()
+    mappings = _mappings(call, flags)
+    # Connect now, so that a connection error ends the command. After later connection errors, the watcher tries again.
+    engine.session()
+    bell: SimpleQueue[None] = SimpleQueue()
+    watchers: list[Watcher] = []
+    callbacks = WatchCallbacks(
+        display.show_item, display.show_note, display.show_withheld, lambda: display.show(watchers)
+    )
+    watchers += [Watcher(each, engine, _record(call, each), callbacks, bell) for each in mappings]
+    loops.run(watchers, bell, lambda: flags.folder is None and added.stamp() != stamp)
+
+
+@contextmanager
+def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
+    from svc_cli.sync.watch.engines import WatchSession
+
+    max_delete = find_max_delete(call)
+    with call.client() as client:
+        options = options_of(call, client, flags, max_delete)
+        yield WatchSession(client, lambda mapping: options_for(call, mapping, options, flags))
+
+
+@command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
+def add(call: Invocation, flags: AddFlags) -> None:
+    """Add a folder to those that `svc watch run` watches, even while the command is running."""
+    folder = _folder(flags.folder)
+    refuse_way_out(folder, find_way_out(Path(flags.folder)))
+    mapping = Mapping(
+        name=flags.name or name_of(folder),
+        folder=folder,
+        bucket=call.bucket(flags.bucket),
+        include=tuple(flags.include or ()),
+        exclude=tuple(flags.exclude or ()),
+        tags=tuple(flags.tag or ()),
+        prune=flags.prune,
+        ownership=ownership_of(call, flags.name, flags.bucket),
+    )
+    added = Added.of(paths.config_dir(call.settings.environ))
+    known = added.read()
+    if mapping.name in {each.name for each in known}:
+        raise UsageError(
+            f"A mapping named {mapping.name!r} already exists.", hint="`svc watch ls` shows it; --name gives another."
+        )
+    refuse_overlaps([*project_mappings(call), *known, mapping], "svc watch add")
+    if not flags.dry_run:
+        added.write([*known, mapping])
+    value = {**_as_json(mapping, str(added.path)), "dry_run": flags.dry_run}
+    done = "would watch" if flags.dry_run else "watched from now on:"
+    call.console.show(value, lambda: f"{done} {folder} into {mapping.bucket}, as {mapping.name}")
+    call.console.next_step("svc watch run")
+
+
+@command(app, "rm", "svc watch rm docs")
+def remove(
+    call: Invocation,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of a watched folder, as listed by `svc watch ls`.")
+    ],
+    dry_run: DryRunOption = False,
+) -> None:
+    """Stop watching a folder; the folder and its bucket are not changed."""
+    added = Added.of(paths.config_dir(call.settings.environ))
+    known = added.read()
+    mapping = next((each for each in known if each.name == name), None)
+    if mapping is None:
+        # If the name is unknown, this raises PathMissing. Otherwise the mapping is in svc.toml.
+        _known(call, name)
+        raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
+    if not dry_run:
+        added.write([each for each in known if each is not mapping])
+        if not _record(call, mapping).is_held:
+            _record(call, mapping).forget()
+    done = (
+        f"{'would be ' if dry_run else ''}no longer watched: {mapping.folder}; bucket {mapping.bucket} stays as it is"
+    )
+    call.console.show({**_as_json(mapping, str(added.path)), "removed": not dry_run, "dry_run": dry_run}, lambda: done)
+
+
+@command(app, "ls", "svc watch ls")
+def list_(call: Invocation) -> None:
+    """List the folders that `svc watch run` watches."""
+    found = [_as_json(mapping, source) for mapping, source in _known(call)]
+    call.console.show({"mappings": found}, lambda: render_mappings(call.console, found))
+
+
+@command(app, "status", "svc watch status", "svc watch status docs --json")
+def status(call: Invocation, name: NamesArgument = None) -> None:
+    """Show the state of each watched folder, and how many changes are not synced yet.
+
+    Also shows how often the whole folder was synced, and for what reasons.
+    """
+    states = [_state(record, mapping) for record, mapping in _watched(call, name)]
+    call.console.show({"mappings": states}, lambda: render_states(call.console, states))
+
+
+@command(app, "flush", "svc watch flush docs --timeout 5m")
+def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
+    """Make the running watcher compare each whole folder with its bucket now, and wait until all changes are synced."""
+    held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
+    if not held:
+        raise PathMissing(
+            f"No watcher runs{f' for {name}' if name else ' here'}.",
+            code="svc_not_watched",
+            hint="`svc watch run` starts one, `svc sync` syncs once.",
+        )
+    timeout_s = parse_duration(timeout)
+    deadline_s = time.monotonic() + (FLUSH_TIMEOUT_S if timeout_s is None else timeout_s)
+    # Only who names a folder accepts what has become of it.
+    asked = {record: record.ask(accepts_root=name is not None) for record, _ in held}
+    while left := [record for record, token in asked.items() if record.read_state().get("flushed") != token]:
+        if not left[0].is_held:
+            raise PathMissing("The watcher has ended meanwhile.", code="svc_not_watched")
+        if time.monotonic() > deadline_s:
+            raise WaitTimedOut(
+                "The watcher has not finished the sync yet; it continues.",
+                hint="`svc watch status` shows how far it is.",
+            )
+        time.sleep(LOOK_S)
+    states = [_state(record, mapping) for record, mapping in held]
+    call.console.show({"mappings": states}, lambda: render_states(call.console, states))
+    return Exit.FAILED if any(state.get("error") for state in states) else Exit.DONE
+
+
+@command(app, "log", "svc watch log docs -n 20")
+def log(
+    call: Invocation,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of a watched folder, as listed by `svc watch ls`.")
+    ],
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.  [default: 50]")
+    ] = 50,
+) -> None:
+    """Show what the watcher has logged about one folder."""
+    found = _watched(call, name)[0][0].read_log(lines)
+    for line in found:
+        call.console.event(line)
+    value = {"object": "watch.log", "mapping": name, "lines": found}
+    call.console.show(value, lambda: "\n".join(render_line(line) for line in found))
+
+
+def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
+    """Return the mappings to watch. Raises UsageError if two mappings overlap, or if there are none without --stay."""
+    known = [mapping for mapping, _ in _known(call)]
+    if flags.folder is not None:
+        _folder(flags.folder)
+        return [choose_mapping(call, known, Path(flags.folder), flags)]
+    if flags.bucket or flags.name:
+        raise UsageError(
+            "-b and --name need a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."
+        )
+    if not known and not flags.stay:
+        raise UsageError("There is nothing to watch.", hint="`svc watch add DIR -b B`, or a [[map]] in svc.toml.")
+    refuse_overlaps(known, "svc watch run")
+    for each in known:
+        refuse_unreachable(each)
+    return known
+
+
+def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
+    """Return the mappings with the files that define them. Raises PathMissing if no mapping has the given name."""
+    added = Added.of(paths.config_dir(call.settings.environ))
+    found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
+    found += [(each, str(added.path)) for each in added.read()]
+    named = [pair for pair in found if name in (None, pair[0].name)]
+    if name is not None and not named:
+        raise PathMissing(f"There is no mapping {name!r} here.", hint="`svc watch ls` shows them.")
+    return named
+
+
+def _folder(text: str) -> Path:
+    folder = absolute(Path(text))
+    if not folder.is_dir():
+        raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
+    return folder
+
+
+def _record(call: Invocation, mapping: Mapping) -> Record:
+    service = call.settings.get("base_url", call.flags.base_url) or ""
+    return Record.of(mapping, paths.state_dir(call.settings.environ), service)
+
+
+def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
+    """Return all mappings that are configured or being watched, or only those named `name`.
+
+    Raises PathMissing if no mapping has this name.
+    """
+    found = {_record(call, mapping): _as_json(mapping) for mapping, _ in _known(call)}
+    for record in Record.all(paths.state_dir(call.settings.environ)):
+        if record not in found and (record.is_held or name is not None):
+            found[record] = {}
+    pairs = [(record, value | record.read_state()) for record, value in found.items()]
+    named = [(record, value) for record, value in pairs if name in (None, value.get("mapping"))]
+    if name is not None and not named:
+        raise PathMissing(f"There is no mapping {name!r} here.", hint="`svc watch status` shows them.")
+    return named
+
+
+def _state(record: Record, value: Json) -> Json:
+    """Return the last state that the watcher wrote, and whether it is running now."""
+    state, running = {**value, **record.read_state()}, record.is_held
+    return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
+
+
+def _as_json(mapping: Mapping, source: str | None = None) -> Json:
+    value = {
+        "mapping": mapping.name,
+        "dir": str(mapping.folder),
+        "bucket": mapping.bucket,
+        "include": list(mapping.include),
+        "exclude": list(mapping.exclude),
+        "tags": list(mapping.tags),
+        "prune": mapping.prune,
+    }
+    return value if source is None else {**value, "source": source}
+
+
+class Termination:
+    """Handles SIGTERM like Ctrl-C, but with exit code 0."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGTERM, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        """Interrupt the main thread."""
+        self.is_asked = True
+        raise KeyboardInterrupt

@@ -1,0 +1,116 @@
+"""`svc bucket export` and `svc bucket import`."""
+
+import time
+from functools import partial
+from pathlib import Path
+
+from svc_cli.commands.daily.upload import check_jobs, provision, stream_item
+from svc_cli.commands.invocations import Invocation, parse_duration
+from svc_cli.commands.nouns.buckets import BucketImportFlags
+from svc_cli.commands.reports import Summary
+from svc_cli.console import clean
+from svc_cli.exits import Exit
+from svc_cli.exports.exporting import write_export
+from svc_cli.exports.importing import Adding, OpenedExport, VectorSender, open_export, plan_import
+from svc_cli.exports.manifests import check_limits
+from svc_cli.render import counted, size
+from svc_cli.transfer.runs import UploadRun, elapsed_ms, look, resumable
+
+
+@resumable
+def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None, *, no_vectors: bool) -> None:
+    """Write the bucket to the file, and report its content."""
+    began_s = time.monotonic()
+    with call.client() as client, call.progress() as progress:
+        timeout_s = parse_duration(timeout)
+        exported = write_export(client, bucket, file, progress, timeout_s, with_vectors=not no_vectors)
+    manifest = exported.manifest
+    value = {
+        "v": 1,
+        "type": "bucket.export",
+        "bucket": manifest.bucket.slug,
+        "file": file,
+        "sha256": exported.sha256,
+        "size_bytes": exported.size_bytes,
+        "sources": len(manifest.sources),
+        "questions": len(manifest.questions),
+        "without_text": sum(source.text is None for source in manifest.sources),
+        "model": manifest.model.name if manifest.model else None,
+        "without_vector": exported.without_vector,
+        "duration_ms": elapsed_ms(began_s),
+        "exit_code": int(Exit.DONE),
+    }
+    kinds = [counted(len(manifest.sources), "source"), counted(len(manifest.questions), "written answer")]
+    text = f"wrote {clean(file)}: {', '.join(kinds if manifest.questions else kinds[:1])}, {size(exported.size_bytes)}"
+    call.console.show(value, lambda: text)
+    if exported.without_vector:
+        lacking = counted(exported.without_vector, "passage")
+        call.console.note(f"{lacking} had no vector yet; an import computes what the file lacks.")
+    call.console.next_step(f"svc bucket import {file} --base-url URL")
+
+
+@resumable
+def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
+    """Check the file, add the sources that the bucket lacks, and report the result for each source."""
+    began_s = time.monotonic()
+    # Report an invalid duration before anything changes.
+    parse_duration(flags.timeout)
+    with call.progress() as progress:
+        opened = open_export(Path(flags.file), progress)
+        bucket = flags.bucket or opened.archive.manifest.bucket.slug
+        with call.client() as client:
+            run = UploadRun(client, progress, partial(stream_item, call, "bucket.import.item"))
+            labels, sender = _add_missing(call, run, opened, bucket, flags)
+    summary = Summary(
+        kind="bucket.import",
+        bucket=bucket,
+        items=[run.items[label] for label in labels if label in run.items],
+        batch_ids=run.batch_ids,
+        duration_ms=elapsed_ms(began_s),
+        is_dry=flags.dry_run,
+        stopped_by=run.stopped_by,
+        remaining=len(labels) - len(run.items),
+        vectors={"found": sender.found, "kept": sender.kept} if sender.found else None,
+    )
+    return summary.show(call.console, _describe_vectors(sender))
+
+
+def _describe_vectors(sender: VectorSender) -> str:
+    """Describe how many vectors of the export the service kept; empty if the export has none."""
+    if not sender.found:
+        return ""
+    if sender.kept == sender.found:
+        return f"the service kept {counted(sender.kept, 'vector')} of the export, and uses those that pass its checks."
+    found = counted(sender.found, "vector")
+    return f"the service kept {sender.kept} of {found} of the export, and computes the others if it has a model."
+
+
+def _add_missing(
+    call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
+) -> tuple[list[str], VectorSender]:
+    """Send the sources that the bucket lacks. Returns the label of each source in the export, and the VectorSender."""
+    client, manifest = run.client, opened.archive.manifest
+    jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
+    check_limits(manifest, limits)
+    client.pace_creates(limits["creates_per_second"]["value"])
+    known, fields = look(client, bucket), manifest.bucket.fields()
+    if known.bucket_id and client.bucket(bucket, members=False)["chunking"] != fields.get("chunking"):
+        call.console.note(f"{bucket} splits documents into passages of other sizes than the exported bucket did.")
+    known = provision(call, client, known, bucket, no_create=flags.no_create, is_dry=flags.dry_run, fields=fields)
+    plan = plan_import(manifest, [each for some in known.by_title.values() for each in some], as_new=flags.as_new)
+    model = None if flags.no_vectors else manifest.model
+    sender = VectorSender(client, known.bucket_id or bucket, model)
+    adding = Adding(
+        client=client,
+        bucket_id=known.bucket_id or bucket,
+        opened=opened,
+        vectors=sender,
+        keeps_mappings=flags.keep_mapping,
+        is_dry=flags.dry_run,
+    )
+    run.send_entries(adding.files(plan), len(manifest.sources), adding.bucket_id, jobs)
+    if not run.stopped_by:
+        run.do_all("adding questions", adding.questions(plan), jobs)
+    if not run.stopped_by and not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
+        run.wait_for_all(adding.bucket_id, parse_duration(flags.timeout))
+    return [each.label for each in plan], sender

@@ -1,0 +1,98 @@
+"""Renders sources, and writes their stored bytes to standard output or a file."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from svc_cli.console import Console, clean, is_terminal
+from svc_cli.errors import UsageError
+from svc_cli.render import fields, size, state_of, table
+from svc_cli.transfer.downloads import checked, replacing
+from svc_daemon.wire import JsonMapping
+
+#: Minimum width for a table with all columns.
+WIDE = 80
+
+
+def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
+    """Render a table of sources, failed ones first.
+
+    Reasons are shown only for failed sources, type and size only on a wide terminal.
+    """
+    ordered = sorted(sources, key=lambda source: source.get("status") != "failed")
+    has_room = (console.width() or WIDE) >= WIDE
+    columns: dict[str, list[Any]] = {
+        "source": [source["id"] for source in ordered],
+        "state": [state_of(source) for source in ordered],
+    }
+    if has_room:
+        columns["type"] = [source["type"] for source in ordered]
+        columns["size"] = [size(source.get("size_bytes")) for source in ordered]
+    if any(source.get("error") for source in ordered):
+        columns["why"] = [(source.get("error") or {}).get("code") for source in ordered]
+    columns["title"] = [source["title"] for source in ordered]
+    return table(console, tuple(columns), list(zip(*columns.values(), strict=True))) if sources else ""
+
+
+def render_source(console: Console, source: JsonMapping) -> str:
+    """Render the fields of a source that are not empty."""
+    extraction = source.get("extraction") or {}
+    error = source.get("error") or {}
+    shortage = source.get("waits_for") or {}
+    text = fields(
+        console,
+        [
+            ("source", source["id"]),
+            ("state", state_of(source)),
+            ("error", f"{error['code']}: {error['message']}" if error else None),
+            ("waits for", f"{shortage['message']} It continues automatically." if shortage else None),
+            ("title", source["title"]),
+            ("file", source["filename"]),
+            ("type", f"{source['type']}, {source['content_type']}"),
+            ("size", size(source.get("size_bytes"))),
+            ("sha256", source.get("sha256")),
+            ("buckets", source.get("bucket_ids")),
+            ("tags", source.get("tags")),
+            ("metadata", "  ".join(f"{key}={value}" for key, value in (source.get("metadata") or {}).items())),
+            ("address", source.get("source_url")),
+            ("replaces", source.get("replaces")),
+            ("characters", extraction.get("characters")),
+            ("chunks", extraction.get("chunks")),
+            ("pages", extraction.get("pages")),
+            ("language", extraction.get("language")),
+            ("index", (source.get("provider") or {}).get("state")),
+            ("created", source["created_at"]),
+            ("updated", source["updated_at"]),
+        ],
+    )
+    warnings = "".join(f"\nwarning: {clean(each)}" for each in source.get("warnings") or [])
+    hint = f"\nhint: `svc source retry {source['id']}` queues it again." if error.get("retryable") else ""
+    return text + warnings + hint
+
+
+def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes]) -> None:
+    """Write the bytes to standard output. Raises UsageError if that is a terminal, and the bytes are not text."""
+    if not is_terminal(console.out):
+        for block in checked(source, blocks):
+            console.write_bytes(block)
+        return
+    try:
+        content = b"".join(checked(source, blocks)).decode()
+    except UnicodeDecodeError:
+        content = "\0"
+    if "\0" in content:
+        raise UsageError(
+            f"{source['title']} is not text, and standard output is a terminal.", hint="add -o FILE, or use a pipe."
+        )
+    console.print("\n".join(clean(line) for line in content.splitlines()))
+
+
+def save_content(output: str, source: JsonMapping, blocks: Iterable[bytes]) -> None:
+    """Write the bytes to a file, which is replaced at the end, or directly to a device or pipe."""
+    path = Path(output)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            device.writelines(checked(source, blocks))
+        return
+    with replacing(output) as file:
+        file.writelines(checked(source, blocks))

@@ -1,0 +1,276 @@
+"""`svc source …`: lists, shows, downloads and changes sources."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import typer
+
+from svc_cli.commands.invocations import (
+    BucketOption,
+    DryRunOption,
+    ExactSourceArgument,
+    ExactSourceBucketOption,
+    Invocation,
+    SourceArgument,
+    SourceBucketOption,
+    accounted,
+    command,
+    new_app,
+)
+from svc_cli.commands.nouns.source_views import render_source, render_sources, save_content, send_content
+from svc_cli.commands.source_lookups import find_source, resolve_source
+from svc_cli.console import clean
+from svc_cli.errors import UsageError
+from svc_cli.render import place_of, state_of
+from svc_daemon.wire import JsonMapping
+
+app = new_app(
+    "List, show, download, retry, refresh, attach, detach and delete sources.",
+    "svc source ls -b handbook",
+    "svc source show docs/leave.md -b handbook",
+    "svc source get plan.pdf -b handbook -o plan.pdf",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceListFlags:
+    """The options of `source ls`."""
+
+    bucket: BucketOption = None
+    status: Annotated[
+        Literal["ready", "all", "queued", "indexing", "failed"],
+        typer.Option(help="List only sources in this state."),
+    ] = "all"
+    type: Annotated[
+        Literal["file", "page", "qa"] | None,
+        typer.Option("--type", help="List only files (file), web pages (page), or questions with answers (qa)."),
+    ] = None
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="List only sources with this tag.")] = None
+    match: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="List only sources whose title or file name contains TEXT.")
+    ] = None
+    title: Annotated[str | None, typer.Option(metavar="TITLE", help="List only sources with exactly this title.")] = (
+        None
+    )
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N sources, 1 to 1000.")
+    ] = None
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="List only sources after the source with this id, to get the next page."),
+    ] = None
+
+    def filters(self) -> dict[str, str | int]:
+        """Build the query parameters. Without a status, the API lists only ready sources."""
+        status = None if self.status == "ready" else self.status
+        wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
+        paging = {"limit": self.limit, "after": self.after}
+        return {name: value for name, value in {**wanted, **paging}.items() if value is not None}
+
+
+@command(
+    app,
+    "ls",
+    "svc source ls -b handbook",
+    "svc source ls -b handbook --status failed",
+    "svc source ls -b handbook --ndjson | jq -r .title",
+)
+def ls(call: Invocation, flags: SourceListFlags) -> None:
+    """List the sources of a bucket."""
+    bucket = call.bucket(flags.bucket)
+    with call.client() as client:
+        answer = client.sources_page(bucket, flags.filters())
+    call.console.show_page(answer, "sources", lambda: render_sources(call.console, answer["sources"]) or "no sources.")
+    if answer.get("has_more"):
+        call.console.note(f"there is more: --after {answer['last_id']}")
+
+
+@command(app, "show", "svc source show docs/leave.md -b handbook", "svc source show src_01k3")
+def show(
+    call: Invocation,
+    source: SourceArgument,
+    bucket: SourceBucketOption = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Also check that the search index contains the source.")
+    ] = False,
+) -> None:
+    """Show everything about one source."""
+    with call.client() as client:
+        answer = client.source(resolve_source(call, client, source, bucket), verify=verify)
+    call.console.show(answer, lambda: render_source(call.console, answer))
+
+
+@command(app, "text", "svc source text docs/leave.md -b handbook", "svc source text src_01k3 --chunks")
+def text(
+    call: Invocation,
+    source: SourceArgument,
+    bucket: SourceBucketOption = None,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Print the passages of the text, each with its page or lines.")
+    ] = False,
+) -> None:
+    """Print the text that was extracted from a source."""
+    with call.client() as client:
+        answer = client.source_text(resolve_source(call, client, source, bucket))
+    blocks = []
+    for chunk in answer["chunks"]:
+        headings = " > ".join(chunk["location"].get("headings") or [])
+        place = ", ".join(filter(None, (place_of(chunk["location"]), headings)))
+        blocks.append(f"-- {chunk['chunk_id']}  {clean(place)}\n{_cleaned(chunk['text'])}")
+    call.console.show(answer, lambda: "\n\n".join(blocks) if chunks else _cleaned(answer["text"]))
+
+
+@command(
+    app,
+    "get",
+    "svc source get plan.pdf -b handbook -o plan.pdf",
+    "svc source get notes.md -b handbook",
+    "svc source get data.csv -b handbook | head",
+)
+def get(
+    call: Invocation,
+    source: SourceArgument,
+    bucket: SourceBucketOption = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the bytes to this file, even if it exists, or to standard output with -.",
+        ),
+    ] = None,
+) -> None:
+    """Download the stored bytes of a source, exactly as they were uploaded.
+
+    They are written to standard output, unless -o is given. Bytes that are not text are never written to a terminal.
+    """
+    output = None if output == "-" else output
+    if output is None and not call.console.is_text:
+        raise UsageError("Standard output can't hold both the bytes and JSON.", hint="add -o FILE.")
+    with call.client() as client:
+        found = client.source(resolve_source(call, client, source, bucket))
+        blocks = client.source_content(found["id"])
+        if output is None:
+            send_content(call.console, found, blocks)
+            return
+        save_content(output, found, blocks)
+    call.console.show({**found, "path": output}, lambda: f"wrote {clean(output)}")
+
+
+def _cleaned(text: str) -> str:
+    return "\n".join(clean(line) for line in text.rstrip("\n").split("\n"))
+
+
+@command(app, "retry", "svc source retry scan.pdf -b handbook")
+def retry(
+    call: Invocation, source: ExactSourceArgument, bucket: ExactSourceBucketOption = None, dry_run: DryRunOption = False
+) -> None:
+    """Index a failed source again, from its stored bytes."""
+    with call.client() as client:
+        source_id = find_source(client, source, bucket, guess=False)
+        answer = client.source(source_id) if dry_run else client.retry_source(source_id)
+    said = "would be queued again" if dry_run else state_of(answer)
+    call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
+    if not dry_run:
+        call.console.next_step(f"svc wait {answer['id']}")
+
+
+@command(app, "refresh", "svc source refresh src_01k3zq8q4y7x")
+def refresh(
+    call: Invocation,
+    source: ExactSourceArgument,
+    bucket: ExactSourceBucketOption = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Refresh even if the URL of a page now returns a file, or the reverse."),
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Fetch a source from its URL again, and index it again if the content has changed."""
+    with call.client() as client:
+        source_id = find_source(client, source, bucket, guess=False)
+        answer: JsonMapping = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
+    said = "would be fetched again" if dry_run else "changed" if answer["changed"] else "unchanged"
+    call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
+    if answer.get("changed"):
+        call.console.next_step(f"svc wait {answer['id']}")
+
+
+@command(app, "attach", "svc source attach src_01k3zq8q4y7x -b onboarding")
+def attach(
+    call: Invocation,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="The source, by id, by the beginning of its id (at least 8 characters after src_), or by its exact "
+            "title if the bucket of -b already contains it.",
+        ),
+    ],
+    bucket: BucketOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Add a source to another bucket, given with -b."""
+    target = call.bucket(bucket)
+    with call.client() as client:
+        source_id = find_source(client, source, bucket, guess=False, anywhere=True)
+        answer = client.source(source_id) if dry_run else client.attach_source(target, source_id)
+    verb = "would be attached to" if dry_run else "is in"
+    call.console.show(_marked(answer, dry_run), lambda: f"{source_id} {verb} {target}")
+
+
+@command(app, "detach", "svc source detach docs/leave.md -b onboarding")
+def detach(
+    call: Invocation,
+    source: ExactSourceArgument,
+    bucket: Annotated[
+        str, typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket to take the source out of.")
+    ],
+    dry_run: DryRunOption = False,
+) -> None:
+    """Remove a source from the bucket given with -b; the source stays in its other buckets."""
+    with call.client() as client:
+        source_id = find_source(client, source, bucket, guess=False)
+        answer = client.source(source_id) if dry_run else client.detach_source(bucket, source_id)
+    verb = "would be taken out of" if dry_run else "is no longer in"
+    call.console.show(_marked(answer, dry_run), lambda: f"{source_id} {verb} {bucket}")
+
+
+@command(app, "rm", "svc source rm docs/old.md -b handbook", "svc source rm src_01k3zq8q4y7x src_01k4b2c3d4e5 --force")
+def rm(
+    call: Invocation,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE",
+            help="The sources, by id, by the beginning of an id (at least 8 characters after src_), or with -b by "
+            "exact title.",
+        ),
+    ],
+    bucket: ExactSourceBucketOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete without asking, even if an agent refers to a source.")
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Delete the sources that you name, with their stored bytes, from every bucket that contains them."""
+    with call.client() as client, accounted(len(sources)) as outcomes:
+        outcomes |= {find_source(client, source, bucket, guess=False): False for source in sources}
+        # If one of several does not exist, nothing is deleted.
+        found = [client.source(each) for each in outcomes] if dry_run or not force or len(outcomes) > 1 else []
+        answers: list[JsonMapping] = [_marked(source, dry_run) for source in found if dry_run]
+        if not force and not dry_run:
+            named = ", ".join(f"{clean(source['title'])} ({source['id']})" for source in found)
+            call.confirm(f"delete {named} from every bucket?")
+        for source_id in outcomes if not dry_run else ():
+            answers.append(client.delete_source(source_id, force=force))
+            outcomes[source_id] = True
+            call.console.event({"type": "source.deleted", **answers[-1]})
+    verb = "would delete" if dry_run else "deleted"
+    value = answers[0] if len(answers) == 1 else {"v": 1, "type": "source.deletions", "items": answers, "exit_code": 0}
+    call.console.show(value, lambda: "\n".join(f"{verb} {answer['id']}" for answer in answers))
+
+
+def _marked(answer: JsonMapping, is_dry: bool) -> JsonMapping:
+    return {**answer, "dry_run": True} if is_dry else answer

@@ -1,0 +1,128 @@
+"""Imports URLs into a bucket; the service fetches them.
+
+A URL that already has a source in the bucket is not fetched again, unless a refresh is requested.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from svc_cli.client.api import Client
+from svc_cli.client.imports import Door, ImportRequest, import_key
+from svc_cli.client.transport import Reply
+from svc_cli.errors import ApiError, SvcError
+from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.transfers import MOST_EPOCHS, stops_everything, too_many_epochs
+from svc_daemon.wire import JsonMapping
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import SourceAnswerDict
+
+Kind = Literal["auto", "file", "page"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """The options that apply to every URL of a run."""
+
+    bucket_id: str
+    kind: Kind
+    #: The fields of each request, except for its `url`.
+    pattern: ImportRequest
+    #: Whether to fetch URLs again that already have a source.
+    is_refresh: bool = False
+    is_dry: bool = False
+
+
+def sources_by_url(sources: Iterable[JsonMapping]) -> dict[str, JsonMapping]:
+    """Map each URL to the newest source that was imported from it."""
+    return {source["source_url"]: source for source in sources if source.get("source_url")}
+
+
+def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], options: ImportOptions) -> ReportItem:
+    """Import one URL. Raises SvcError only for errors that affect every URL."""
+    item = ReportItem(path=url, action="created")
+    try:
+        if (source := known.get(url)) is not None:
+            _fetch_again(client, source, item, options)
+        else:
+            _import(client, replace(options.pattern, url=url), item, options)
+    except SvcError as error:
+        if stops_everything(error):
+            raise
+        item.refuse(error)
+    return item
+
+
+def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
+    """Refresh or retry the existing source of a URL, or leave it unchanged."""
+    if options.is_refresh:
+        item.action = "refreshed"
+        if options.is_dry:
+            item.source_id = source["id"]
+            return
+        reply = client.refresh_source(source["id"], force=options.pattern.force)
+        item.action = "refreshed" if reply["changed"] else "unchanged"
+        item.follow(reply)
+    elif source["status"] == "failed":
+        item.action = "retried"
+        item.follow(source if options.is_dry else client.retry_source(source["id"]))
+    else:
+        item.action = "unchanged"
+        item.follow(source)
+
+
+def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
+    """Import a new URL as a file or a web page; if the kind is `auto`, the service decides."""
+    try:
+        source = _create(client, wanted, "page" if options.kind == "page" else "file", options)
+    except ApiError as error:
+        if error.code == "url_is_web_page" and options.kind == "auto":
+            _import(client, wanted, item, replace(options, kind="page"))
+            return
+        if error.code != "website_url_exists":
+            raise
+        # The page already has a source, perhaps under another spelling of its URL or in another bucket.
+        source = client.source(str(error.details["source_id"]))
+        if options.bucket_id in source["bucket_ids"]:
+            _fetch_again(client, source, item, options)
+            return
+        hint = f"`svc source attach {source['id']} -b BUCKET` puts it into this bucket too."
+        item.conflict(source["id"], {**error.body(), "hint": hint})
+        return
+    if source is not None:
+        item.follow(source)
+
+
+def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> JsonMapping | None:
+    """Create the source for a URL; returns None in a dry run."""
+    if options.is_dry:
+        client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
+        return None
+
+    def send(epoch: int) -> "Reply[SourceAnswerDict]":
+        key = import_key(options.bucket_id, wanted, door, epoch)
+        return client.import_url(options.bucket_id, wanted, door=door, idempotency_key=key)
+
+    return create_once(client, options.bucket_id, send)
+
+
+def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:
+    """Create a source, or return the one that an earlier run created.
+
+    `send` must put its argument, a counter, into the idempotency key. If the earlier source was removed from the
+    bucket, `send` is called again with the next number.
+    """
+    for epoch in range(MOST_EPOCHS):
+        reply = send(epoch)
+        if not reply.is_replay:
+            return reply.body
+        try:
+            source = client.source(reply.body["id"])
+        except ApiError as error:
+            if error.code != "source_not_found":
+                raise
+            continue
+        if bucket_id in source["bucket_ids"]:
+            return source
+    raise too_many_epochs()

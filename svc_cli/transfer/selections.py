@@ -1,0 +1,218 @@
+"""Expands the user's paths to the files to upload.
+
+A file that the user named is always sent. In a folder, hidden entries, ignored entries, links, and types that the
+service can't read are skipped and reported. A file's title is its path as given.
+"""
+
+import os
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from svc_cli.errors import FileRefused, PathMissing, UsageError
+from svc_cli.transfer.contents import STDIN
+from svc_cli.transfer.globs import Glob
+from svc_cli.transfer.ignores import (
+    SPELLED_TWICE,
+    UNREADABLE_TYPE,
+    Skip,
+    Titles,
+    can_extract,
+    composed,
+    leads_to_folder,
+)
+from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, refuse_way_out
+from svc_cli.transfer.snapshots import Filters, Snapshot
+
+#: If the user names more paths than this, their folders are not kept open, because a process may open few files.
+MOST_KEPT = 32
+
+
+class GivenPath(NamedTuple):
+    """A path that the user named, or one that matches the user's pattern."""
+
+    path: Path
+    #: The folder with which the pattern begins, and the place in it that matches.
+    root: Root | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedFile:
+    """A file to upload."""
+
+    #: The path to open. With a root, it is a place in that folder; without one, `-` is standard input.
+    path: Path
+    title: str
+    #: Whether the user named the file; otherwise the file was found in a folder.
+    is_named: bool
+    root: Root | None = None
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.root is None and str(self.path) == STDIN
+
+
+@dataclass(slots=True)
+class Selection:
+    """The files found under the given paths."""
+
+    filters: Filters
+    #: Whether folders are kept open.
+    keeps_open: bool = True
+    files: list[SelectedFile] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+    _titles: Titles = field(default_factory=Titles)
+
+    def add(self, given: GivenPath) -> None:
+        """Add a path that the user named, or that matches a pattern. Raises PathMissing for a broken link."""
+        path, root, place = given
+        if root is None and str(path) == STDIN:
+            self.files.append(SelectedFile(path, STDIN, is_named=True))
+        elif root is not None and path.is_symlink():
+            self.skips.append(Skip(self._titles.name(str(path)) + "/" * leads_to_folder(path), "link"))
+        elif path.is_dir():
+            self._walk(path, root, place)
+        elif not path.exists():
+            raise PathMissing(f"{path}: the link leads nowhere.", details={"path": str(path)})
+        elif (name := self._titles.name(str(path))) == composed(str(path)):
+            self.files.append(SelectedFile(Path(place) if root else path, name, is_named=True, root=root))
+        else:
+            self.skips.append(Skip(name, SPELLED_TWICE, "svc_title_conflict"))
+
+    def drop_doubles(self) -> None:
+        """Keep one file per title, preferably one that the user named."""
+        unique: dict[str, SelectedFile] = {}
+        for file in self.files:
+            if file.is_named or file.title not in unique:
+                unique[file.title] = file
+        self.files = list(unique.values())
+        self.skips = [skip for skip in dict.fromkeys(self.skips) if skip.path not in unique]
+
+    def _walk(self, folder: Path, root: Root | None, place: str) -> None:
+        """Add the files below a folder that the user named, or that is at `place` in `root`."""
+        start = f"{place}{os.sep}" if place else ""
+        # The path as the user would write it, with a trailing slash; empty for the current folder.
+        shown = str(folder / "_")[:-1].removesuffix(start)
+        try:
+            root = root or Root(folder, is_kept=self.keeps_open)
+            refuse_way_out(folder, root.way_out)
+            walk = Snapshot(root, self.filters, start=start, shown=shown, titles=self._titles)
+            for title, _, _, inside in walk:
+                if can_extract(title, self.filters.extensions, root, inside):
+                    self.files.append(SelectedFile(Path(inside), title, is_named=False, root=root))
+                else:
+                    walk.skips.append(Skip(title, UNREADABLE_TYPE))
+            self.skips += walk.skips
+        except FileRefused as error:
+            self.skips.append(Skip(f"{self._titles.name(str(folder))}/", error.message.rstrip("."), error.code))
+        except OSError as error:
+            self.skips.append(Skip.unreadable(f"{self._titles.name(str(folder))}/", error))
+
+
+def select(paths: Iterable[str], filters: Filters, title: str | None = None) -> Selection:
+    """Return the files that the paths select, in order and without duplicates.
+
+    Raises PathMissing if a path doesn't exist, and UsageError if `title` doesn't fit the number of files.
+    """
+    found = expand(paths)
+    selection = Selection(filters, keeps_open=len(found) <= MOST_KEPT)
+    for given in found:
+        selection.add(given)
+    selection.drop_doubles()
+    if title is not None:
+        if len(selection.files) != 1 or selection.skips:
+            raise UsageError("--title is for a single file, but several were given.", hint="leave --title out.")
+        selection.files = [replace(selection.files[0], title=unicodedata.normalize("NFC", title))]
+    elif any(file.is_stdin for file in selection.files):
+        raise UsageError("Standard input has no name.", hint="give it one: --title NAME.")
+    return selection
+
+
+def expand(paths: Iterable[str]) -> list[GivenPath]:
+    """Expand glob patterns in the paths.
+
+    Raises PathMissing if a path doesn't exist or a pattern matches nothing, and UsageError if a link in a path leads
+    out of the link's repository.
+    """
+    found: list[GivenPath] = []
+    for given in paths:
+        if given == STDIN or _exists(given):
+            refuse_way_out(Path(given), find_way_out(Path(given)))
+            found.append(GivenPath(Path(given)))
+            continue
+        # The shell leaves patterns alone that are quoted.
+        matches = sorted(_find(given), key=attrgetter("path")) if set(given) & set("*?[") else []
+        if not matches:
+            raise PathMissing(f"{given}: there is no such file or folder.", details={"path": given})
+        found += matches
+    return found
+
+
+def _exists(given: str) -> bool:
+    """Whether the path exists. Raises FileRefused if the system denies access."""
+    try:
+        os.lstat(given)
+    except PermissionError as error:
+        raise FileRefused(f"{given}: {error.strerror}.", code="svc_file_unreadable") from error
+    except (OSError, ValueError):  # ValueError: a NUL character
+        return False
+    return True
+
+
+def _find(pattern: str) -> Iterator[GivenPath]:
+    """Yield the files and folders that match a path with `*`, `?`, brackets or `**`, as in a shell.
+
+    Only a pattern that begins with a dot finds a name that does. A link that is found is yielded, but never entered.
+    """
+    parts = pattern.replace(os.sep, "/").split("/")
+    number = next(number for number, part in enumerate(parts) if set(part) & set("*?["))
+    start, only_folders = Path("".join(f"{part}/" for part in parts[:number])), parts[-1] == ""
+    try:
+        root = Root(start)
+        globs = [None if part == "**" else Glob(part) for part in parts[number:] if part]
+    except (OSError, ValueError):
+        return  # there is no such folder, or a bracket isn't closed
+    refuse_way_out(start, root.way_out)
+    # Folders to list, each with the parts of the pattern that can match its entries.
+    waiting = [("", _with_next({0}, globs))]
+    if number and len(globs) in waiting[0][1]:
+        yield GivenPath(start, root)
+    while waiting:
+        prefix, places = waiting.pop()
+        with suppress(OSError), root.enter(prefix, LIST) as folder, os.scandir(folder.descriptor) as entries:
+            for entry in entries:  # as in a shell, no access is no match
+                place, reached = prefix + entry.name, _advance(entry, globs, places)
+                is_folder = bool(reached) and entry.is_dir(follow_symlinks=False)
+                reached = _with_next(reached, globs) if is_folder else reached
+                is_link = bool(reached) and entry.is_symlink() and leads_to_folder(start / place)
+                if is_link or (len(globs) in reached and (is_folder or not only_folders)):
+                    yield GivenPath(start / place, root, place)
+                if is_folder and min(reached) < len(globs):
+                    waiting.append((f"{place}/", reached))
+
+
+def _advance(entry: "os.DirEntry[str]", globs: Sequence[Glob | None], places: set[int]) -> set[int]:
+    """Return the parts of the pattern that can follow once the entry has matched a part at one of `places`."""
+    reached = set[int]()
+    for place in places - {len(globs)}:
+        glob = globs[place]
+        if entry.name.startswith(".") and (glob is None or not glob.head.startswith(".")):
+            continue
+        if glob is None and entry.is_dir(follow_symlinks=False):
+            reached.add(place)
+        elif glob.match(entry.name) if glob else place + 1 == len(globs):
+            reached.add(place + 1)
+    return reached
+
+
+def _with_next(places: set[int], globs: Sequence[Glob | None]) -> set[int]:
+    """Add the parts of the pattern behind each `**`, which may match no folder at all."""
+    for place, glob in enumerate(globs):
+        if place in places and glob is None:
+            places = {*places, place + 1}
+    return places

@@ -1,0 +1,303 @@
+"""Walks a folder, yields its files, and records which files were left out and whether everything could be read."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from svc_cli.errors import FileRefused, UsageError
+from svc_cli.transfer.ignores import (
+    IGNORE_FILES,
+    SPELLED_TWICE,
+    IgnoreRules,
+    Patterns,
+    Skip,
+    Titles,
+    composed,
+    has_twins,
+    leads_to_folder,
+    reason_by_facts,
+    reason_by_name,
+    rules_above,
+)
+from svc_cli.transfer.rooted_files import LIST, Root
+
+#: Reads all fields of a fingerprint in one call, for speed.
+_FACTS = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_dev")
+
+
+class Fingerprint(NamedTuple):
+    """A file's metadata. If it is unchanged, the bytes are assumed to be unchanged."""
+
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, facts: os.stat_result) -> "Fingerprint":
+        return cls._make(_FACTS(facts))
+
+
+class Entry(NamedTuple):
+    """A file to sync."""
+
+    #: The path relative to the root, in Unicode NFC; also the source's title.
+    path: str
+    #: The path relative to the root, as the file system spells it.
+    raw: str
+    fingerprint: Fingerprint
+    #: The path to open, relative to the root: `raw` with the links in it resolved.
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Selects the files of a folder that a mapping includes."""
+
+    #: Patterns as in `.gitignore`; if there are any, only files that match one are included.
+    include: tuple[str, ...] = ()
+    #: Patterns of files to leave out.
+    exclude: tuple[str, ...] = ()
+    follow_links: bool = False
+    #: Extensions that the service can read, such as `.pdf`.
+    extensions: frozenset[str] = frozenset()
+    #: Maximum size of a file.
+    max_bytes: int
+    #: Maximum length of a path, which becomes the source's title.
+    max_path_characters: int = sys.maxsize
+
+
+class FolderPart:
+    """Some files and subfolders of a folder, with everything inside them."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        """`paths` are relative to the root."""
+        self.paths = frozenset(map(composed, paths))
+        self._above = frozenset(folder for path in self.paths for folder in folders_above(path))
+
+    def leads_to(self, path: str) -> bool:
+        """Whether the path belongs to this part, or is a parent folder of a path that does."""
+        return path in self._above or path in self.paths or any(each in self.paths for each in folders_above(path))
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """Yield the parent folders of a path, without the root."""
+    end = path.rfind("/")
+    while end > 0:
+        yield path[:end]
+        end = path.rfind("/", 0, end)
+
+
+class _Folder(NamedTuple):
+    """A folder that is still to be listed."""
+
+    #: The folder's path relative to the root, with a trailing slash; empty for the root.
+    prefix: str
+    #: The same path with the links in it resolved.
+    place: str
+    #: The ignore rules of this folder's parent folders.
+    above: IgnoreRules
+    #: For each link on the way to this folder, the real paths of the link's own folder and of its target.
+    linked: tuple[str, ...] = ()
+
+
+class Snapshot:
+    """One walk over a folder, to be iterated once. Files and folders that are left out are added to `skips`."""
+
+    def __init__(
+        self,
+        root: Root,
+        filters: Filters,
+        part: FolderPart | None = None,
+        *,
+        start: str = "",
+        shown: str = "",
+        titles: Titles | None = None,
+    ) -> None:
+        """Walk all of `root`, or only a part of it, or only the folder `start` in it, which ends in a slash.
+
+        Titles begin with `shown`. Walks that share `titles` give each file a title of its own.
+        """
+        self.skips: list[Skip] = []
+        #: Whether every folder could be listed, and every file's metadata read.
+        self.is_complete = True
+        self.root = root
+        self._base = f"{str(root.path).rstrip(os.sep)}{os.sep}"
+        self.filters = filters
+        self._part = part
+        self._start, self._shown = start, shown
+        self._included = Patterns(filters.include) if filters.include else None
+        self._titles = titles or Titles()
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the files of each folder before those of its subfolders.
+
+        Raises FileRefused if the first folder or its ignore rules can't be read.
+        """
+        first = self.root.path / self._start
+        try:
+            rules = first_rules(first, self.filters.exclude)
+        except OSError as error:
+            raise self._refused(error) from error
+        waiting = [_Folder(self._start, self._start, rules)]
+        while waiting:
+            deeper: list[_Folder] = []
+            yield from self._look_into(waiting.pop(), deeper)
+            waiting.extend(reversed(deeper))
+
+    def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
+        """Yield the files of one folder, and add its subfolders to `deeper`."""
+        with ExitStack() as opened:
+            listed, rules = self._list(folder, opened)
+            for found in listed:
+                raw, place, linked = folder.prefix + found.name, folder.place + found.name, folder.linked
+                if self._part is not None and not self._part.leads_to(composed(raw)):
+                    continue
+                is_folder = found.is_dir(follow_symlinks=False)
+                is_link = found.is_symlink()
+                if is_link:
+                    here, target = _resolve(self._base + folder.prefix), _resolve(self._base + raw)
+                    linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
+                reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
+                if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
+                    reason = "not included"
+                if reason is None and is_link:
+                    reason, place = self._follow(raw, linked[-1], linked[:-1])
+                if reason is not None:
+                    self._skip(raw, reason, is_folder=is_folder)
+                elif is_folder:
+                    deeper.append(_Folder(raw + os.sep, place + os.sep, rules, linked))
+                else:
+                    entry = self._take(found, raw, place, is_link=is_link)
+                    if entry is not None:
+                        yield entry
+
+    def _list(self, folder: _Folder, opened: ExitStack) -> tuple[list["os.DirEntry[str]"], IgnoreRules]:
+        """Return the folder's entries, sorted by name, and its ignore rules. The entries are valid while it is open.
+
+        If the folder can't be read, set `is_complete` to False. Raises FileRefused if it is the first one.
+        """
+        try:
+            here = opened.enter_context(self.root.enter(folder.place, LIST))
+            with os.scandir(here.descriptor) as entries:
+                listed = sorted(entries, key=attrgetter("name"))
+            has_rules = any(entry.name in IGNORE_FILES for entry in listed)
+            path = Path(self._base + folder.prefix)
+            return listed, folder.above.inside(path, here.read_rules) if has_rules else folder.above
+        except OSError as error:
+            if folder.prefix == self._start:
+                raise self._refused(error) from error
+            self.is_complete = False
+            name = self._titles.name(self._shown + folder.prefix.rstrip(os.sep))
+            self.skips.append(Skip.unreadable(f"{name}/", error))
+            return [], folder.above
+
+    def _refused(self, error: OSError) -> FileRefused:
+        folder = self.root.path / self._start
+        return FileRefused(f"{folder} can't be read: {error.strerror}.", code="svc_file_unreadable")
+
+    def _follow(self, raw: str, target: str, around: tuple[str, ...]) -> tuple[str | None, str]:
+        """Return why a link is not followed, or None and the place that it leads to.
+
+        Links are followed only below the root, and never in a cycle. `around` are the real paths of the folders
+        and link targets on the way to the link.
+        """
+        if not self.filters.follow_links:
+            return "link", ""
+        place = self.root.find(raw)
+        if place is None:
+            return "link out of the folder", ""
+        if any(_is_within(folder, target) for folder in around):
+            return "link in a circle", ""
+        try:
+            return None if Path(target).exists() else "link leads nowhere", place
+        except OSError:  # access to the target is denied; this is reported when the file is read
+            return None, place
+
+    def _take(self, found: "os.DirEntry[str]", raw: str, place: str, *, is_link: bool) -> Entry | None:
+        """Return the file as an entry; None if its metadata excludes it."""
+        shown = self._shown + raw
+        try:
+            facts = self.root.stat(place) if is_link else found.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None  # deleted since the folder was listed
+        except OSError as error:
+            # This may be a file that was moved. An incomplete walk prevents the removal of the source at its old path.
+            self.is_complete = False
+            self.skips.append(Skip.unreadable(self._titles.name(shown), error))
+            return None
+        path = composed(shown)
+        reason = reason_by_facts(path, facts, self.filters.max_bytes, self.filters.max_path_characters)
+        if reason is None and has_twins(shown) and self._titles.name(shown) != path:
+            reason = SPELLED_TWICE
+        if reason is None:
+            return Entry(path, raw, Fingerprint.of(facts), place)
+        self._skip(raw, reason)
+        return None
+
+    def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
+        self.skips.append(Skip(self._titles.name(self._shown + raw) + ("/" if is_folder else ""), reason))
+
+
+def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
+    """Return the ignore rules that `root` inherits, and the patterns of `exclude`."""
+    rules = rules_above(root)
+    return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
+
+
+def _resolve(path: str) -> str:
+    """Return the path with its links resolved, or unchanged if that fails because a link was replaced meanwhile."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreExplanation:
+    """Whether and why a sync leaves out a path, judged by its name and ignore rules."""
+
+    path: str
+    is_ignored: bool
+    #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
+    reason: str | None = None
+    #: The path that decided: the given path, or a parent folder that is left out.
+    at: str | None = None
+    #: Where the pattern comes from: the path of an ignore file, or `exclude` for the setting of that name.
+    origin: str | None = None
+    #: The pattern that decided, if any; it may be an exception (`!`).
+    pattern: str | None = None
+
+
+def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> IgnoreExplanation:
+    """Explain whether a sync of `root` leaves the path out. Raises UsageError if the path is outside the root."""
+    base = Path(os.path.normpath(root.absolute()))
+    full = Path(os.path.normpath(Path(path).absolute()))
+    if base not in full.parents:
+        raise UsageError(f"{path} is not inside {base}.", hint="name the folder that is synced with --root.")
+    opened, rules, folder = Root(base), first_rules(base, exclude), base
+    found = IgnoreExplanation(path, is_ignored=False)
+    for name in full.relative_to(base).parts:
+        rules, here = rules.at(opened, str(folder.relative_to(base))), folder / name
+        is_folder = here != full or here.is_dir() or path.endswith("/")
+        at = here.relative_to(base).as_posix() + ("/" if is_folder else "")
+        reason = reason_by_name(name, str(here), rules, is_folder=is_folder)
+        rule = None if reason == "dotfile" else rules.find(str(here), is_folder=is_folder)
+        origin, pattern = (rule[0], rule[1].text) if rule else (None, None)
+        if reason is not None:
+            return IgnoreExplanation(path, is_ignored=True, reason=reason, at=at, origin=origin, pattern=pattern)
+        if here.is_symlink():
+            return IgnoreExplanation(path, is_ignored=True, reason="link", at=at)
+        found = IgnoreExplanation(path, is_ignored=False, at=at, origin=origin, pattern=pattern)
+        folder = here
+    return found

@@ -1,0 +1,122 @@
+"""`svc-daemon move`: moves an installation from a data directory into a cluster, or back."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from svc_daemon.command.model import JsonFlag
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.exits import (
+    EXIT_FAILED,
+    EXIT_MISSING,
+    EXIT_REFUSED,
+    EXIT_USAGE,
+    print_note,
+    print_result,
+    progress_notes,
+    refuse,
+    refuse_directory,
+)
+from svc_daemon.paths import DataFiles, data_dir
+from svc_daemon.settings.limits import SettingError
+from svc_daemon.settings.servers import ClusterSettings
+
+if TYPE_CHECKING:
+    from svc_daemon.cluster.offline_move import Route
+
+#: The value of `--to` that means the cluster whose addresses are in the environment variables.
+CLUSTER = "cluster"
+
+
+def move(
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="cluster|DIR",
+            help="The new place: `cluster`, or a folder to move to from the cluster. SVC_STATE_URL, "
+            "SVC_BLOBS_URL and SVC_INDEX_URL give the cluster's addresses.",
+        ),
+    ],
+    cancel: Annotated[
+        bool,
+        typer.Option("--cancel", help="Cancel the last move, and use the original data again."),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Move an installation from a data directory into a cluster, or the reverse.
+
+    The service must be stopped. The original data is not deleted. If a move is interrupted, run the command again to
+    continue.
+
+    Example: svc-daemon move --to cluster
+    """
+    with _refusing(as_json):
+        from svc_daemon.cluster.offline_move import Route
+
+        cluster = ClusterSettings.from_environ(os.environ)
+        if cluster is None:
+            raise SettingError("SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL must name the engines of the cluster.")
+        files = DataFiles(data_dir(os.environ) if to == CLUSTER else Path(to).expanduser().absolute())
+        route = Route(cluster=cluster, environ=os.environ, files=files, into_cluster=to == CLUSTER)
+        if cancel:
+            _cancel(route, as_json)
+        else:
+            _move(route, as_json)
+
+
+@contextmanager
+def _refusing(as_json: bool) -> Iterator[None]:
+    """Report an error of the move, and exit."""
+    from svc_daemon.cluster.moving import MoveRefused
+    from svc_daemon.data_directory import DirectoryRefused
+
+    try:
+        yield
+    except SettingError as error:
+        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+    except DirectoryRefused as error:
+        refuse_directory(error, as_json)
+    except NotFound as error:
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
+    except MoveRefused as error:
+        refuse("svc_move_refused", error.message, EXIT_REFUSED, as_json, hint=error.hint)
+    except ServiceError as error:
+        hint = "The same command continues the move."
+        refuse("svc_move_failed", error.message, EXIT_FAILED, as_json, hint=hint, retryable=True)
+    except OSError as error:
+        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+
+
+def _cancel(route: "Route", as_json: bool) -> None:
+    from svc_daemon.cluster.offline_move import run_cancel
+
+    departure, name = run_cancel(route)
+    fields = {"from": name, "to": departure.to, "was_done": departure.is_done}
+    print_result(fields, f"{name} can be used again", as_json)
+    if departure.is_done:
+        print_note(f"warning: {departure.to} has the same installation; what one of them gets, the other lacks")
+
+
+def _move(route: "Route", as_json: bool) -> None:
+    from svc_daemon.cluster.offline_move import run_move
+
+    report, source, target = run_move(route, progress_notes())
+    fields = {
+        "installation_id": report.installation_id,
+        "from": source,
+        "to": target,
+        "was_done": report.was_done,
+        "sources": report.sources,
+        "copied_blobs": report.copied,
+        "copied_bytes": report.copied_bytes,
+        "kept_blobs": report.kept,
+        "upload_sessions": report.sessions,
+        "rows": report.rows,
+    }
+    done = f"moved {report.sources} sources from {source} to {target}"
+    print_result(fields, f"{source} was moved to {target} already" if report.was_done else done, as_json)
+    print_note("start the service there; it rebuilds the search indexes first, and searches are refused until then")

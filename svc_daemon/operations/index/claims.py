@@ -1,0 +1,68 @@
+"""Claims the next background task of a type, and extends leases on claimed tasks."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from svc_daemon.core import lanes
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import stored_error
+from svc_daemon.process.contexts import Context
+from svc_daemon.store.rows import tasks
+from svc_daemon.store.rows.tasks import TaskRow
+from svc_daemon.wire.error_codes import SourceErrorCode
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: Errors of work on a row that isn't as this program has written it. No retry can help.
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+async def claim_next(
+    context: Context,
+    task_type: str,
+    take: Callable[[Connection, str], T | None],
+) -> T | None:
+    """Find the oldest due task of the first team that has one, and claim it with `take`.
+
+    Returns what `take` returns, or None if no task is due.
+    """
+    now = context.clock.timestamp()
+
+    def find(connection: Connection) -> str | None:
+        teams = tasks.list_waiting_teams(connection, task_type, [lanes.SINGLE])
+        waiting = (tasks.find_waiting(connection, team_id, task_type, now) for team_id in teams[lanes.SINGLE])
+        return next((task_id for task_id in waiting if task_id), None)
+
+    def claim(connection: Connection) -> T | None:
+        task_id = find(connection)
+        return take(connection, task_id) if task_id else None
+
+    # Find the task in a read first, because only claiming it needs a commit.
+    return await context.write(claim) if context.read(find) else None
+
+
+def lease_end_s(context: Context) -> float:
+    """Return when a lease that begins now ends, in seconds of `Clock.lease_s`."""
+    return context.clock.lease_s() + context.limits.lease_seconds
+
+
+async def abandon(context: Context, task_id: str) -> None:
+    """Let a task and its source fail without reading their rows, which are damaged. Call it on an error."""
+    log.exception("the rows of %s can't be read, so it fails", task_id)
+    error = stored_error(SourceErrorCode.ROW_DAMAGED, "The source's row in the database is damaged.", retryable=False)
+    now = context.clock.timestamp()
+    await context.write(lambda connection: tasks.abandon_task(connection, task_id, error, now))
+
+
+async def extend_claims(context: Context, claimed: Sequence[TaskRow]) -> None:
+    """Extend the worker's lease on these tasks."""
+    until_s = lease_end_s(context)
+
+    def work(connection: Connection) -> None:
+        for task in claimed:
+            tasks.extend_lease(connection, task, until_s)
+
+    await context.write(work)

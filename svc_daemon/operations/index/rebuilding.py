@@ -1,0 +1,307 @@
+"""Rebuilds a team's search index from the stored files, and splits texts again after a change of chunk sizes.
+
+During a rebuild, the team's searches are refused and its sources are not ready. After a crash, the rebuild continues
+with the sources that the new index lacks.
+
+A source whose text is split again stays ready. Searches use the old chunks until the index has all of the new chunks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from svc_daemon.core import ids, readiness, task_retries
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.core.times import to_text
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.index.claims import claim_next, lease_end_s
+from svc_daemon.operations.index.extraction import SourceReading, find_reading, list_chunkings
+from svc_daemon.operations.index.indexing import indexed, put_back
+from svc_daemon.operations.keys import get_team
+from svc_daemon.operations.shared.events import maintenance_event, record_events
+from svc_daemon.operations.sources import requeue
+from svc_daemon.process.contexts import Context
+from svc_daemon.store.rows import memberships, tasks
+from svc_daemon.store.rows.buckets import touch_buckets_of, touch_buckets_of_team
+from svc_daemon.store.rows.memberships import find_next_rechunk
+from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources, list_active_generations, update_state
+from svc_daemon.store.rows.tasks import TaskRow, find_last_rebuild, find_open_rebuild
+from svc_daemon.store.rows.teams import find_team
+from svc_daemon.store.rows.tombstones import create_detachment
+from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.tasks import INDEXING, REBUILD
+
+log = logging.getLogger(__name__)
+
+#: The stages of a rebuild: remove the old index, then index the documents.
+CLEAR, INDEX = "clear", "index"
+#: Rebuilds are retried without limit, but clients see no higher attempt number than this.
+ATTEMPTS = 3
+#: If an index is damaged again within this time, its disk may be failing, so the rebuild is delayed.
+SOON_S = 3600
+
+
+def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> TaskRow:
+    """Queue the rebuild of a team's index, or return its open rebuild. `team` is an id or name; raises NotFound.
+
+    Searches are refused at once. A worker begins the rebuild at `due_at`, or immediately if that is None.
+    """
+    found = get_team(connection, team)
+    running = find_open_rebuild(connection, found.id)
+    if running is not None:
+        return running
+    task = TaskRow(
+        id=make_ids.make(ids.TASK),
+        team_id=found.id,
+        type=REBUILD,
+        source_id=None,
+        max_attempts=ATTEMPTS,
+        next_attempt_at=due_at,
+        created_at=to_text(make_ids.now()),
+    )
+    tasks.create_tasks(connection, [task])
+    memberships.withdraw_syncs(connection, task.team_id, task.created_at)
+    touch_buckets_of_team(connection, task.team_id)
+    record_events(connection, make_ids, task.team_id, [maintenance_event("began", task.id)])
+    return task
+
+
+async def rebuild_store(context: Context, team: str) -> TaskRow:
+    """Queue the rebuild of a team's index, unless a rebuild is already open. Raises NotFound."""
+    task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
+    context.wakes.rebuilding.set()
+    return task
+
+
+async def rebuild_after(context: Context, team_id: str, last: TaskRow | None) -> None:
+    """Queue the rebuild of a team's index, unless another node has done so since the rebuild `last`."""
+
+    def work(connection: Connection) -> None:
+        newest = find_last_rebuild(connection, team_id)
+        if (newest and newest.id) == (last and last.id):
+            queue_rebuild(connection, context.ids, team_id)
+
+    await context.write(work)
+    context.wakes.rebuilding.set()
+
+
+async def rebuild_damaged(context: Context) -> None:
+    """Queue a rebuild for every team whose index was found damaged."""
+    while context.wakes.damaged:
+        team_id = next(iter(context.wakes.damaged))
+        await _rebuild_damaged(context, team_id)
+        context.wakes.damaged.discard(team_id)
+
+
+async def _rebuild_damaged(context: Context, team_id: str) -> None:
+    soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
+    if context.read(partial(find_team, team=team_id)) is None:
+        # The team isn't in the database, so it has no sources to index.
+        return
+    last = context.read(partial(find_last_rebuild, team_id=team_id))
+    if last is not None and last.finished_at is None:
+        # The unfinished rebuild will repair this damage too.
+        return
+    due_at = None
+    if last is not None and (last.finished_at or "") > soon:
+        due_at = context.clock.timestamp(task_retries.LONGEST_PAUSE_S)
+        log.error(
+            "the index of %s is damaged again, soon after it was rebuilt (%s): look at the disk; the next try is in"
+            " %d s, and its sources are not ready until then",
+            team_id,
+            last.id,
+            task_retries.LONGEST_PAUSE_S,
+        )
+    else:
+        log.error("the index of %s is damaged: it is rebuilt from the stored files", team_id)
+    await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id, due_at))
+
+
+async def claim_rebuild(context: Context) -> TaskRow | None:
+    """Claim a rebuild that is due. An interrupted rebuild continues at its last stage."""
+
+    def take(connection: Connection, task_id: str) -> TaskRow | None:
+        return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
+
+    return await claim_next(context, REBUILD, take)
+
+
+async def note_cleared(context: Context, task: TaskRow) -> None:
+    """Record that the old index was removed, and requeue the indexing tasks that may have written to it."""
+
+    def work(connection: Connection) -> None:
+        if not tasks.is_held(connection, task):
+            return
+        tasks.update_progress(connection, task, INDEX, 0, None)
+        for running in tasks.list_running(connection, task.team_id, INDEXING):
+            put_back(connection, context, running)
+
+    await context.write(work)
+    context.wakes.indexing.set()
+
+
+async def find_missing(context: Context, task: TaskRow) -> list[str]:
+    """List the ids of active sources whose document the new index lacks, and record the progress."""
+    held = await asyncio.to_thread(list_generations, context, task.team_id)
+    active = await context.read_in_thread(partial(list_active_generations, team_id=task.team_id))
+    missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
+    done = len(active) - len(missing)
+    await context.write(lambda connection: tasks.update_progress(connection, task, INDEX, done, len(active)))
+    return missing
+
+
+def list_active(context: Context, task: TaskRow, source_ids: Sequence[str]) -> list[SourceReading]:
+    """Return the sources that are still active, with their chunk sizes."""
+
+    def work(connection: Connection) -> list[SourceReading]:
+        sources = [
+            source
+            for source in find_sources(connection, task.team_id, source_ids).values()
+            if source.status == readiness.ACTIVE
+        ]
+        chunkings = list_chunkings(connection, sources)
+        return [SourceReading(source, chunkings[source.id]) for source in sources]
+
+    return context.read(work)
+
+
+async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[SourceReading, Extraction]]) -> None:
+    """Update the sources' rows, now that the index has their documents."""
+
+    def work(connection: Connection) -> None:
+        for reading, extraction in read:
+            source = _unchanged(connection, reading)
+            now = indexed(source, extraction, context.clock.timestamp(), rechunk=source.rechunk) if source else None
+            if source and now and (source.extraction, source.warnings) != (now.extraction, now.warnings):
+                update_state(connection, now)
+        tasks.count_progress(connection, task, len(read))
+
+    await context.write(work)
+
+
+async def requeue_document(context: Context, reading: SourceReading) -> None:
+    """Queue a new indexing task, with the full number of attempts, for a document that the rebuild can't read."""
+
+    def work(connection: Connection) -> None:
+        source = _unchanged(connection, reading)
+        if source is not None:
+            requeue(connection, context, source)
+
+    await context.write(work)
+    context.wakes.indexing.set()
+
+
+async def finish_rebuild(context: Context, task: TaskRow) -> None:
+    """End the rebuild: allow searches again, and sync sources whose buckets have changed."""
+
+    def work(connection: Connection) -> None:
+        tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
+        touch_buckets_of_team(connection, task.team_id)
+        record_events(connection, context.ids, task.team_id, [maintenance_event("ended", task.id)])
+
+    await context.write(work)
+    context.wakes.syncing.set()
+    context.wakes.rechunking.set()
+    context.wakes.note_unembedded(task.team_id)
+
+
+async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
+    """Schedule another attempt after a pause. If the new index is damaged too, the attempt starts from scratch."""
+    due_at = context.clock.timestamp(task_retries.pause_s(task.attempt, jitter))
+    error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
+
+    def work(connection: Connection) -> None:
+        if is_damaged:
+            tasks.update_progress(connection, task, CLEAR, 0, None)
+        tasks.retry_task(connection, task, due_at, error, is_endless=True)
+
+    await context.write(work)
+
+
+async def park_rebuild(context: Context, task: TaskRow) -> None:
+    """Queue the rebuild again because the process is stopping."""
+    await context.write(lambda connection: tasks.park_task(connection, task))
+
+
+def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
+    """Return the source's current row, or None if the source is not active or has a newer generation."""
+    source = find_source(connection, reading.source.team_id, reading.source.id)
+    if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
+        return None
+    return source
+
+
+def list_generations(context: Context, team_id: str) -> dict[str, int]:
+    """Return each source's generation in the team's index, by source id; raises ProviderError."""
+    return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
+
+
+def next_reading(context: Context, after_id: str) -> SourceReading | None:
+    """Return the first source after the id `after_id` whose text must be split again; None if there is none."""
+
+    def work(connection: Connection) -> SourceReading | None:
+        found = find_next_rechunk(connection, after_id)
+        return find_reading(connection, *found) if found else None
+
+    return context.read(work)
+
+
+async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
+    """Give the source its next generation, for its new chunks.
+
+    Returns None if another change of the source is in progress.
+    """
+
+    def work(connection: Connection) -> SourceReading | None:
+        source = _unchanged(connection, reading)
+        if source is None or source.in_maintenance:
+            return None
+        if readiness.SYNCING in source.places.values():
+            # A running sync would fail if the index had the next generation.
+            return None
+        moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
+        update_state(connection, moved)
+        return replace(reading, source=moved)
+
+    return await context.write(work)
+
+
+async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
+    """Record that the index has the source's new chunks.
+
+    If the chunk sizes have changed again, the source is marked to be split once more.
+    """
+
+    def work(connection: Connection) -> None:
+        source = _unchanged(connection, reading)
+        if source is None:
+            return
+        is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
+        update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
+        if set(source.places) != set(reading.source.places):
+            # The source has joined or left a bucket since it was read, so schedule an update of the index.
+            create_detachment(connection, source.team_id, source.id)
+        touch_buckets_of(connection, source.id)
+
+    await context.write(work)
+    context.wakes.syncing.set()
+    # The new chunks have no vectors yet.
+    context.wakes.note_unembedded(reading.source.team_id)
+
+
+async def give_up_rechunk(context: Context, reading: SourceReading, reason: str) -> None:
+    """Keep the old chunks of a document that can't be read, and add a warning to the source."""
+    warning = f"The new chunking of its bucket could not be applied: {reason}"
+
+    def work(connection: Connection) -> None:
+        source = _unchanged(connection, reading)
+        if source is not None:
+            update_state(connection, replace(source, rechunk=False, warnings=(*source.warnings, warning)))
+            touch_buckets_of(connection, source.id)
+
+    await context.write(work)

@@ -1,0 +1,1 @@
+"""The ways in: files, upload sessions, batches, packs, URLs and questions with answers."""

@@ -1,0 +1,279 @@
+"""Creates, finalizes and shows batches, and receives the bytes of their files, also as packs."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.uploads import batches as pack_rules
+from svc_daemon.core.uploads import batches as rules
+from svc_daemon.core.uploads import sessions
+from svc_daemon.core.uploads.batches import PackItem, RollUp
+from svc_daemon.core.uploads.sessions import PENDING, UPLOADING, Step
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import NotFound
+from svc_daemon.operations.ingest.files import admit
+from svc_daemon.operations.ingest.finalizing import Finalized, finalize_all, judge_finalize, list_complete
+from svc_daemon.operations.ingest.sessions import ChunkBody, lifetime, list_progress, receive
+from svc_daemon.operations.shared.authorization import get_usable_bucket, refuse_out_of_reach
+from svc_daemon.operations.shared.batch_items import BatchItemStatus, end_batches, list_items
+from svc_daemon.operations.shared.destination_buckets import Destination, settle_buckets
+from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
+from svc_daemon.store.files import packs as pack_store
+from svc_daemon.store.files.packs import PackMember
+from svc_daemon.store.rows import batches as store
+from svc_daemon.store.rows import uploads
+from svc_daemon.store.rows.batches import BatchRow
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.uploads import UploadRow
+from svc_daemon.wire.error_codes import ErrorCode
+
+#: Maximum total size in bytes of the uploads finalized in one transaction.
+STEP_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A request to create a batch, with its files already checked."""
+
+    batch: BatchRow
+    #: Each accepted file's upload session, and the buckets of its source.
+    wanted: Sequence[tuple[UploadRow, Destination]]
+    #: Each rejected file's `client_file_id` and `error`.
+    rejected: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizeReport:
+    """The result of finalizing a batch. Each file is either in `outcomes` or in `pending`."""
+
+    status: str
+    outcomes: tuple[Finalized, ...]
+    #: The upload sessions that are not finalized yet, each with the reason.
+    pending: tuple[tuple[UploadRow, str], ...]
+
+
+async def create_batch(context: Context, request: Creation, opening: Opening) -> tuple[list[UploadRow], Creation]:
+    """Create the batch, with an upload session for each accepted file. Raises ServiceError if the request is refused.
+
+    A repeated request gets the batch of the first request. For the rate limits, a batch counts as one create request.
+    """
+
+    def work(connection: Connection) -> tuple[list[UploadRow], Creation]:
+        # Most files share their buckets, so look up each set of buckets once.
+        shared = {destination.slugs: destination for _, destination in opening.wanted}
+        settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
+        opened = [
+            # Copy a row only if its buckets have changed, because copying is slow.
+            upload
+            if upload.bucket_ids == settled[destination.slugs]
+            else replace(upload, bucket_ids=settled[destination.slugs])
+            for upload, destination in opening.wanted
+        ]
+        bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
+        store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
+        uploads.create_uploads(connection, opened)
+        body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
+        return opened, store_answer(connection, context, request, body)
+
+    async with replaying(context, request) as earlier:
+        if earlier is not None:
+            return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
+        # Check only the first request. If it is repeated, files may be rejected because the first request has already
+        # replaced their sources.
+        refuse_empty(opening)
+        await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
+        return await context.write(work)
+
+
+def refuse_empty(opening: Opening) -> None:
+    """Raise `invalid_request` if every file of the batch is rejected."""
+    if not opening.wanted:
+        first = opening.rejected[0]
+        raise refusal("files", f"no file can be taken; {first['client_file_id']}: {first['error']['message']}")
+
+
+def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> BatchRow:
+    """Return the batch in this active bucket; raises NotFound.
+
+    Raises `forbidden_project_key` if the key can't reach all of the batch's buckets.
+    """
+
+    def work(connection: Connection) -> BatchRow:
+        found = get_usable_bucket(connection, key, bucket)
+        batch = _get_reachable(connection, key, batch_id)
+        if found.id not in batch.bucket_ids:
+            raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
+        refuse_out_of_reach(key, batch.bucket_ids, "batch", api_keys.FILE_CREATE)
+        return batch
+
+    return context.read(work)
+
+
+async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, abandon: bool) -> FinalizeReport:
+    """Create sources from the files that are complete. If `abandon` is set, cancel the incomplete files.
+
+    Raises `request_in_progress` while another request is finalizing these files, and `storage_full`.
+    """
+    members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
+    late = await list_complete(context, members)
+    await asyncio.sleep(0)  # let other requests run
+    ready = {upload.id for upload in late}
+    others = [upload for upload in members if upload.id not in ready]
+    if abandon:
+        await _abandon(context, others, key.id)
+    outcomes: list[Finalized] = []
+    until_s = context.clock.monotonic() + context.limits.finalize_seconds
+    while late and context.clock.monotonic() <= until_s:
+        ends = accumulate(upload.size_bytes for upload in late)
+        step = [upload for upload, end in zip(late, ends, strict=True) if end <= STEP_BYTES] or late[:1]
+        outcomes += await finalize_all(context, step, key)
+        late = late[len(step) :]
+    if others:
+        outcomes += await finalize_all(context, others, key)
+    outcomes.sort(key=lambda outcome: outcome.upload.position)
+    pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
+    pending += [(upload, "time_budget_exhausted") for upload in late]
+    ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
+    # The specification requires `partial` even if this call finalized no file.
+    status = "partial"
+    if not pending:
+        # New sources are all queued, so their states need not be read.
+        is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
+        rolled = rules.roll_up([(rules.QUEUED, False)] * len(ended), is_expired=False) if is_new else None
+        status = (rolled or show_batch(context, key, batch.id)[1]).status
+    return FinalizeReport(status, ended, tuple(pending))
+
+
+async def judge_batch(context: Context, key: KeyRow, batch: BatchRow) -> list[Finalized]:
+    """Return the result that finalizing each file would have, for a dry run. Nothing is stored."""
+    members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
+    return [await judge_finalize(context, key, upload) for upload in members]
+
+
+def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
+    """Return the batch, its status and the files that the key may see; raises NotFound."""
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
+        batch = _get_reachable(connection, key, batch_id)
+        members = [
+            member
+            for member in store.list_members(connection, batch.id)
+            if key.buckets is None or set(key.buckets) & set(member.bucket_ids)
+        ]
+        return batch, *list_items(members, now)
+
+    return context.read(work)
+
+
+def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchRow:
+    """Return the batch if the key can reach one of the batch's buckets; raises NotFound."""
+    batch = store.get_batch(connection, key.team_id, batch_id)
+    if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
+        raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
+    return batch
+
+
+async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
+    """Return the batch's upload sessions for a repeated create request.
+
+    Sessions of an expired batch are renewed.
+    """
+    batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
+    if context.clock.timestamp() < batch.expires_at:
+        return context.look(lambda connection: uploads.list_uploads(connection, batch_id))
+    _, ends_at = lifetime(context)
+
+    def work(connection: Connection) -> list[UploadRow]:
+        store.renew_batch(connection, batch_id, ends_at)
+        for upload in uploads.list_uploads(connection, batch_id):
+            uploads.renew_upload(connection, upload.id, ends_at, ends_at)
+        return uploads.list_uploads(connection, batch_id)
+
+    return await context.write(work)
+
+
+async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
+    """Cancel the upload sessions whose bytes are incomplete, and interrupt requests that send such bytes."""
+    open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
+    async with context.locks.take_over(*map(session_lock, open_ids)):
+        measured = await list_progress(context, missing)
+        lacking = [one.upload for one in measured if one.state in (PENDING, UPLOADING)]
+
+        def work(connection: Connection) -> list[str]:
+            ended = [upload for upload in lacking if uploads.finish_upload(connection, upload, uploads.CANCELED)]
+            if ended:
+                end_batches(connection, context, ended[0].team_id, (upload.batch_id for upload in ended), key_id)
+            return [upload.id for upload in ended]
+
+        await context.parts.delete(*await context.write(work))
+
+
+@dataclass(frozen=True, slots=True)
+class PackProgress:
+    """A pack's files, its state, and how many of its bytes have been received."""
+
+    items: Sequence[PackItem]
+    state: str
+    received_bytes: int
+    size_bytes: int
+
+
+def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
+    """Return whether the batch of these sessions is small enough to be sent as a pack."""
+    return sum(upload.size_bytes for upload in members) <= context.limits.pack_bytes
+
+
+def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:
+    """Return the secret token of the pack's URL, which allows sending all files of the pack."""
+    return sessions.token(context.secret, batch_id, max(upload.generation for upload in members))
+
+
+def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMember]:
+    """Return the pack's upload sessions if the token is valid; otherwise raises `session_not_found`."""
+    members = context.look(lambda connection: pack_store.list_members(connection, batch_id))
+    generation = max((member.generation for member in members), default=0)
+    if not members or not sessions.is_token(token, context.secret, batch_id, generation):
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
+    return members
+
+
+async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember], sending: ChunkBody) -> PackProgress:
+    """Receive bytes of a pack, if the request has any. Returns the pack's progress.
+
+    Raises ServiceError if the bytes are refused, and `request_in_progress` if another request has taken over one of the
+    upload sessions.
+    """
+    async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))) as hold:
+        before = await _read_progress(context, batch_id)
+        verdict = sessions.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
+        if verdict.step is not Step.TAKE:
+            return before
+        first = before.received_bytes
+        writer = context.parts.writer(before.items, first, first + verdict.take_bytes)
+        taken = replace(sending, chunks=hold.arriving(sending.chunks))
+        await receive(context, writer, verdict, before.size_bytes, taken)
+        return await _read_progress(context, batch_id)
+
+
+async def _read_progress(context: Context, batch_id: str) -> PackProgress:
+    """Compute the pack's progress from its upload sessions, after making the received bytes durable."""
+    members = context.look(lambda connection: pack_store.list_members(connection, batch_id))
+    stored = await context.parts.settle(*(member.id for member in members))
+    items = pack_rules.place_items(
+        # A session that has ended needs no more bytes.
+        (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
+        for member, size in zip(members, stored, strict=True)
+    )
+    received_bytes, size_bytes = pack_rules.received_bytes(items), sum(item.size_bytes for item in items)
+    statuses = {uploads.CANCELED if member.status == uploads.FAILED else member.status for member in members}
+    now = context.clock.timestamp()
+    is_expired = any(member.status == uploads.OPEN and now >= member.expires_at for member in members)
+    state = pack_rules.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
+    return PackProgress(items, state, received_bytes, size_bytes)

@@ -1,0 +1,241 @@
+"""Finalizing: creates sources from upload sessions that have received all of their bytes.
+
+A crash loses nothing: a session keeps its bytes until the source is committed.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from svc_daemon.core import ids, readiness
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads import sessions as rules
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import NotFound, ServiceError, StorageError
+from svc_daemon.operations.ingest.files import FileUpload, add_sources, commit_blobs, new_source
+from svc_daemon.operations.ingest.sessions import UploadProgress, checked_hash, get_session, list_progress, progress_of
+from svc_daemon.operations.shared.authorization import no_source
+from svc_daemon.operations.shared.batch_items import end_batches
+from svc_daemon.operations.shared.events import record_events, source_event
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.locks import session_lock
+from svc_daemon.store.rows import uploads as store
+from svc_daemon.store.rows.buckets import get_bucket
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sources import SourceRow, find_source
+from svc_daemon.store.rows.uploads import UploadRow
+from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.events import EventType
+
+
+@dataclass(frozen=True, slots=True)
+class Finalized:
+    """The result of finalizing one session: an error, or the source.
+
+    After `blob_not_uploaded` or `checksum_mismatch`, the bytes can be sent again. After any other error, a retry won't
+    help.
+    """
+
+    upload: UploadRow
+    source: SourceRow | None = None
+    error: ServiceError | None = None
+    replayed: bool = False
+
+    @property
+    def is_pending(self) -> bool:
+        return self.error is not None and self.error.code in (ErrorCode.BLOB_NOT_UPLOADED, ErrorCode.CHECKSUM_MISMATCH)
+
+
+async def finalize_upload(context: Context, upload: UploadRow, key: KeyRow) -> Finalized:
+    """Finalize one session. Raises the error if this fails, such as `blob_not_uploaded` if bytes are missing."""
+    outcome = (await finalize_all(context, [upload], key))[0]
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome
+
+
+async def finalize_all(context: Context, uploads: Sequence[UploadRow], key: KeyRow) -> list[Finalized]:
+    """Finalize the sessions whose bytes are complete. Returns a result for each session, in order.
+
+    A session that has ended gets its earlier result. Raises `request_in_progress` if another request is finalizing one
+    of these sessions, and `storage_full`.
+    """
+
+    def work(connection: Connection) -> list[Finalized]:
+        active: set[str] = set()
+        outcomes = [_commit(connection, key, one, active) for one in made]
+        new = [one.source for one in outcomes if one.source is not None and not one.replayed]
+        if new:
+            add_sources(connection, context, new)
+            queued = [source_event(EventType.SOURCE_QUEUED, source, key_id=key.id) for source in new]
+            record_events(connection, context.ids, new[0].team_id, queued)
+        # If a refused session was the last unfinished one of its batch, the batch ends now.
+        refused = [one.upload for one in outcomes if one.error is not None and not one.is_pending]
+        if refused:
+            end_batches(connection, context, refused[0].team_id, (upload.batch_id for upload in refused), key.id)
+        return outcomes
+
+    async with AsyncExitStack() as held:
+        held.enter_context(context.gates.uploading())
+        ready = {upload.id for upload in await list_complete(context, uploads)}
+        # Nothing may write to a session between hashing and linking its bytes.
+        await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))
+        # A request that held one of the locks may have ended its session.
+        now = context.read(lambda connection: store.get_uploads(connection, [upload.id for upload in uploads]))
+        await asyncio.sleep(0)  # let other requests run
+        made = await _prepare_all(context, now, ready)
+        names = _blobs_of(made)
+        outcomes = await commit_blobs(context, names, work)
+        kept = set(_blobs_of(outcomes))
+        await context.blobs.drop([name for name in names if name not in kept])
+        pairs = zip(made, outcomes, strict=True)
+        await context.parts.delete(*(one.upload.id for one, end in pairs if one.source and not end.is_pending))
+    context.wakes.indexing.set()
+    context.wakes.sweeping.set()
+    return outcomes
+
+
+async def list_complete(context: Context, uploads: Sequence[UploadRow]) -> list[UploadRow]:
+    """Return the sessions that are open and have received all of their bytes."""
+    measured = await list_progress(context, [upload for upload in uploads if upload.status == store.OPEN])
+    return [progress.upload for progress in measured if progress.state == rules.UPLOADED]
+
+
+async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Collection[str]) -> list[Finalized]:
+    """Build a source for each complete open session, and link the session's bytes as the source's blob.
+
+    The result for a session that has ended has neither source nor error.
+    """
+    hashes: dict[str, str] = {}
+    made: list[Finalized] = []
+    for progress in await list_progress(context, uploads):
+        upload = progress.upload
+        try:
+            if upload.status == store.OPEN:
+                if progress.state != rules.UPLOADED or upload.id not in held:
+                    raise _incomplete(progress)
+                hashes[upload.id] = await checked_hash(context, upload)
+            made.append(Finalized(upload))
+        except StorageError:
+            raise
+        except ServiceError as error:
+            made.append(Finalized(upload, error=error))
+    names = dict(zip(hashes, context.ids.make_many(ids.SOURCE, len(hashes)), strict=True))
+    task_ids = dict(zip(hashes, context.ids.make_many(ids.TASK, len(hashes)), strict=True))
+    heads = await context.parts.link(names, hashes)
+    for place, one in enumerate(made):
+        session_id = one.upload.id
+        if session_id in hashes:
+            new_ids = (names[session_id], task_ids[session_id])
+            source = _new_source(context, one.upload, hashes[session_id], heads[session_id], new_ids)
+            made[place] = Finalized(one.upload, source)
+    return made
+
+
+async def judge_finalize(context: Context, key: KeyRow, upload: UploadRow) -> Finalized:
+    """Return the result that finalizing the session would have, for a dry run. Nothing is stored.
+
+    If the session has ended, the result has no source.
+    """
+    if upload.status != store.OPEN:
+        return replace(context.read(lambda connection: _replay(connection, key, upload)), source=None)
+    progress = await progress_of(context, upload)
+    try:
+        if progress.state != rules.UPLOADED:
+            raise _incomplete(progress)
+        sha256 = await checked_hash(context, upload, drops=False)
+        head, new_ids = await context.parts.head(upload.id), (context.ids.make(ids.SOURCE), context.ids.make(ids.TASK))
+        source = _new_source(context, upload, sha256, head, new_ids)
+        context.read(lambda connection: _check_places(connection, source, set()))
+    except StorageError:
+        raise
+    except ServiceError as error:
+        return Finalized(upload, error=error)
+    return Finalized(upload, source)
+
+
+def _incomplete(progress: UploadProgress) -> ServiceError:
+    if progress.state == rules.EXPIRED:
+        return ServiceError(ErrorCode.SESSION_EXPIRED)
+    return ServiceError(
+        ErrorCode.BLOB_NOT_UPLOADED,
+        f"{progress.received_bytes} of {progress.upload.size_bytes} bytes have arrived.",
+        received_bytes=progress.received_bytes,
+        size_bytes=progress.upload.size_bytes,
+    )
+
+
+def _commit(connection: Connection, key: KeyRow, made: Finalized, active: set[str]) -> Finalized:
+    """End the session. The caller adds the source. A permanent error is stored, so that retries get the same error."""
+    if made.error is not None:
+        return made
+    upload_id, outcome = made.upload.id, made
+    if made.source is None:
+        return _replay(connection, key, get_session(connection, upload_id))
+    try:
+        _check_places(connection, made.source, active)
+        is_first = store.finish_upload(connection, made.upload, store.FINALIZED, source_id=made.source.id)
+    except ServiceError as error:
+        outcome = Finalized(made.upload, error=error)
+        is_first = store.finish_upload(connection, made.upload, store.FAILED, error=error.as_error())
+    return outcome if is_first else _replay(connection, key, get_session(connection, upload_id))
+
+
+def _replay(connection: Connection, key: KeyRow, upload: UploadRow) -> Finalized:
+    if upload.status == store.OPEN:
+        message = "The session was renewed meanwhile; send its bytes again."
+        return Finalized(upload, error=ServiceError(ErrorCode.BLOB_NOT_UPLOADED, message))
+    if upload.status == store.CANCELED:
+        return Finalized(upload, error=ServiceError(ErrorCode.SESSION_CANCELED))
+    if upload.status == store.EXPIRED:
+        return Finalized(upload, error=ServiceError(ErrorCode.SESSION_EXPIRED))
+    if upload.error is not None:
+        return Finalized(upload, error=ServiceError(ErrorCode(upload.error["code"]), upload.error["message"]))
+    source = find_source(connection, upload.team_id, upload.source_id or "")
+    error = no_source(connection, key, upload.source_id or "", is_gone=True) if source is None else None
+    return Finalized(upload, source, error, replayed=True)
+
+
+def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:
+    """Raise NotFound if a bucket of the source, or the source that it replaces, no longer exists.
+
+    `active` collects the ids of the buckets that were already checked in this transaction.
+    """
+    for bucket_id in source.places.keys() - active:
+        bucket = get_bucket(connection, source.team_id, bucket_id)
+        if bucket.status != readiness.ACTIVE:
+            raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"The bucket {bucket.slug!r} is {bucket.status}.")
+        active.add(bucket_id)
+    if source.replaces is None:
+        return
+    old = find_source(connection, source.team_id, source.replaces)
+    if old is None or not set(old.places) & set(source.places):
+        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"The source {source.replaces!r} is no longer in the bucket.")
+
+
+def _blobs_of(made: Sequence[Finalized]) -> list[str]:
+    return [one.source.id for one in made if one.source]
+
+
+def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes, new_ids: tuple[str, str]) -> SourceRow:
+    """Build the source of a session. `new_ids` are the ids of the source and of its task."""
+    file = FileUpload(
+        filename=upload.filename,
+        content_type=media_types.detect(head, upload.filename, upload.content_type),
+        title=upload.title,
+        tags=upload.tags,
+        metadata=upload.metadata,
+        mapping=upload.mapping,
+        replaces=upload.replaces,
+    )
+    return new_source(
+        context,
+        upload.team_id,
+        file,
+        size_bytes=upload.size_bytes,
+        sha256=sha256,
+        new_ids=new_ids,
+        bucket_ids=upload.bucket_ids,
+        batch_id=upload.batch_id,
+    )

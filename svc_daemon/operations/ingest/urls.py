@@ -1,0 +1,310 @@
+"""Imports URLs: fetches a file or a web page and stores the bytes as a source, and fetches it again on request.
+
+Unchanged content doesn't count towards the team's upload limit.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from svc_daemon.core import readiness
+from svc_daemon.core.access.urls import Url
+from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.source_fields import is_web_page
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import ServiceError
+from svc_daemon.fetch.contract import Fetched, FetchFailed, NotModified, Validators
+from svc_daemon.operations.ingest.files import (
+    FileUpload,
+    admit,
+    check_bytes,
+    check_replaces,
+    check_room,
+    commit_source,
+    keep_source,
+    new_source,
+)
+from svc_daemon.operations.shared.authorization import get_changeable_source
+from svc_daemon.operations.shared.destination_buckets import Destination
+from svc_daemon.operations.shared.idempotency import Creation, replaying
+from svc_daemon.operations.sources import requeue
+from svc_daemon.process.contexts import Context
+from svc_daemon.store.files.contract import StagedBytes
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sources import SourceRow, find_page, get_source, update_content
+from svc_daemon.store.rows.tombstones import create_tombstone
+from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.sources import FetchFacts, WebhookCall
+
+_ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}
+
+
+async def fetch(context: Context, kind: str, url: str, staged: StagedBytes) -> Fetched:
+    """Download the URL into `staged`; `kind` is `file` or `page`.
+
+    If the fetch fails, raises `url_fetch_failed` for a file and `website_analysis_failed` for a page. Also raises
+    `url_fetch_blocked` if the fetch policy refuses the URL, `file_too_large`, `empty_file` and `storage_full`.
+    """
+    # Never NotModified: without validators (an ETag or a date), the host always sends the content.
+    return cast("Fetched", await refetch(context, kind, url, staged, None))
+
+
+async def refetch(
+    context: Context, kind: str, url: str, staged: StagedBytes, validators: Validators | None
+) -> Fetched | NotModified:
+    """Fetch the URL like `fetch`, unless the host reports that its content is unchanged."""
+    with _failing_as(kind):
+        got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
+    if isinstance(got, Fetched) and got.size_bytes == 0:
+        if kind == readiness.PAGE:
+            raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, "The page has no bytes.", reason="empty")
+        raise ServiceError(ErrorCode.EMPTY_FILE, "The file at the URL has no bytes.")
+    return got
+
+
+async def judge(context: Context, kind: str, url: str) -> None:
+    """Check the URL against the fetch policy, without a request; raises the errors of a refused URL."""
+    with _failing_as(kind):
+        await context.fetcher.check(url)
+
+
+def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: str) -> None:
+    """Raise `url_is_web_page` if a file import got a page, or `url_is_file` if a page import got a file."""
+    refuse = source_fields.refuse_file if kind == readiness.PAGE else source_fields.refuse_web_page
+    refuse(staged.head, fetched.content_type, fetched.file_name, bucket)
+
+
+def facts_of(context: Context, got: Fetched | NotModified, known: FetchFacts | None = None) -> FetchFacts:
+    """Return what to store about a fetch, such as its time and the ETag.
+
+    After a 304 response, the values in `known` are kept, unless the host has sent new values.
+    """
+    facts = FetchFacts(
+        final_url=got.final_url,
+        etag=got.etag,
+        last_modified=got.last_modified,
+        fetched_at=context.clock.timestamp(),
+    )
+    if isinstance(got, Fetched):
+        facts["http_status"] = got.http_status
+        return facts
+    sent = {name: value for name, value in facts.items() if value is not None}
+    return cast("FetchFacts", {**facts, **(known or {}), **sent})
+
+
+@contextmanager
+def _failing_as(kind: str) -> Iterator[None]:
+    try:
+        yield
+    except FetchFailed as error:
+        if kind != readiness.PAGE:
+            raise
+        raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, error.message, **error.details) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedImport:
+    """A URL to import, with the checked fields of its source."""
+
+    #: `file` or `page`.
+    kind: str
+    url: Url
+    #: None means the page's own title or the file's name.
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    mapping: str | None = None
+    replaces: str | None = None
+    sha256: str | None = None
+    #: Whether to accept a web page in a file import, and a file in a page import.
+    force: bool = False
+    webhook: WebhookCall | None = None
+
+
+async def create_from_url(
+    context: Context, request: Creation, destination: Destination, wanted: WantedImport
+) -> Creation:
+    """Import the URL into the destination's buckets, and queue the indexing of the new source.
+
+    A repeated request gets the response of the first request. Raises ServiceError if the import is refused or fails.
+    """
+    async with replaying(context, request) as earlier:
+        return earlier or await _take_in(context, request, destination, wanted)
+
+
+async def check_import(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
+    """Check an import for a dry run, without contacting the host; raises the import's errors."""
+    _check_state(context, key, destination, wanted)
+    await judge(context, wanted.kind, str(wanted.url))
+    await _check_webhook(context, wanted)
+
+
+async def _take_in(context: Context, request: Creation, destination: Destination, wanted: WantedImport) -> Creation:
+    _check_state(context, request.key, destination, wanted)
+    # Refuse a full disk or an exceeded quota before contacting the host.
+    await admit(context, request.key.team_id, size_bytes=0)
+    await _check_webhook(context, wanted)
+    staged = context.blobs.stage()
+    try:
+        fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
+        if not wanted.force:
+            refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
+        await context.rate_limits.charge_bytes(request.key.team_id, staged.size_bytes)
+        source = _new_source(context, request.key.team_id, wanted, (staged, fetched))
+
+        def commit(connection: Connection) -> Creation:
+            # Another request may have imported this page meanwhile.
+            _refuse_known_page(connection, request.key, source.url_key)
+            return commit_source(connection, context, request, destination, source)
+
+        return await keep_source(context, staged, source, commit)
+    finally:
+        await staged.discard()
+
+
+def _check_state(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
+    def work(connection: Connection) -> None:
+        check_replaces(connection, key, destination.ids, wanted.replaces)
+        if wanted.kind == readiness.PAGE:
+            _refuse_known_page(connection, key, wanted.url.key)
+
+    context.read(work)
+
+
+def _refuse_known_page(connection: Connection, key: KeyRow, url_key: str | None) -> None:
+    source_id = find_page(connection, key.team_id, url_key) if url_key else None
+    if source_id is None:
+        return
+    if not key.reaches(get_source(connection, key.team_id, source_id).places):
+        raise ServiceError(
+            ErrorCode.WEBSITE_URL_EXISTS, "The team has this page already, but in no bucket that this key can reach."
+        )
+    raise ServiceError(
+        ErrorCode.WEBSITE_URL_EXISTS,
+        f"The team has this page already, as {source_id}; refresh that, or put it into this bucket too.",
+        source_id=source_id,
+    )
+
+
+async def _check_webhook(context: Context, wanted: WantedImport) -> None:
+    """Raise `url_fetch_blocked` if the fetch policy refuses the webhook's URL."""
+    if wanted.webhook is not None:
+        await context.fetcher.check(wanted.webhook["url"])
+
+
+def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedBytes, Fetched]) -> SourceRow:
+    """Build the row of the new source from the fetched bytes."""
+    staged, fetched = got
+    is_page = source_fields.is_web_page(staged.head, fetched.content_type, fetched.file_name)
+    is_read_as_page = is_page and wanted.kind == readiness.PAGE
+    filename = source_fields.page_file_name(fetched.file_name) if is_read_as_page else fetched.file_name
+    title = source_fields.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
+    upload = FileUpload(
+        filename=filename,
+        content_type=media_types.detect(staged.head, filename, fetched.content_type),
+        title=wanted.title or title or filename[: context.limits.title_characters],
+        tags=wanted.tags,
+        metadata=wanted.metadata,
+        mapping=wanted.mapping,
+        replaces=wanted.replaces,
+        sha256=wanted.sha256,
+    )
+    check_bytes(upload, staged)
+    return replace(
+        new_source(context, team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256),
+        type=wanted.kind,
+        source_url=str(wanted.url),
+        url_key=wanted.url.key if wanted.kind == readiness.PAGE else None,
+        fetched=facts_of(context, fetched),
+        webhook=wanted.webhook,
+    )
+
+
+async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
+    """Fetch the source's URL again. Returns the source, and whether its content has changed.
+
+    Raises ServiceError if the source can't be refreshed, and the errors of `imports.fetch`. Without
+    `force`, the refresh is refused if a web page has become a file, or a file has become a web page.
+    """
+    source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
+    if source.source_url is None:
+        raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
+    _refuse_unsettled(source)
+    staged = context.blobs.stage()
+    # If the stored bytes are lost, fetch the content even if it has not changed.
+    has_bytes = await context.blobs.blob(source.blob_name).find() is not None
+    try:
+        known = source.fetched if has_bytes else None
+        validators = None
+        if known is not None:
+            validators = Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
+        got = await refetch(context, source.type, source.source_url, staged, validators)
+        if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
+            return await _note_fetch(context, key, source, got), False
+        # If the URL returns a web page instead of the earlier file, the page is usually a login form.
+        was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
+        if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
+            refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
+        return await _take_over(context, key, source, (staged, got)), True
+    finally:
+        await staged.discard()
+
+
+def _refuse_unsettled(source: SourceRow) -> None:
+    if source.status in (readiness.QUEUED, readiness.INDEXING):
+        raise ServiceError(
+            ErrorCode.REQUEST_IN_PROGRESS, f"{source.id} is {source.status}; refresh it then.", retry_after_seconds=1
+        )
+
+
+async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fetched | NotModified) -> SourceRow:
+    """Record a fetch that found the same content."""
+
+    def work(connection: Connection) -> SourceRow:
+        found = get_changeable_source(connection, key, source.id)
+        if found.generation != source.generation:
+            return found
+        update_content(connection, replace(found, fetched=facts_of(context, got, found.fetched)))
+        return get_source(connection, key.team_id, source.id)
+
+    return await context.write(work)
+
+
+async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedBytes, Fetched]) -> SourceRow:
+    """Replace the source's bytes. Raises `request_in_progress` if another request has changed the source meanwhile."""
+    staged, got = taken
+    check_room(context)
+    await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
+    fresh = replace(
+        source,
+        blob=context.ids.make(source.id),
+        content_type=media_types.detect(staged.head, source.filename, got.content_type),
+        size_bytes=staged.size_bytes,
+        sha256=staged.sha256,
+        fetched=facts_of(context, got),
+    )
+
+    def work(connection: Connection) -> SourceRow:
+        found = get_changeable_source(connection, key, fresh.id)
+        _refuse_unsettled(found)
+        if found.generation != fresh.generation:
+            raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{fresh.id} was just changed.", retry_after_seconds=1)
+        moved = replace(
+            found,
+            blob=fresh.blob,
+            content_type=fresh.content_type,
+            size_bytes=fresh.size_bytes,
+            sha256=fresh.sha256,
+            fetched=fresh.fetched,
+        )
+        update_content(connection, moved)
+        create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
+        return requeue(connection, context, moved, key.id)
+
+    queued = await keep_source(context, staged, fresh, work)
+    await context.blobs.drop([source.blob_name])
+    context.wakes.sweeping.set()
+    return queued

@@ -1,0 +1,1 @@
+"""The ways out: deletions of sources, buckets and teams, and the clean-up behind them."""

@@ -1,0 +1,1 @@
+"""Searches, answers, and the agents whose policies limit them."""

@@ -1,0 +1,233 @@
+"""Answers questions: a search finds passages, and a language model writes the answer from them.
+
+If no model is configured, the answer consists of sentences quoted from the passages.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+
+from svc_daemon.core import readiness
+from svc_daemon.core.answers.citations import WrittenAnswer, is_grounded, is_support
+from svc_daemon.core.answers.conversations import FollowUp, Turn, prompt, sharpen
+from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND, quote_best
+from svc_daemon.core.answers.passages import Citation, Passage, QuotePlace, place_of, quote_of, trust_of, weigh_evidence
+from svc_daemon.core.search.agents import TeamAgent
+from svc_daemon.core.text.sentences import sentences_of
+from svc_daemon.core.text.words import parse_query
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import ServiceError
+from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
+from svc_daemon.operations.retrieve.searches import Results, SearchResults, search
+from svc_daemon.process.contexts import Context
+from svc_daemon.provider.contract import Hit
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
+from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.searches import SearchRequest
+
+#: Number of characters of a model's text to process before other requests get a turn.
+PART_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question to an agent."""
+
+    #: The model's or agent's name, as the caller spelled it.
+    model: str
+    #: The conversation; the last message is the user's question.
+    turns: tuple[Turn, ...]
+    #: The caller's instructions on how to answer.
+    instructions: str = ""
+    #: Search only these buckets; None means all that the agent searches.
+    buckets: tuple[str, ...] | None = None
+
+    @property
+    def question(self) -> str:
+        return self.turns[-1].text
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A citation in an answer, with the quoted text and its source."""
+
+    citation: Citation
+    found: SearchResults
+    quote: str
+    place: QuotePlace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOutcome:
+    """The complete answer, yielded after all pieces of its text."""
+
+    text: str
+    usage: Usage
+    #: All citations, in the order of the text.
+    cited: tuple[Cited, ...] = ()
+    grounded: bool = False
+    #: Why the model stopped early; None if its answer is complete.
+    cut: Cut | None = None
+    #: Warnings of the search, for example that the search used keywords only.
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> list[Cited]:
+        """Return the first citation for each citation number, in the order of the text."""
+        first: dict[int, Cited] = {}
+        for each in self.cited:
+            first.setdefault(each.citation.number, each)
+        return list(first.values())
+
+
+#: Yields the pieces of an answer's text, each citation after the text that it supports, and finally the outcome.
+AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
+#: Like AnswerStream, but its citations name a passage instead of a source.
+Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
+
+
+async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
+    """Answer from the sources that the key may read and the agent retrieves.
+
+    Raises the errors of a search, and `answer_failed` or `answer_timeout`, even after some pieces were sent.
+    """
+    query = sharpen(ask.turns, context.limits.query_characters)
+    buckets = None if ask.buckets is None else list(ask.buckets)
+    results = await search(context, key, SearchRequest(query=query, agent=ask.model, buckets=buckets))
+    found, passages = await _choose_worthy(ask, query, results)
+    cited: list[Cited] = []
+    async with aclosing(_begin(context, ask, query, passages, results.agent)) as writing:
+        async for piece in writing:
+            if isinstance(piece, str):
+                yield piece
+                continue
+            await context.read_in_thread(partial(_refuse_taken_away, team_id=key.team_id, found=found))
+            if isinstance(piece, Citation):
+                passage = passages[piece.passage]
+                quote, place = quote_of(passage, piece.span), place_of(passage, piece.span)
+                cited.append(Cited(piece, found[piece.passage], quote, place))
+                yield cited[-1]
+            else:
+                yield replace(piece, cited=tuple(cited), warnings=results.warnings)
+
+
+def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchResults]) -> None:
+    """Raise `answer_failed` if a passage's source was removed while the answer was written.
+
+    The model may have used the passage without citing it.
+    """
+    sources = list_active_sources(connection, team_id, list({each.source.id for each in found}))
+    if not all(_still_counts(each, sources.get(each.source.id)) for each in found):
+        raise ServiceError(
+            ErrorCode.ANSWER_FAILED, "A source of the answer was removed while the answer was being written. Ask again."
+        )
+
+
+def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
+    if source is None or found.hit.generation not in source.generations:
+        return False
+    return not found.bucket_ids or any(source.places.get(bucket) == readiness.ACTIVE for bucket in found.bucket_ids)
+
+
+async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
+    """Return the hits that reach the minimum score, and their passages.
+
+    If neither the request nor the agent's policy sets a minimum score, return the hits that can support an answer.
+    """
+    own = frozenset(parse_query(ask.question).words)
+    idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
+    asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)
+    passages = [
+        Passage(
+            chunk=found.hit.chunk,
+            title=found.source.title,
+            weights={match.term: match.idf for match in found.hit.matches},
+        )
+        for found in results.found
+    ]
+    trust = trust_of(ask.question, results.chunks)
+    said: Sequence[float] = [0.0] * len(passages)
+    if trust:
+        # Run in a thread: this can take a tenth of a second.
+        evidence = await asyncio.to_thread(weigh_evidence, ask.question, asked.counted, passages)
+        said = evidence.said
+        weights = {
+            word: trust * weight + (1 - trust) * asked.found.get(word, 0.0) for word, weight in evidence.weights.items()
+        }
+        passages = [replace(passage, weights=weights) for passage in passages]
+    worthy = [
+        (found, passage)
+        for found, passage, share in zip(results.found, passages, said, strict=True)
+        if _is_worthy(found.hit, results, asked, share, trust)
+    ]
+    return [found for found, _ in worthy], [passage for _, passage in worthy]
+
+
+def _is_worthy(hit: Hit, results: Results, asked: FollowUp, said: float, trust: float) -> bool:
+    if results.score_threshold is not None:
+        return hit.score >= results.score_threshold
+    matched = [match.term for match in hit.matches]
+    coverage = asked.coverage(matched, hit.coverage) if asked.lent else hit.coverage
+    return is_support(coverage, len(matched), hit.semantic.cosine if hit.semantic else None, said, trust)
+
+
+def _begin(context: Context, ask: Ask, query: str, passages: Sequence[Passage], agent: TeamAgent | None) -> Writing:
+    if not any(sentences_of(passage.text) for passage in passages):
+        return _say_nothing(ask)
+    if context.llm is None:
+        return _quote(ask, query, passages)
+    guidance = (agent.role, agent.instructions, ask.instructions) if agent else (ask.instructions,)
+    return _write(context.llm, ask, passages, guidance)
+
+
+async def _say_nothing(ask: Ask) -> Writing:
+    yield NOTHING_FOUND
+    yield AnswerOutcome(text=NOTHING_FOUND, usage=_count(ask, NOTHING_FOUND))
+
+
+async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
+    # Run in a thread: this can take a fifth of a second.
+    quoted = await asyncio.to_thread(quote_best, ask.question, query, passages)
+    for piece in quoted:
+        yield piece.text
+        yield piece.citation
+    text = "".join(piece.text for piece in quoted)
+    yield AnswerOutcome(text=text, usage=_count(ask, text), grounded=True)
+
+
+async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequence[str]) -> Writing:
+    written = WrittenAnswer(ask.question, passages)
+    ending = Ending()
+    async with aclosing(llm.write(prompt(ask.turns, passages, guidance))) as pieces:
+        try:
+            async for piece in pieces:
+                if isinstance(piece, Ending):
+                    ending = piece
+                    continue
+                for at in range(0, len(piece), PART_CHARACTERS):
+                    for piece_of_answer in written.feed(piece[at : at + PART_CHARACTERS]):
+                        yield piece_of_answer
+                    # Let other requests run, even if the model sends its whole answer at once.
+                    await asyncio.sleep(0)
+        except LlmFailed as error:
+            code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
+            raise ServiceError(code, str(error)) from error
+    for piece_of_answer in written.finish():
+        yield piece_of_answer
+    if not written.text.strip() and ending.cut is None:
+        raise ServiceError(ErrorCode.ANSWER_FAILED, "The model wrote nothing.")
+    yield AnswerOutcome(
+        text=written.text,
+        usage=ending.usage or _count(ask, written.text),
+        # Run in a thread: a long answer takes most of a second.
+        grounded=await asyncio.to_thread(is_grounded, written),
+        cut=ending.cut,
+    )
+
+
+def _count(ask: Ask, text: str) -> Usage:
+    """Estimate the numbers of tokens by counting words."""
+    return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

@@ -1,0 +1,209 @@
+"""Determines what a search covers, by which agent's policy, and whether it is possible at present."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from svc_daemon.core import readiness
+from svc_daemon.core.ids import DEFAULT_AGENT, Ids, agent_of
+from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, RetrievalPolicy, TeamAgent
+from svc_daemon.core.task_retries import retry_after_s
+from svc_daemon.core.times import from_text
+from svc_daemon.databases.contract import Connection
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.shared.authorization import get_usable_bucket, require_model
+from svc_daemon.process.contexts import Context
+from svc_daemon.provider.errors import DocumentMissing, ProviderError
+from svc_daemon.store.rows.agents import get_agent
+from svc_daemon.store.rows.buckets import list_buckets, list_revisions
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.search_candidates import Wanted, list_candidates
+from svc_daemon.store.rows.tasks import find_last_rebuild
+from svc_daemon.store.rows.teams import delete_fact, find_fact, put_fact
+from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.searches import SearchRequest, SearchSwitch, SearchSwitchChange
+
+T = TypeVar("T")
+
+
+def refuse_in_maintenance(connection: Connection, context: Context, team_id: str) -> str | None:
+    """Raise `team_store_maintenance` while the team's index is being rebuilt.
+
+    Returns the id of the index's last rebuild; None if there was none.
+    """
+    last = find_last_rebuild(connection, team_id)
+    if last is None or last.finished_at is not None:
+        return last.id if last else None
+    elapsed = context.clock.now() - from_text(last.started_at or last.created_at)
+    raise ServiceError(
+        ErrorCode.TEAM_STORE_MAINTENANCE,
+        "The team's search index is being rebuilt; try again shortly.",
+        task_id=last.id,
+        retry_after_seconds=retry_after_s(elapsed.total_seconds(), last.chunks_done, last.chunks_total),
+    )
+
+
+async def ask_index(context: Context, team_id: str, work: Callable[[], T]) -> T:
+    """Run `work`, which calls the index, in a thread; raises DocumentMissing or `search_failed`.
+
+    Raises `team_store_maintenance` if the index is being rebuilt.
+    """
+    try:
+        return await asyncio.to_thread(work)
+    except DocumentMissing:
+        raise
+    except ProviderError as error:
+        context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
+        raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
+
+
+#: Name of a row of the table `facts`, which exists while search is turned off. It has the seconds until clients may
+#: retry.
+FACT = "search_disabled"
+
+
+def refuse_disabled(connection: Connection) -> None:
+    """Raise `search_disabled` if the operator has turned search off."""
+    retry_after_s = _find(connection)
+    if retry_after_s is not None:
+        raise ServiceError(ErrorCode.SEARCH_DISABLED, retry_after_seconds=retry_after_s)
+
+
+def show_search(connection: Connection) -> SearchSwitch:
+    retry_after_s = _find(connection)
+    return SearchSwitch(object="search_switch", enabled=retry_after_s is None, retry_after_seconds=retry_after_s)
+
+
+def switch_search(connection: Connection, _ids: Ids, change: SearchSwitchChange) -> SearchSwitch:
+    """Turn search on or off for all teams."""
+    if change.enabled:
+        delete_fact(connection, FACT)
+    else:
+        put_fact(connection, FACT, str(change.retry_after_seconds))
+    return show_search(connection)
+
+
+def _find(connection: Connection) -> int | None:
+    fact = find_fact(connection, FACT)
+    return None if fact is None else int(fact)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """What a search covers: some buckets, and all or some of the sources in them."""
+
+    #: Whether the search is limited to certain buckets. Such a search finds no Q&A sources.
+    goes_by_bucket: bool
+    #: Whether sources in no bucket are found too.
+    takes_unplaced: bool
+    #: Slugs of the buckets that the request names but the agent does not search.
+    left_out: tuple[str, ...]
+    #: The revision of each searched bucket, by id. A revision increases with each change of the bucket's sources.
+    revisions: dict[str, int]
+    source_ids: tuple[str, ...] | None
+    #: Id of the last rebuild of the index. If the id changes, the index was replaced.
+    rebuild_id: str | None
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"The agent does not search the bucket {bucket!r}; it was left out." for bucket in self.left_out]
+
+    @property
+    def has_bucket(self) -> bool:
+        """Return whether the request and the key allow at least one bucket, even if the policy excludes it."""
+        return bool(self.revisions or self.left_out)
+
+    @property
+    def bucket_ids(self) -> tuple[str, ...]:
+        return tuple(self.revisions)
+
+
+def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
+    """Return warnings if the agent can't find anything, without revealing its policy."""
+    if agent is None:
+        return []
+    if agent.policy_fault is not None:
+        return [f"The agent {agent.id!r} finds nothing: its stored policy is broken. {_remedy(agent)}"]
+    if agent.policy.is_empty:
+        return [f"The agent {agent.id!r} finds nothing: its policy names no {agent.policy.scope}. {_remedy(agent)}"]
+    if agent.policy.scope == BUCKETS and EVERY_BUCKET not in agent.policy.bucket_ids and not scope.has_bucket:
+        warning = (
+            f"The agent {agent.id!r} finds nothing: its buckets were deleted or archived, or this key reaches none."
+        )
+        return [f"{warning} {_remedy(agent)}"]
+    return []
+
+
+def _remedy(agent: TeamAgent) -> str:
+    return f"`svc agent set {agent.id}` with --bucket, --source or --scope sets a new policy."
+
+
+def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
+    """Return the agent that the request names.
+
+    If the request names no agent, returns the default agent, or None if the request names buckets.
+    """
+    if request.agent is None and request.buckets is not None:
+        if key.models is not None:
+            # A key limited to some agents must name one of them.
+            raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is limited to certain agents; name one of them.")
+        return None
+    agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
+    require_model(key, agent_id)
+    return context.look(lambda connection: get_agent(connection, key.team_id, agent_id))
+
+
+def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) -> SearchRequest:
+    """Return the request with the policy's filters and limits; raises `metadata_filter_too_large`."""
+    changed: dict[str, Any] = {}
+    if policy.scope == SOURCES:
+        if len(policy.source_ids) > context.limits.search_sources:
+            raise ServiceError(
+                ErrorCode.METADATA_FILTER_TOO_LARGE,
+                f"The agent searches {len(policy.source_ids)} sources by their ids; give it a bucket instead.",
+                max_source_ids=context.limits.search_sources,
+            )
+        named = request.source_ids
+        changed["source_ids"] = [each for each in policy.source_ids if named is None or each in named]
+    if policy.filters is not None:
+        filters = [policy.filters, request.filters] if request.filters else [policy.filters]
+        changed["filters"] = {"type": "and", "filters": filters}
+    if policy.top_k is not None and "max_num_results" not in request.model_fields_set:
+        changed["max_num_results"] = min(policy.top_k, context.limits.search_results)
+    if policy.score_threshold is not None:
+        changed["score_threshold"] = max(policy.score_threshold, request.score_threshold or 0.0)
+    return request.model_copy(update=changed)
+
+
+def find_scope(
+    connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
+) -> SearchScope:
+    """Return what the search covers; raises `search_disabled`, `bucket_not_found`, `team_store_maintenance`."""
+    refuse_disabled(connection)
+    if request.buckets is not None:
+        buckets = [get_usable_bucket(connection, key, bucket) for bucket in request.buckets]
+    else:
+        active = list_buckets(connection, key.team_id, (readiness.ACTIVE,))
+        buckets = [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]
+    left_out = (bucket.slug for bucket in buckets if request.buckets and not policy.covers(bucket.id))
+    scope = SearchScope(
+        goes_by_bucket=policy.goes_by_bucket or request.buckets is not None,
+        takes_unplaced=not policy.goes_by_bucket and request.buckets is None and key.buckets is None,
+        left_out=tuple(dict.fromkeys(left_out)),
+        revisions=list_revisions(connection, [bucket.id for bucket in buckets if policy.covers(bucket.id)]),
+        source_ids=None if request.source_ids is None else tuple(request.source_ids),
+        rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
+    )
+    # Without filters and tags, the index needs no list of sources.
+    if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
+        return scope
+    # Listing too many sources does no harm, because each hit is checked again after the search.
+    wanted = Wanted(
+        bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
+        source_ids=request.source_ids,
+        tags=request.tags,
+        filters=request.filters,
+    )
+    return replace(scope, source_ids=tuple(list_candidates(connection, key.team_id, wanted)))

@@ -1,0 +1,266 @@
+"""Opens the engines of an installation: SQLite and files, or PostgreSQL, S3 and Milvus for a cluster.
+
+The libraries of a cluster are imported only for a cluster.
+"""
+
+import os
+import secrets
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from svc_daemon.cluster.nodes import join_cluster
+from svc_daemon.data_directory import has_state
+from svc_daemon.databases.contract import Connection, Database
+from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.errors import StorageError
+from svc_daemon.operations.installations import prepare_secret, prepare_shared_secret, refuse_lost_state, write_secret
+from svc_daemon.paths import DataFiles
+from svc_daemon.process.contexts import Context
+from svc_daemon.provider.contract import Inspector, SearchProvider
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.settings.servers import ClusterSettings
+from svc_daemon.store.files.blobs import Blobs
+from svc_daemon.store.files.contract import ByteStores
+from svc_daemon.store.files.inspections import BytesInspector, DataFolders, SetAsideFiles
+from svc_daemon.store.files.parts import Parts
+from svc_daemon.store.migrations import (
+    PendingMigration,
+    check_shared_current,
+    join_shared,
+    list_pending,
+    list_pending_shared,
+    migrate,
+    migrate_shared,
+)
+from svc_daemon.wire.versions import install_command
+
+if TYPE_CHECKING:
+    from svc_daemon.cluster.milvus.server import MilvusServer
+
+OnBroken = Callable[[Exception], None]
+#: The environment variable that names a file of trusted certificate authorities.
+AUTHORITIES = "SSL_CERT_FILE"
+_LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
+
+
+def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
+    """Open the database in the data directory.
+
+    Raises StorageError if the database is unusable, or if it is missing although other files exist.
+    """
+    refuse_lost_state(files)
+    if has_state(files):
+        # Refuse the state of a newer release before opening it for writing, which would empty its write-ahead log.
+        list_pending(files.state)
+    return SqliteDatabase(files.state, prepare=migrate, on_broken=on_broken)
+
+
+def open_folders(files: DataFiles, executor: Executor, on_broken: OnBroken) -> DataFolders:
+    """Open the folders of stored bytes; `executor` runs their blocking work."""
+    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), on_broken)
+    return DataFolders(blobs, Parts(files.parts, blobs, on_broken), SetAsideFiles(files.aside))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """The functions that open a daemon's stores, by default the stores in the data directory."""
+
+    open_state: Callable[[DataFiles, OnBroken], Database] = open_sqlite
+    make_provider: Callable[..., SearchProvider] = EmbeddedProvider
+    open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
+    #: Returns the installation's secret.
+    prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
+    #: Returns the context. In a cluster, it has the locks, rate limits and clock that all nodes share.
+    join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
+
+
+EMBEDDED = Engines()
+
+
+@dataclass(slots=True)
+class _Time:
+    """The clock for the search index: in a cluster, the clock of the database server."""
+
+    now_s: Callable[[], float] = time.time
+
+    def now_ns(self) -> int:
+        return int(self.now_s() * 1e9)
+
+
+def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) -> Engines:
+    """Return the functions that open the stores. Without a cluster, they open the data directory.
+
+    `environ` contains the environment variables that the engines' libraries read, such as those of AWS. Raises
+    StorageError.
+    """
+    if cluster is None:
+        return EMBEDDED
+    environ = {**environ, AUTHORITIES: _find_authorities(environ)}
+    state_url, shared = checked_tls(cluster.state_url, environ), _Time()
+    return Engines(
+        open_state=partial(_open_postgres, state_url),
+        make_provider=partial(_open_milvus, cluster, environ[AUTHORITIES], shared),
+        open_bytes=partial(_open_objects, cluster.blobs_url, environ),
+        prepare_secret=_share_secret,
+        join=partial(_join_cluster, state_url, shared),
+    )
+
+
+def _find_authorities(environ: Mapping[str, str]) -> str:
+    """Return the file of certificate authorities: the one in `environ`, or certifi's."""
+    import certifi  # noqa: PLC0415 - only a cluster needs it
+
+    file = environ.get(AUTHORITIES) or certifi.where()
+    try:
+        ssl.create_default_context(cafile=file)
+    except OSError as error:
+        # The `strerror` of an SSLError doesn't explain the problem.
+        reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        raise StorageError(f"{AUTHORITIES} names {file}, which can't be used: {reason}.") from error
+    return file
+
+
+def checked_tls(state_url: str, environ: Mapping[str, str]) -> str:
+    """Return the URL with `sslmode=verify-full`, unless the URL or `PGSSLMODE` sets a mode.
+
+    By default, libpq doesn't check which server answers. URLs that name this machine get no mode.
+    """
+    parts = urlsplit(state_url)
+    given = parse_qs(parts.query)
+    host = given.get("host", [parts.hostname or ""])[0]
+    chosen = given["sslmode"][0] if "sslmode" in given else environ.get("PGSSLMODE")
+    added = {}
+    if not chosen and not (host in _LOOPBACK or host.startswith("/")):
+        chosen = added["sslmode"] = "verify-full"
+    has_authorities = "sslrootcert" in given or environ.get("PGSSLROOTCERT")
+    if chosen in {"verify-ca", "verify-full"} and not has_authorities:
+        added["sslrootcert"] = environ[AUTHORITIES]
+    return f"{state_url}{'&' if parts.query else '?'}{urlencode(added)}" if added else state_url
+
+
+@contextmanager
+def _needing_extra() -> Iterator[None]:
+    """Raise StorageError if a library of the cluster is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = f"A cluster needs {error.name}, which is not installed. Run {install_command('cluster')}."
+        raise StorageError(message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCluster:
+    """A cluster's engines, opened by a command instead of a daemon."""
+
+    state: Database
+    stores: ByteStores
+    bytes: BytesInspector
+    index: Inspector
+    #: Counts the connected nodes.
+    count_nodes: Callable[[], int]
+
+
+@contextmanager
+def open_cluster(
+    cluster: ClusterSettings,
+    environ: Mapping[str, str],
+    staging: Path,
+    prepare: Callable[[Connection], None] = check_shared_current,
+) -> Iterator[OpenCluster]:
+    """Open the engines for a command that may run while the cluster's daemons run. Raises StorageError.
+
+    `staging` is a folder for bytes in transfer. `prepare` is called with a connection; by default, it only checks the
+    schema.
+    """
+    with _needing_extra():
+        from svc_daemon.cluster.milvus.inspecting import MilvusInspector  # noqa: PLC0415
+        from svc_daemon.cluster.postgres.database import PostgresDatabase  # noqa: PLC0415
+        from svc_daemon.cluster.postgres.sessions import count_nodes  # noqa: PLC0415
+        from svc_daemon.cluster.s3.stores import ObjectInspector, open_objects  # noqa: PLC0415
+
+    environ = {**environ, AUTHORITIES: _find_authorities(environ)}
+    with ExitStack() as stack:
+        state_url = checked_tls(cluster.state_url, environ)
+        state = PostgresDatabase(state_url, prepare=prepare, join=join_shared)
+        stack.callback(state.close)
+        stores = open_objects(cluster.blobs_url, environ, staging, stack.enter_context(ThreadPoolExecutor(8)))
+        server = _open_milvus_server(cluster, environ[AUTHORITIES], time.monotonic)
+        stack.callback(server.close)
+        index = MilvusInspector(server)
+        yield OpenCluster(state, stores, ObjectInspector(stores), index, partial(count_nodes, state_url))
+
+
+def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) -> tuple[list[PendingMigration], int]:
+    """List the migrations that the cluster's database needs, and count its connected nodes. Changes nothing.
+
+    Raises StorageError, and NotFound if the database has no installation.
+    """
+    with _needing_extra():
+        from svc_daemon.cluster.postgres.servers import PostgresServer  # noqa: PLC0415
+        from svc_daemon.cluster.postgres.sessions import count_nodes  # noqa: PLC0415
+
+    state_url = checked_tls(cluster.state_url, {**environ, AUTHORITIES: _find_authorities(environ)})
+    with closing(PostgresServer(state_url).connect_first()) as connection:
+        return list_pending_shared(connection), count_nodes(state_url)
+
+
+def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
+    # Unlike with SQLite, a failed commit doesn't make the daemon exit: `on_broken` is called only if a newer release
+    # changes the schema.
+    with _needing_extra():
+        from svc_daemon.cluster.postgres.database import PostgresDatabase  # noqa: PLC0415
+
+    return PostgresDatabase(url, prepare=migrate_shared, join=join_shared, on_broken=on_broken)
+
+
+def _open_objects(
+    url: str, environ: Mapping[str, str], files: DataFiles, executor: Executor, _on_broken: OnBroken
+) -> ByteStores:
+    with _needing_extra():
+        from svc_daemon.cluster.s3.stores import open_objects  # noqa: PLC0415
+
+    return open_objects(url, environ, files.staging, executor)
+
+
+def _open_milvus(
+    cluster: ClusterSettings,
+    authorities: str,
+    shared: _Time,
+    _folder: Path,
+    *,
+    clock: Callable[[], float],
+    **_options: Any,
+) -> SearchProvider:
+    with _needing_extra():
+        from svc_daemon.cluster.milvus.provider import MilvusProvider  # noqa: PLC0415
+
+    server = _open_milvus_server(cluster, authorities, clock)
+    return MilvusProvider(server, now_ns=shared.now_ns, random_bits=lambda: secrets.randbits(32))
+
+
+def _open_milvus_server(cluster: ClusterSettings, authorities: str, clock: Callable[[], float]) -> "MilvusServer":
+    from svc_daemon.cluster.milvus.server import MilvusServer  # noqa: PLC0415
+
+    return MilvusServer(cluster.index_url, cluster.index_token, ca_file=authorities, clock=clock)
+
+
+def _share_secret(files: DataFiles, database: Database) -> bytes:
+    """Return the secret that all nodes share, and write it where `svc` reads it to verify the daemon."""
+    secret = prepare_shared_secret(database, os.urandom)
+    write_secret(files.secret, secret.hex())
+    return secret
+
+
+def _join_cluster(state_url: str, shared: _Time, stack: AsyncExitStack, context: Context) -> Context:
+    node = f"node-{secrets.token_hex(8)}"
+    joined = join_cluster(stack, state_url, node, context.limits, context.wakes)
+    shared.now_s = joined.now_s
+    return joined.share(context)

@@ -1,0 +1,266 @@
+"""Blobs: files with the stored bytes of sources, whose names begin with the id of their source.
+
+A blob is stored before its row in the database, so that no row is ever without its blob:
+
+1. Bytes are received into a staging file (`store.files.staging`).
+2. `StagedBlob.keep` renames the file, then syncs it and its folder.
+3. The caller commits the row. If the process crashes before that, the next start moves the blob to the folder `aside`.
+
+Since Linux 5.8, `syncfs` reports write errors that occur after its descriptor was opened. So open the descriptor before
+the first write. Only local file systems are synced this way.
+"""
+
+import asyncio
+import ctypes
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from svc_daemon.core import ids
+from svc_daemon.data_directory import list_own
+from svc_daemon.errors import StorageError
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.files.contract import BlobFacts
+from svc_daemon.store.files.removals import Removals
+from svc_daemon.store.files.staging import StagedFile, Staging
+
+#: Number of bytes per read of a stream.
+READ_BYTES = 256 * 1024
+
+
+class FolderSync:
+    """Syncs a folder. One fsync serves all callers that were waiting for it.
+
+    After a failed fsync, all calls raise its error until a restart. A retry could report success although the kernel
+    has dropped the changes.
+    """
+
+    def __init__(self, folder: Path, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
+        self._folder = folder
+        self._on_broken = on_broken
+        self._count_lock = threading.Lock()
+        self._sync_lock = threading.Lock()
+        self._asked = 0
+        self._synced = 0
+        self._failure: OSError | None = None
+
+    def sync(self) -> None:
+        """Wait until all earlier renames in the folder are durable. Raises OSError."""
+        with self._count_lock:
+            self._asked += 1
+            ticket = self._asked
+        with self._sync_lock:
+            if self._synced >= ticket:
+                return
+            if self._failure is not None:
+                raise OSError(*self._failure.args) from self._failure
+            covered = self._asked
+            # An error of `open` isn't recorded, because a later call may succeed.
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                self._failure = error
+                self._on_broken(error)
+                raise
+            finally:
+                os.close(descriptor)
+            self._synced = covered
+
+
+class Blobs(Staging):
+    """The folder of blobs. Blocking work runs in `executor`."""
+
+    def __init__(
+        self,
+        files: DataFiles,
+        executor: Executor,
+        random_name: Callable[[], str],
+        on_broken: Callable[[OSError], None] = lambda _: None,
+    ) -> None:
+        """`on_broken` is called when an fsync of the folder fails. No blob can then be stored until a restart."""
+        super().__init__(files.staging, executor, random_name)
+        self._blobs = files.blobs
+        self._damaged = files.damaged
+        self._folder_sync = FolderSync(files.blobs, on_broken)
+        self.removals = Removals(files.held)
+
+    def stage(self) -> "StagedBlob":
+        """Create a staged file. Nothing is written yet."""
+        return StagedBlob(self)
+
+    def path(self, name: str) -> Path:
+        return self._blobs / ids.file_name(name, row="A stored file")
+
+    def blob(self, name: str) -> "BlobFile":
+        return BlobFile(self.path(name))
+
+    async def delete(self, names: Sequence[str]) -> dict[str, Exception]:
+        """Delete blobs durably. Idempotent. Returns the error of each blob that could not be deleted."""
+        return await self.run(lambda: self._delete(names))
+
+    async def drop(self, names: Sequence[str]) -> None:
+        """Delete blobs that no source uses. Disk errors are logged, not raised."""
+        self.removals.clear_away([self.path(name) for name in names])
+
+    async def find_stored(self, source_ids: Collection[str]) -> set[str]:
+        """Return which of these sources have a stored blob, even if the database has lost the source."""
+        names = await asyncio.to_thread(self.list_ids)
+        return {source_id for name in names if (source_id := ids.source_of(name)) in source_ids and source_id}
+
+    def list_ids(self) -> list[str]:
+        return list_own(self._blobs, ids.BLOB_NAME)
+
+    async def move_damaged(self, name: str) -> None:
+        await self.run(lambda: self._move_damaged(name))
+
+    def has_room(self, reserve_bytes: int) -> bool:
+        """Whether the free disk space exceeds the reserve. Always true if `reserve_bytes` is 0.
+
+        The reserve is `reserve_bytes` or 2 % of the disk (at most 1 GB), whichever is larger.
+        """
+        if not reserve_bytes:
+            return True
+        usage = shutil.disk_usage(self._blobs)
+        return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
+
+    def sync_folder(self) -> None:
+        """Make the names of all existing blobs durable. Blocking; raises OSError."""
+        self._folder_sync.sync()
+
+    def _move_damaged(self, name: str) -> None:
+        self._damaged.mkdir(mode=0o700, exist_ok=True)
+        # A name that can't be a file's has no file.
+        with suppress(FileNotFoundError, StorageError):
+            self.path(name).replace(self._damaged / name)
+
+    def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
+        paths, errors = [], dict[str, Exception]()
+        for name in names:
+            try:
+                paths.append(self.path(name))
+            except StorageError as error:
+                errors[name] = error
+        errors |= self.removals.remove(paths)
+        # Make the deletions durable before the caller records that they are done.
+        self.sync_folder()
+        return errors
+
+
+class StagedBlob(StagedFile):
+    """The bytes of an upload. `keep` turns them into a blob by renaming their staging file."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        super().__init__(blobs)
+        self._blobs = blobs
+
+    async def keep(self, name: str) -> None:
+        try:
+            await self._blobs.run(lambda: self._keep(name))
+        except (StorageError, asyncio.CancelledError):
+            await self._blobs.drop([name])
+            await self.discard()
+            raise
+
+    def _keep(self, name: str) -> None:
+        """Rename the file, then sync it. This order is safe because no row names the blob yet."""
+        file = self._spill()
+        self._path.rename(self._blobs.path(name))
+        os.fsync(file.fileno())
+        file.close()
+        self._file = None
+        self._blobs.sync_folder()
+
+
+@dataclass(frozen=True, slots=True)
+class BlobFile:
+    """A blob in the data directory. A symbolic link counts as a lost blob."""
+
+    path: Path
+
+    async def find(self) -> BlobFacts | None:
+        try:
+            found = os.lstat(self.path)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        return BlobFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        # Read on this thread, because switching to another thread takes longer than a small read.
+        descriptor = self._open()
+        try:
+            return os.pread(descriptor, most_bytes, offset_bytes)
+        finally:
+            os.close(descriptor)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        async with self.open_file() as descriptor:
+            while data := await asyncio.to_thread(os.read, descriptor, READ_BYTES):
+                yield data
+
+    async def hash(self) -> str:
+        async with self.open_file() as descriptor:
+            return await asyncio.to_thread(_hash, descriptor)
+
+    @asynccontextmanager
+    async def open_file(self) -> AsyncIterator[int]:
+        descriptor = self._open()
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        # Check the type first, because opening a named pipe would wait for a writer.
+        if not stat.S_ISREG(os.lstat(self.path).st_mode):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path.name)
+        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+def _hash(descriptor: int) -> str:
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+#: The first Linux version whose `syncfs` reports write errors.
+_REPORTING = (5, 8)
+#: Local file systems by their `f_type` (linux/magic.h): ext2 to ext4, XFS, Btrfs, F2FS and tmpfs.
+_LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994}
+
+
+@cache
+def is_syncable(folder: Path) -> bool:
+    """Whether `sync` makes all files in the folder durable and reports write errors."""
+    if not sys.platform.startswith("linux"):
+        return False
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
+    # Python has no `statfs`, so call the C function. The first field of its result is the file system's type. On
+    # failure, this field stays 0.
+    found = (ctypes.c_long * 64)()
+    _libc().statfs(os.fsencode(folder), ctypes.byref(found))
+    return release >= _REPORTING and found[0] & 0xFFFFFFFF in _LOCAL
+
+
+def sync(descriptor: int) -> None:
+    """Flush the file system of an open file or folder to the disk. Blocking; raises OSError."""
+    if _libc().syncfs(descriptor) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

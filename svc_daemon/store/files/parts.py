@@ -1,0 +1,181 @@
+"""Parts: the bytes of open upload sessions, one file each. The file's size is the upload offset.
+
+- Bytes are synced to disk before they are acknowledged.
+- `Parts` remembers how many bytes of each file were synced. If a file has more bytes, for example because the disk was
+  full, the file is synced before its size is acknowledged.
+- When a session is finalized, a hard link makes its part a blob. The part is deleted after the source is committed.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from svc_daemon.core import ids
+from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.data_directory import hash_file, list_own
+from svc_daemon.errors import StorageError
+from svc_daemon.store.files.blobs import BlobFile, Blobs, FolderSync
+from svc_daemon.store.files.packs import PackWriter
+from svc_daemon.store.files.staging import HEAD_BYTES
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+
+class Parts:
+    """The folder with the bytes of open upload sessions."""
+
+    def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
+        """`blobs` receives finished parts, and its threads run the blocking work."""
+        self.folder = folder
+        self._blobs = blobs
+        self._on_broken = on_broken
+        self._folder_sync = FolderSync(folder, on_broken)
+        #: How many bytes of each part this process has synced to disk.
+        self._synced: dict[str, int] = {}
+        #: How many bytes of each part this process has hashed, with the hash.
+        self._hashed: dict[str, tuple[int, _Hash]] = {}
+
+    def size_bytes(self, session_id: str) -> int:
+        """Return the number of stored bytes; 0 if there is no file."""
+        try:
+            # `Path.lstat` is slower, and each chunk calls this three times.
+            return os.lstat(f"{self.folder}/{ids.file_name(session_id, row='A session')}").st_size
+        except FileNotFoundError:
+            return 0
+
+    async def measure(self, *session_ids: str) -> list[int]:
+        """Return each part's number of stored bytes, which may not be durable."""
+        return [self.size_bytes(session_id) for session_id in session_ids]
+
+    async def settle(self, *session_ids: str) -> list[int]:
+        """Make the stored bytes of each part durable, and return their sizes."""
+        sizes = [self.size_bytes(session_id) for session_id in session_ids]
+        found = zip(session_ids, sizes, strict=True)
+        unsynced = [(each, size) for each, size in found if size != self._synced.get(each, 0)]
+        if unsynced:
+            await self._blobs.run(lambda: self._settle(unsynced))
+        return sizes
+
+    async def hash(self, session_id: str, size_bytes: int) -> str:
+        """Return the hexadecimal SHA-256 of the stored bytes. Reads the file only if the hash isn't known."""
+        known = self.hash_at(session_id, size_bytes)
+        if known is None:
+            known = await self._blobs.run(lambda: hash_file(self.path(session_id)))
+            self.remember(session_id, size_bytes, known)
+        return known.hexdigest()
+
+    async def head(self, session_id: str) -> bytes:
+        """Return the first bytes, from which the media type is guessed."""
+        return await self._blobs.run(lambda: _head(self.path(session_id)))
+
+    def stream(self, session_id: str) -> AsyncIterator[bytes]:
+        return BlobFile(self.path(session_id)).stream()
+
+    async def link(self, sources: Mapping[str, str], hashes: Mapping[str, str]) -> dict[str, bytes]:  # noqa: ARG002
+        """Turn parts into blobs by durable hard links, and return the first bytes of each by session id.
+
+        `sources` maps session ids to source ids. On failure or cancellation, the blobs are deleted.
+        """
+        await self.settle(*sources)
+        try:
+            return await self._blobs.run(lambda: self._link(sources))
+        except (StorageError, asyncio.CancelledError):
+            await self._blobs.drop(list(sources.values()))
+            raise
+
+    async def delete(self, *session_ids: str) -> None:
+        """Delete the stored bytes. If a file can't be deleted now, the next start deletes it."""
+
+        def work() -> None:
+            for session_id in session_ids:
+                self._synced.pop(session_id, None)
+                self._hashed.pop(session_id, None)
+            self._blobs.removals.clear_away([self.path(each) for each in session_ids])
+
+        await self._blobs.run(work)
+
+    def writer(self, items: Sequence[PackItem], first: int, end: int) -> PackWriter:
+        return PackWriter(self, items, first, end)
+
+    def list_ids(self) -> list[str]:
+        return list_own(self.folder, ids.PART_NAME)
+
+    async def run(self, work: Callable[[], object]) -> None:
+        """Run blocking work in a thread. Raises StorageError for OSError."""
+        await self._blobs.run(work)
+
+    @contextmanager
+    def discarding(self, *session_ids: str) -> Iterator[None]:
+        """If an fsync in the block fails, truncate these parts to their acknowledged bytes and call `on_broken`.
+
+        The fsync isn't tried again, since it could report success although the kernel has dropped the bytes.
+        """
+        try:
+            yield
+        except OSError as error:
+            self._on_broken(error)
+            for session_id in session_ids:
+                with suppress(OSError):
+                    os.truncate(self.path(session_id), self._synced.get(session_id, 0))
+            raise
+
+    def sync_folder(self) -> None:
+        """Make the names of all parts durable. Blocking; raises OSError."""
+        self._folder_sync.sync()
+
+    def note_synced(self, session_id: str, size_bytes: int, known: "_Hash | None") -> None:
+        """Record that the part's first `size_bytes` bytes are durable. `known` is their hash, or None."""
+        self._synced[session_id] = size_bytes
+        if known is not None:
+            self.remember(session_id, size_bytes, known)
+
+    def remember(self, session_id: str, size_bytes: int, known: "_Hash") -> None:
+        """Remember the hash of the part's first `size_bytes` bytes."""
+        self._hashed[session_id] = size_bytes, known
+
+    def hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
+        """Return a copy of the hash of the first `size_bytes` bytes, or None if unknown."""
+        if size_bytes == 0:
+            return hashlib.sha256()
+        hashed_bytes, known = self._hashed.get(session_id, (0, None))
+        return known.copy() if known is not None and hashed_bytes == size_bytes else None
+
+    def _settle(self, unsynced: Sequence[tuple[str, int]]) -> None:
+        for session_id, size_bytes in unsynced:
+            descriptor = os.open(self.path(session_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                with self.discarding(session_id):
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if session_id not in self._synced:
+                # The part is new: without a sync of the folder, the file's name could be lost in a power failure.
+                self.sync_folder()
+            self._synced[session_id] = size_bytes
+
+    def _link(self, sources: Mapping[str, str]) -> dict[str, bytes]:
+        heads = {}
+        for session_id, source_id in sources.items():
+            heads[session_id] = _head(self.path(session_id))
+            os.link(self.path(session_id), self._blobs.path(source_id))
+        if sources:
+            self._blobs.sync_folder()
+        return heads
+
+    def path(self, session_id: str) -> Path:
+        return self.folder / ids.file_name(session_id, row="A session")
+
+    def open_file(self, session_id: str) -> int:
+        """Open the part for appending, and return its descriptor. Blocking; raises OSError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self.path(session_id), flags, 0o600)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)

@@ -1,0 +1,1 @@
+"""The rows of the state database, one module for each noun."""

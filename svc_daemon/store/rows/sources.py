@@ -1,0 +1,388 @@
+"""Sources: one row for each file, page or question, with its buckets and its latest task."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from svc_daemon.core import readiness
+from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
+from svc_daemon.errors import NotFound
+from svc_daemon.store.rows.uploads import write_texts
+from svc_daemon.store.stored_json import read_objects, read_texts
+from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.sources import ExtractionFacts, FetchFacts, QuestionFields, SourceError, WebhookCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """A stored source with its buckets and its latest task."""
+
+    id: str
+    team_id: str
+    #: `file`, `page` or `qa`.
+    type: str = "file"
+    #: `queued`, `indexing`, `active` or `failed`.
+    status: str = "queued"
+    #: Number of the current extraction. The index keeps only the chunks of the newest extraction.
+    generation: int = 1
+    #: Number of the first extraction from the current bytes; None if it equals `generation`.
+    valid_from: int | None = None
+    #: Whether to split the document again, because its bucket's chunk sizes have changed.
+    rechunk: bool = False
+    title: str
+    filename: str
+    content_type: str
+    size_bytes: int
+    #: Hexadecimal SHA-256 of the stored bytes.
+    sha256: str
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    #: Name of the synced folder (`svc sync`) that created the source.
+    mapping: str | None = None
+    source_url: str | None = None
+    #: The normalized URL, unique within a team.
+    url_key: str | None = None
+    fetched: FetchFacts | None = None
+    #: For type `qa`.
+    qa: QuestionFields | None = None
+    webhook: WebhookCall | None = None
+    #: Name of the source's blob; None means the source's id.
+    blob: str | None = None
+    #: Id of the source that this one replaces when it is ready.
+    replaces: str | None = None
+    #: Id of the batch in which the source was uploaded.
+    batch_id: str | None = None
+    task_id: str | None = None
+    #: `code`, `message` and `retryable`, if indexing failed.
+    error: SourceError | None = None
+    warnings: tuple[str, ...] = ()
+    #: Statistics of the extraction; None until the source is indexed.
+    extraction: ExtractionFacts | None = None
+    created_at: str
+    updated_at: str
+    task_type: str | None = None
+    task_status: str | None = None
+    #: Maps the id of each bucket to the source's status in it (see `core.readiness`), oldest bucket first.
+    places: dict[str, str] = field(default_factory=dict)
+    #: Whether the team's index is being rebuilt.
+    in_maintenance: bool = False
+
+    @classmethod
+    def from_row(cls, row: Row) -> "SourceRow":
+        values = values_of(row)
+        read_objects(values, "metadata", "error", "extraction", "fetched", "qa", "webhook")
+        values["tags"], values["warnings"] = read_texts(values["tags"]), read_texts(values["warnings"])
+        values["places"] = places_of(values["places"])
+        for name in ("in_maintenance", "rechunk"):
+            values[name] = bool(values[name])
+        return cls(**values)
+
+    @property
+    def blob_name(self) -> str:
+        return self.blob or self.id
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the facts of the last fetch and the fields of a question in one."""
+        return {**(self.fetched or {}), **(self.qa or {})}
+
+    @property
+    def generations(self) -> range:
+        """Return the generation numbers of extractions from the current bytes. Splitting the text again adds one."""
+        return generations_of(self.valid_from, self.generation)
+
+    @property
+    def searched_places(self) -> list[str]:
+        """Return the ids of the buckets whose searches find the source. Bucket searches never find a Q&A source."""
+        return [] if self.type == readiness.QA else list(self.places)
+
+    @property
+    def sync_status(self) -> str:
+        return readiness.sync_status(self.places.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the source is active in all its buckets. Unlike `ready`, stays true during a rebuild of the index."""
+        return readiness.is_ready(self.status, self.places.values())
+
+    @property
+    def ready(self) -> bool:
+        return readiness.is_ready(self.status, self.places.values(), in_maintenance=self.in_maintenance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFilter:
+    """Which of a bucket's sources to list; None means any."""
+
+    #: `ready` (searches of this bucket find the source), `all`, or a status of `SourceRow`.
+    status: str = "ready"
+    type: str | None = None
+    tag: str | None = None
+    #: Part of the title or file name. Upper and lower case are the same.
+    q: str | None = None
+    title: str | None = None
+    sha256: str | None = None
+    mapping: str | None = None
+    #: List only sources with ids greater than this.
+    after: str = ""
+    limit: int = MOST_ROWS
+
+
+def create_sources(connection: Connection, sources: Iterable[SourceRow]) -> None:
+    connection.executemany(
+        "INSERT INTO sources (id, team_id, type, status, generation, title, filename, content_type, size_bytes, sha256,"
+        " tags, metadata, mapping, source_url, url_key, fetched, qa, webhook, replaces, batch_id, task_id, warnings,"
+        " created_at, updated_at)"
+        " VALUES (:id, :team_id, :type, :status, :generation, :title, :filename, :content_type, :size_bytes, :sha256,"
+        " :tags, :metadata, :mapping, :source_url, :url_key, :fetched, :qa, :webhook, :replaces, :batch_id, :task_id,"
+        " '[]', :created_at, :updated_at)",
+        [
+            {
+                "id": source.id,
+                "team_id": source.team_id,
+                "type": source.type,
+                "status": source.status,
+                "generation": source.generation,
+                "title": source.title,
+                "filename": source.filename,
+                "content_type": source.content_type,
+                "size_bytes": source.size_bytes,
+                "sha256": source.sha256,
+                "tags": write_texts(source.tags),
+                "metadata": json.dumps(source.metadata),
+                "mapping": source.mapping,
+                "source_url": source.source_url,
+                "url_key": source.url_key,
+                "fetched": _json(source.fetched),
+                "qa": _json(source.qa),
+                "webhook": _json(source.webhook),
+                "replaces": source.replaces,
+                "batch_id": source.batch_id,
+                "task_id": source.task_id,
+                "created_at": source.created_at,
+                "updated_at": source.updated_at,
+            }
+            for source in sources
+        ],
+    )
+
+
+def find_source(connection: Connection, team_id: str, source_id: str) -> SourceRow | None:
+    row = connection.execute(
+        "SELECT * FROM source_views WHERE id = :id AND team_id = :team_id", {"id": source_id, "team_id": team_id}
+    ).fetchone()
+    return SourceRow.from_row(row) if row else None
+
+
+def find_sources(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, SourceRow]:
+    """Map the ids to their sources. Missing ones are left out."""
+    rows = connection.execute(
+        "SELECT * FROM source_views WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps(source_ids), "team_id": team_id},
+    ).fetchall()
+    return {row["id"]: SourceRow.from_row(row) for row in rows}
+
+
+def find_again(connection: Connection, team_id: str, known: Sequence[SourceRow]) -> dict[str, SourceRow]:
+    """Read sources again that were read before. Faster than `find_sources` if few of them have changed."""
+    rows = connection.execute(
+        "SELECT id, title, generation, task_id, replaces, updated_at, in_maintenance, places FROM source_views"
+        " WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps([source.id for source in known]), "team_id": team_id},
+    ).fetchall()
+    current = {row["id"]: (*tuple(row)[1:-1], places_of(row["places"])) for row in rows}
+    same: dict[str, SourceRow] = {}
+    for source in known:
+        dated = (source.title, source.generation, source.task_id, source.replaces, source.updated_at)
+        if current.get(source.id) == (*dated, source.in_maintenance, source.places):
+            same[source.id] = source
+    changed = list(current.keys() - same.keys())
+    return same | (find_sources(connection, team_id, changed) if changed else {})
+
+
+def list_titles(connection: Connection, team_id: str, source_ids: Sequence[str]) -> dict[str, str]:
+    """Map the ids to the sources' titles. Missing ones are left out."""
+    rows = connection.execute(
+        "SELECT id, title FROM sources WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps(source_ids), "team_id": team_id},
+    ).fetchall()
+    return {row["id"]: row["title"] for row in rows}
+
+
+def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
+    """Return the source; raises NotFound."""
+    source = find_source(connection, team_id, source_id)
+    if source is None:
+        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
+    return source
+
+
+def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
+    """List the bucket's sources that match the filter, oldest first."""
+    # Escape the wildcards of LIKE.
+    words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
+    rows = connection.execute(
+        "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
+        # `:after` is compared in both tables, so that PostgreSQL skips the earlier rows of each.
+        " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after AND s.id > :after"
+        " AND (:status = 'all' OR s.status = :status"
+        "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
+        " AND (CAST(:type AS TEXT) IS NULL OR s.type = :type)"
+        " AND (CAST(:tag AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = :tag))"
+        " AND (CAST(:q AS TEXT) IS NULL"
+        "   OR lowercase(s.title) LIKE :q ESCAPE '\\' OR lowercase(s.filename) LIKE :q ESCAPE '\\')"
+        " AND (CAST(:title AS TEXT) IS NULL OR s.title = :title)"
+        " AND (CAST(:sha256 AS TEXT) IS NULL OR s.sha256 = :sha256)"
+        " AND (CAST(:mapping AS TEXT) IS NULL OR s.mapping = :mapping)"
+        " ORDER BY m.source_id LIMIT :limit",
+        {
+            "bucket_id": bucket_id,
+            "team_id": team_id,
+            "after": chosen.after,
+            "status": chosen.status,
+            "type": chosen.type,
+            "tag": chosen.tag,
+            "q": None if words is None else f"%{words}%",
+            "title": chosen.title,
+            "sha256": chosen.sha256,
+            "mapping": chosen.mapping,
+            "limit": chosen.limit,
+        },
+    ).fetchall()
+    return [SourceRow.from_row(row) for row in rows]
+
+
+def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[SourceRow]:
+    """List the sources that will replace this one when they are ready."""
+    rows = connection.execute(
+        "SELECT * FROM source_views WHERE team_id = :team_id AND replaces = :replaces",
+        {"team_id": team_id, "replaces": replaced_id},
+    ).fetchall()
+    return [SourceRow.from_row(row) for row in rows]
+
+
+def update_description(connection: Connection, source: SourceRow) -> None:
+    """Update the fields that a `PATCH` request can change."""
+    connection.execute(
+        "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
+        " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
+        {
+            "id": source.id,
+            "team_id": source.team_id,
+            "title": source.title,
+            "filename": source.filename,
+            "tags": write_texts(source.tags),
+            "metadata": json.dumps(source.metadata),
+            "updated_at": source.updated_at,
+        },
+    )
+
+
+def update_state(connection: Connection, source: SourceRow) -> None:
+    """Update the columns that indexing changes."""
+    connection.execute(
+        "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
+        " task_id = :task_id, content_type = :content_type, error = :error, warnings = :warnings, replaces = :replaces,"
+        " extraction = :extraction, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
+        {
+            "id": source.id,
+            "team_id": source.team_id,
+            "status": source.status,
+            "generation": source.generation,
+            "valid_from": source.valid_from,
+            "rechunk": int(source.rechunk),
+            "task_id": source.task_id,
+            "content_type": source.content_type,
+            "error": _json(source.error),
+            "warnings": write_texts(source.warnings),
+            "extraction": _json(source.extraction),
+            "replaces": source.replaces,
+            "updated_at": source.updated_at,
+        },
+    )
+
+
+def update_statuses(
+    connection: Connection, team_id: str, source_ids: Sequence[str], status: str, updated_at: str
+) -> None:
+    """Set the status of these sources and clear their errors."""
+    connection.execute(
+        "UPDATE sources SET status = :status, error = NULL, updated_at = :updated_at"
+        " WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        {"ids": json.dumps(source_ids), "team_id": team_id, "status": status, "updated_at": updated_at},
+    )
+
+
+def update_content(connection: Connection, source: SourceRow) -> None:
+    """Update the fields that change when the source is fetched again."""
+    connection.execute(
+        "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
+        " fetched = :fetched WHERE id = :id AND team_id = :team_id",
+        {
+            "id": source.id,
+            "team_id": source.team_id,
+            "blob": source.blob,
+            "content_type": source.content_type,
+            "size_bytes": source.size_bytes,
+            "sha256": source.sha256,
+            "fetched": _json(source.fetched),
+        },
+    )
+
+
+def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
+    """Return the id of the team's page with this normalized URL, or None."""
+    row = connection.execute(
+        "SELECT id FROM sources WHERE team_id = :team_id AND url_key = :url_key",
+        {"team_id": team_id, "url_key": url_key},
+    ).fetchone()
+    return row["id"] if row else None
+
+
+def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
+    """Delete the source's row. The caller must have removed the source from all buckets."""
+    where = {"id": source_id, "team_id": team_id}
+    connection.execute("DELETE FROM sources WHERE id = :id AND team_id = :team_id", where)
+
+
+def has_active(connection: Connection, team_id: str) -> bool:
+    query = "SELECT 1 FROM sources WHERE team_id = :team_id AND status = 'active' LIMIT 1"
+    return connection.execute(query, {"team_id": team_id}).fetchone() is not None
+
+
+def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
+    """Map the id of each indexed source to the numbers of the extractions whose search hits are valid."""
+    rows = connection.execute(
+        "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
+        {"team_id": team_id},
+    ).fetchall()
+    return {row["id"]: generations_of(row["valid_from"], row["generation"]) for row in rows}
+
+
+def list_all_ids(connection: Connection) -> set[str]:
+    """List the source ids of all teams."""
+    return {row["id"] for row in connection.execute("SELECT id FROM sources").fetchall()}
+
+
+def list_all_blobs(connection: Connection) -> dict[str, int]:
+    """Map the blob name of every source to its size in bytes."""
+    rows = connection.execute("SELECT COALESCE(blob, id) AS name, size_bytes FROM sources").fetchall()
+    return {row["name"]: row["size_bytes"] for row in rows}
+
+
+def generations_of(valid_from: int | None, generation: int) -> range:
+    """Return the generation numbers of the extractions from the source's current bytes."""
+    return range(generation if valid_from is None else valid_from, generation + 1)
+
+
+def _json(value: JsonMapping | None) -> str | None:
+    return json.dumps(value) if value else None
+
+
+def places_of(text: str | None) -> dict[str, str]:
+    """Parse `source_views.places` to a map of bucket id to the source's status in the bucket, oldest bucket first."""
+    pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
+    return {bucket_id: status for bucket_id, _, status in pairs}

@@ -1,0 +1,221 @@
+"""Upload sessions: the fields of the future source, how the session ended, and when it expires.
+
+The number of received bytes isn't stored in the row, because it is the size of the session's file (see
+`store.files.parts`).
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from svc_daemon.databases.contract import Connection, Row, values_of
+from svc_daemon.errors import NotFound
+from svc_daemon.store.stored_json import read_objects, read_texts
+from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.sources import SourceError
+
+OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadRow:
+    """A stored upload session, with the fields of the future source."""
+
+    id: str
+    team_id: str
+    #: Ids of the future source's buckets. The bucket in the request's path is the first.
+    bucket_ids: tuple[str, ...]
+    #: `open`, `finalized`, `canceled`, `expired` (its bytes are deleted) or `failed` (for good).
+    status: str = OPEN
+    #: Part of the upload token. Incrementing it makes earlier upload URLs invalid.
+    generation: int = 1
+    filename: str
+    #: The media type that the sender declared, or empty.
+    content_type: str
+    size_bytes: int
+    title: str
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    mapping: str | None = None
+    replaces: str | None = None
+    #: The hash that the sender declared.
+    sha256: str | None = None
+    #: Id of the created source; None until finalized.
+    source_id: str | None = None
+    #: `code`, `message` and `retryable`, if the upload failed.
+    error: SourceError | None = None
+    batch_id: str | None = None
+    client_file_id: str | None = None
+    #: Position of the file in its batch, from 0.
+    position: int = 0
+    #: When the session expires. Each chunk extends this, at most to `ends_at`.
+    expires_at: str
+    ends_at: str
+    created_at: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "UploadRow":
+        values = values_of(row)
+        values["bucket_ids"], values["tags"] = read_texts(values["bucket_ids"]), read_texts(values["tags"])
+        read_objects(values, "metadata", "error")
+        return cls(**values)
+
+
+@lru_cache
+def write_texts(texts: tuple[str, ...]) -> str:
+    """Convert a list of texts to JSON, the inverse of `read_texts`."""
+    return json.dumps(texts)
+
+
+def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None:
+    connection.executemany(
+        "INSERT INTO uploads (id, team_id, bucket_ids, status, generation, filename, content_type, size_bytes, title,"
+        " tags, metadata, mapping, replaces, sha256, batch_id, client_file_id, position, expires_at, ends_at,"
+        " created_at) VALUES (:id, :team_id, :bucket_ids, :status, :generation, :filename, :content_type, :size_bytes,"
+        " :title, :tags, :metadata, :mapping, :replaces, :sha256, :batch_id, :client_file_id, :position, :expires_at,"
+        " :ends_at, :created_at)",
+        [
+            {
+                "id": upload.id,
+                "team_id": upload.team_id,
+                "bucket_ids": write_texts(upload.bucket_ids),
+                "status": upload.status,
+                "generation": upload.generation,
+                "filename": upload.filename,
+                "content_type": upload.content_type,
+                "size_bytes": upload.size_bytes,
+                "title": upload.title,
+                "tags": write_texts(upload.tags),
+                "metadata": json.dumps(upload.metadata),
+                "mapping": upload.mapping,
+                "replaces": upload.replaces,
+                "sha256": upload.sha256,
+                "batch_id": upload.batch_id,
+                "client_file_id": upload.client_file_id,
+                "position": upload.position,
+                "expires_at": upload.expires_at,
+                "ends_at": upload.ends_at,
+                "created_at": upload.created_at,
+            }
+            for upload in uploads
+        ],
+    )
+
+
+def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
+    """Find a session by its id in any team. Upload URLs name no team."""
+    row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
+    return UploadRow.from_row(row) if row else None
+
+
+def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRow:
+    """Return the session with this id. Raises NotFound if the team has none."""
+    upload = find_upload(connection, upload_id)
+    if upload is None or upload.team_id != team_id:
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
+    return upload
+
+
+def get_uploads(connection: Connection, upload_ids: Sequence[str]) -> list[UploadRow]:
+    """Return the sessions with these ids, in this order. Raises NotFound."""
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE id IN (SELECT value FROM json_each(:ids))", {"ids": json.dumps(upload_ids)}
+    ).fetchall()
+    found = {row["id"]: UploadRow.from_row(row) for row in rows}
+    if missing := next((each for each in upload_ids if each not in found), None):
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {missing!r}.")
+    return [found[upload_id] for upload_id in upload_ids]
+
+
+def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
+    """List the upload sessions of a batch in the client's order."""
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE batch_id = :batch_id ORDER BY position", {"batch_id": batch_id}
+    ).fetchall()
+    return [UploadRow.from_row(row) for row in rows]
+
+
+def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
+    """Extend an open session after an accepted chunk, at most to `ends_at`."""
+    connection.execute(
+        "UPDATE uploads SET expires_at = CASE WHEN ends_at < :expires_at THEN ends_at ELSE :expires_at END"
+        " WHERE id = :id AND status = 'open'",
+        {"id": upload_id, "expires_at": expires_at},
+    )
+
+
+def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
+    """Extend the session and change its token, if it is open or expired."""
+    connection.execute(
+        "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
+        " WHERE id = :id AND status IN ('open', 'expired')",
+        {"id": upload_id, "expires_at": expires_at, "ends_at": ends_at},
+    )
+
+
+def finish_upload(
+    connection: Connection,
+    upload: UploadRow,
+    status: str,
+    source_id: str | None = None,
+    error: SourceError | None = None,
+) -> bool:
+    """End an open session. Returns False if it has ended or was renewed since `upload` was read."""
+    cursor = connection.execute(
+        "UPDATE uploads SET status = :status, source_id = :source_id, error = :error"
+        " WHERE id = :id AND status = 'open' AND generation = :generation",
+        {
+            "id": upload.id,
+            "generation": upload.generation,
+            "status": status,
+            "source_id": source_id,
+            "error": json.dumps(error) if error else None,
+        },
+    )
+    return cursor.rowcount == 1
+
+
+def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
+    """End an open session as `expired`. Returns False if it hasn't expired or has ended."""
+    cursor = connection.execute(
+        "UPDATE uploads SET status = 'expired' WHERE id = :id AND status = 'open' AND expires_at <= :now",
+        {"id": upload_id, "now": now},
+    )
+    return cursor.rowcount == 1
+
+
+def list_expired_ids(connection: Connection, now: str) -> list[str]:
+    """List the ids of open sessions that have expired, longest expired first."""
+    rows = connection.execute(
+        "SELECT id FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at", {"now": now}
+    ).fetchall()
+    return [row["id"] for row in rows]
+
+
+def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
+    """List the bucket's open sessions, ordered by id, after `after_id`.
+
+    The cast makes SQLite sort the few open sessions instead of scanning all sessions by id.
+    """
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE status = 'open' AND CAST(id AS TEXT) > :after_id"
+        " AND EXISTS (SELECT 1 FROM json_each(uploads.bucket_ids) WHERE value = :bucket_id)"
+        " ORDER BY CAST(id AS TEXT) LIMIT :limit",
+        {"bucket_id": bucket_id, "after_id": after_id, "limit": limit},
+    ).fetchall()
+    return [UploadRow.from_row(row) for row in rows]
+
+
+def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[str]) -> None:
+    """Change the buckets of an open session."""
+    connection.execute(
+        "UPDATE uploads SET bucket_ids = :bucket_ids WHERE id = :id AND status = 'open'",
+        {"id": upload_id, "bucket_ids": json.dumps(bucket_ids)},
+    )
+
+
+def list_open_ids(connection: Connection) -> set[str]:
+    """List the ids of the open sessions of all teams."""
+    return {row["id"] for row in connection.execute("SELECT id FROM uploads WHERE status = 'open'").fetchall()}

@@ -1,0 +1,158 @@
+"""The workers that delete buckets and remove teams, with everything that belongs to them."""
+
+import asyncio
+import logging
+import random
+from functools import partial
+
+from svc_daemon.core import task_retries
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.remove.bucket_deletions import (
+    CascadeClaim,
+    claim_cascade,
+    end_uploads,
+    finish_cascade,
+    give_back_cascade,
+    next_members,
+    park_cascade,
+    remove_members,
+    skip_member,
+)
+from svc_daemon.operations.remove.team_removals import (
+    claim_removal,
+    give_back_removal,
+    is_removing,
+    park_removal,
+    remove_contents,
+    remove_index,
+    remove_rows,
+)
+from svc_daemon.process.contexts import Context
+from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
+from svc_daemon.wire.tasks import CASCADE, TEAM_REMOVAL
+from svc_daemon.workers.runners import PAUSE_AFTER_ERROR_S, Worker, keep_leases
+
+log = logging.getLogger(__name__)
+
+
+class DeletingWorker(Worker):
+    """Deletes buckets one at a time. First, it removes the bucket's sources in batches.
+
+    If a batch fails, its sources are removed one by one, so that one bad source doesn't block the others.
+    """
+
+    doing = "deleting a bucket"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, context.wakes.cascading)
+
+    async def work(self) -> float:
+        claim = await claim_cascade(self.context)
+        if claim is None:
+            return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=CASCADE)))
+        try:
+            while source_ids := next_members(self.context, claim):
+                await self._remove(claim, source_ids)
+            await end_uploads(self.context, claim)
+            await finish_cascade(self.context, claim)
+        except asyncio.CancelledError:
+            await park_cascade(self.context, claim)
+            raise
+        except Exception as error:
+            await self.context.shortages.get_through(partial(self._give_back, claim, error))
+        return 0
+
+    async def outlast(self, error: Exception, doing: str) -> None:
+        """Wait briefly after an error, even during a shortage, because deleting a bucket frees disk space."""
+        if not await self._is_short(error):
+            log.error("%s failed", doing, exc_info=error)
+        await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+
+    async def _is_short(self, error: Exception) -> bool:
+        """Return whether this error was caused by a shortage of memory or disk space."""
+        return await self.context.shortages.is_cause_of(error, lacks=())
+
+    async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:
+        try:
+            await remove_members(self.context, claim, source_ids)
+        except Exception as error:
+            if await self._is_short(error):
+                raise
+            if singly:
+                log.warning("%s can't be deleted: %s", source_ids[0], error)
+                await skip_member(self.context, claim, source_ids[0], _explain(error))
+                return
+            log.exception(
+                "a step of deleting %s failed; its members are now deleted one by one", claim.cascade.bucket_id
+            )
+            for source_id in source_ids:
+                await self._remove(claim, [source_id], singly=True)
+
+    async def _give_back(self, claim: CascadeClaim, error: Exception) -> None:
+        if await self._is_short(error):
+            await park_cascade(self.context, claim)
+            await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+            return
+        log.error("deleting the bucket %s failed", claim.cascade.bucket_id, exc_info=error)
+        jitter = random.SystemRandom().random()
+        await give_back_cascade(self.context, claim, _explain(error), jitter)
+
+
+def _explain(error: Exception) -> str:
+    """Return a sentence about the error for API users.
+
+    Database errors are only logged, because their texts may contain data.
+    """
+    return (
+        error.message if isinstance(error, ServiceError) else "Something unexpected went wrong; the log has the cause."
+    )
+
+
+#: Interval in seconds for checking whether the team's other work has ended.
+PAUSE_S = 0.2
+
+
+class RemovingWorker(Worker):
+    """Removes teams, one at a time."""
+
+    doing = "removing a team"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, context.wakes.removing)
+
+    async def work(self) -> float:
+        task = await claim_removal(self.context)
+        if task is None:
+            return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=TEAM_REMOVAL)))
+        beat = asyncio.create_task(keep_leases(self.context, [task]))
+        try:
+            await self._remove(task)
+        except asyncio.CancelledError:
+            await park_removal(self.context, task)
+            raise
+        except Exception as error:
+            await self.context.shortages.get_through(partial(self._give_back, task, error))
+        finally:
+            beat.cancel()
+        return 0
+
+    async def _remove(self, task: TaskRow) -> None:
+        log.info("the team %s is being removed (%s)", task.team_id, task.id)
+        while is_removing(self.context, task):
+            if await remove_contents(self.context, task.team_id):
+                await asyncio.sleep(PAUSE_S)
+                continue
+            await remove_index(self.context, task.team_id)
+            await remove_rows(self.context, task)
+            if is_removing(self.context, task):
+                await asyncio.sleep(PAUSE_S)
+        log.info("the team %s is removed", task.team_id)
+
+    async def _give_back(self, task: TaskRow, error: Exception) -> None:
+        if await self.context.shortages.is_cause_of(error, lacks=()):
+            await park_removal(self.context, task)
+            await asyncio.sleep(PAUSE_S)
+            return
+        log.error("removing the team %s failed, tried again", task.team_id, exc_info=error)
+        pause_s = task_retries.pause_s(task.attempt, random.SystemRandom().random())
+        await give_back_removal(self.context, task, "Removing the team failed; the log has the cause.", pause_s)
