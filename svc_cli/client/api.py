@@ -137,17 +137,17 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     @shielded()
     def stop(self) -> None:
         """Raise `pacing.Stopped` in all threads that send bytes or wait for the rate limit."""
-        self._transport.gate.stop()
+        self._transport.pacer.stop()
         self._storage.stop()
 
     def pace_creates(self, per_second: float) -> None:
         """Limit the rate of create requests over all threads. The service's limit is in `limits()`."""
-        self._transport.gate.pace(per_second)
+        self._transport.pacer.pace(per_second)
 
     @property
     def waiting_creates(self) -> int:
         """Return how many create requests are waiting because of the rate limit."""
-        return self._transport.gate.waiting
+        return self._transport.pacer.waiting
 
     def send(self, request: Request) -> Reply[Any]:
         """Send any request to the API, with key and retries."""

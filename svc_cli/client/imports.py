@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     )
 
 #: `file` imports the document as it is, `page` the article of a web page.
-Door = Literal["file", "page"]
+ImportKind = Literal["file", "page"]
 
-_PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
+_PATHS: dict[ImportKind, str] = {"file": "files/import", "page": "pages"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class ImportCalls(Calls):
         bucket: str,
         wanted: ImportRequest,
         *,
-        door: Door = "file",
+        kind: ImportKind = "file",
         idempotency_key: str | None = None,
         dry_run: Literal[False] = False,
     ) -> "Reply[SourceAnswerDict]": ...
 
     @overload
     def import_url(
-        self, bucket: str, wanted: ImportRequest, *, door: Door = "file", dry_run: bool
+        self, bucket: str, wanted: ImportRequest, *, kind: ImportKind = "file", dry_run: bool
     ) -> "Reply[SourceAnswerDict | DryRunDict]": ...
 
     def import_url(
@@ -63,7 +63,7 @@ class ImportCalls(Calls):
         bucket: str,
         wanted: ImportRequest,
         *,
-        door: Door = "file",
+        kind: ImportKind = "file",
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> "Reply[SourceAnswerDict] | Reply[SourceAnswerDict | DryRunDict]":
@@ -73,7 +73,7 @@ class ImportCalls(Calls):
         `details.source_id`), `url_fetch_blocked` or `url_fetch_failed`. For a known idempotency key, the service
         repeats its first answer, even if the body differs.
         """
-        path = f"/v1/buckets/{part(bucket)}/{_PATHS[door]}"
+        path = f"/v1/buckets/{part(bucket)}/{_PATHS[kind]}"
         body = wanted.body()
         if dry_run:
             return self._transport.send_json("POST", path, {**body, "dry_run": True})
@@ -84,10 +84,10 @@ class ImportCalls(Calls):
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 
 
-def import_key(bucket_id: str, wanted: ImportRequest, door: Door, epoch: int) -> str:
+def import_key(bucket_id: str, wanted: ImportRequest, kind: ImportKind, epoch: int) -> str:
     """Derive the idempotency key of an import, so that a repeated run creates no duplicates.
 
     `new_files.idempotency_key` explains `epoch`.
     """
-    text = json.dumps(["import", bucket_id, epoch, door, asdict(wanted)], sort_keys=True)
+    text = json.dumps(["import", bucket_id, epoch, kind, asdict(wanted)], sort_keys=True)
     return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

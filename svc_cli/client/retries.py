@@ -1,6 +1,7 @@
 """Decides whether and when a request is sent again, and keeps creates within the service's rate.
 
-`Gate` counts requests like the service's rate limiter, a token bucket. After a 429 response, all create requests wait.
+`CreatePacer` counts requests like the service's rate limiter, a token bucket. After a 429 response, all create
+requests wait.
 """
 
 import random
@@ -90,7 +91,7 @@ class Stopped(Exception):
     """`Client.stop` was called while this thread was waiting or sending bytes."""
 
 
-class Gate:
+class CreatePacer:
     """Lets create requests pass at the allowed rate, but none while the service asks for a pause."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

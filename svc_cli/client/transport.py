@@ -16,7 +16,7 @@ from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, Ma
 from svc_cli.client.retries import (
     PACED_CODES,
     PROXY_STATUSES,
-    Gate,
+    CreatePacer,
     RetryPolicy,
     foreign_response,
     may_pass,
@@ -92,7 +92,7 @@ class Transport:
         proof: Proof | None = None,
     ) -> None:
         self.base_url = base_url.partition("#")[0].rstrip("/")
-        self.gate = Gate()
+        self.pacer = CreatePacer()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
         self._pool = ConnectionPool(CONNECT_S, make_tls, proof)
@@ -163,11 +163,11 @@ class Transport:
             # connection broke.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
-                self.gate.give_back()
+                self.pacer.give_back()
             if not isinstance(outcome, SvcError):
                 return outcome
             if isinstance(outcome, ApiError) and request.is_create and _has_a_turn(outcome):
-                self.gate.hold(wait_s(outcome) or 1.0)
+                self.pacer.hold(wait_s(outcome) or 1.0)
                 attempt -= 1
                 continue
             delay_s = self._policy.delay_s(attempt, wait_s(outcome)) if may_pass(outcome) else None
@@ -177,7 +177,7 @@ class Transport:
 
     def _try(self, request: Request) -> "Reply[Any] | SvcError":
         if request.is_create:
-            self.gate.wait()
+            self.pacer.wait()
         with ExitStack() as stack:
             try:
                 response = self._open(stack, request)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from svc_cli.client.api import Client
-from svc_cli.client.imports import Door, ImportRequest, import_key
+from svc_cli.client.imports import ImportKind, ImportRequest, import_key
 from svc_cli.client.transport import Reply
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.transfer.items import ReportItem
@@ -94,15 +94,15 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
         item.follow(source)
 
 
-def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> JsonMapping | None:
+def _create(client: Client, wanted: ImportRequest, kind: ImportKind, options: ImportOptions) -> JsonMapping | None:
     """Create the source for a URL; returns None in a dry run."""
     if options.is_dry:
-        client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
+        client.import_url(options.bucket_id, wanted, kind=kind, dry_run=True)
         return None
 
     def send(epoch: int) -> "Reply[SourceAnswerDict]":
-        key = import_key(options.bucket_id, wanted, door, epoch)
-        return client.import_url(options.bucket_id, wanted, door=door, idempotency_key=key)
+        key = import_key(options.bucket_id, wanted, kind, epoch)
+        return client.import_url(options.bucket_id, wanted, kind=kind, idempotency_key=key)
 
     return create_once(client, options.bucket_id, send)
 

@@ -54,7 +54,7 @@ _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/j
 
 def route() -> Route:
     """Build the route, which is not in the OpenAPI document, since MCP describes tools itself."""
-    return Route(PATH, Door(), methods=["POST"])
+    return Route(PATH, ToolEndpoint(), methods=["POST"])
 
 
 def message_bytes(limits: Limits) -> int:
@@ -62,7 +62,7 @@ def message_bytes(limits: Limits) -> int:
     return 4 * (limits.file_bytes // 3 + 1) + limits.json_bytes
 
 
-class Door:
+class ToolEndpoint:
     """The ASGI application that answers `/mcp`."""
 
     def __init__(self) -> None:

@@ -148,7 +148,7 @@ def _show(
 @contextmanager
 def _refusing(verb: str, as_json: bool) -> Iterator[None]:
     """Report the errors of a backup or restore in `svc`'s format, and exit."""
-    from svc_daemon.core.task_retries import find_lack
+    from svc_daemon.core.task_retries import find_shortage
     from svc_daemon.data_directory import DirectoryRefused
 
     # Only this user may read files created here.
@@ -160,7 +160,7 @@ def _refusing(verb: str, as_json: bool) -> Iterator[None]:
     except (ServiceError, OSError) as error:
         named = f"{error.filename}: " if isinstance(error, OSError) and error.filename is not None else ""
         message = error.message if isinstance(error, ServiceError) else f"{named}{error.strerror}."
-        if find_lack(error) is not None:
+        if find_shortage(error) is not None:
             hint = f"Then run `svc-daemon {verb}` again; it continues."
             refuse("svc_no_room", message, EXIT_TEMPORARY, as_json, hint=hint, retryable=True)
         refuse("svc_data_dir_unreadable", message, EXIT_USAGE, as_json)

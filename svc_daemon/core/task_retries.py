@@ -41,7 +41,7 @@ def retry_after_s(elapsed_s: float, done: int, total: int | None) -> int:
     return max(SHORTEST_S, min(left_s, LONGEST_S))
 
 
-class Lack(StrEnum):
+class ShortageKind(StrEnum):
     """A resource that the machine may be short of."""
 
     DISK = "disk"
@@ -56,45 +56,45 @@ class Lack(StrEnum):
 
 
 SENTENCES = {
-    Lack.DISK: "The disk is full.",
-    Lack.RESERVE: "The disk is nearly full: less is free than is kept in reserve.",
-    Lack.DESCRIPTORS: "No more files can be opened.",
-    Lack.MEMORY: "There is not enough memory.",
-    Lack.PROCESSES: "No more processes or threads can be started.",
-    Lack.STORE: "A store on another machine does not answer.",
+    ShortageKind.DISK: "The disk is full.",
+    ShortageKind.RESERVE: "The disk is nearly full: less is free than is kept in reserve.",
+    ShortageKind.DESCRIPTORS: "No more files can be opened.",
+    ShortageKind.MEMORY: "There is not enough memory.",
+    ShortageKind.PROCESSES: "No more processes or threads can be started.",
+    ShortageKind.STORE: "A store on another machine does not answer.",
 }
 
 #: The resource that is short, by the system's error number.
 ERRNOS = {
-    errno.ENOSPC: Lack.DISK,
-    errno.EDQUOT: Lack.DISK,
-    errno.EMFILE: Lack.DESCRIPTORS,
-    errno.ENFILE: Lack.DESCRIPTORS,
-    errno.ENOMEM: Lack.MEMORY,
-    errno.EAGAIN: Lack.PROCESSES,
+    errno.ENOSPC: ShortageKind.DISK,
+    errno.EDQUOT: ShortageKind.DISK,
+    errno.EMFILE: ShortageKind.DESCRIPTORS,
+    errno.ENFILE: ShortageKind.DESCRIPTORS,
+    errno.ENOMEM: ShortageKind.MEMORY,
+    errno.EAGAIN: ShortageKind.PROCESSES,
 }
 _SQLITE = {
-    "SQLITE_FULL": Lack.DISK,
-    "SQLITE_IOERR_SHMSIZE": Lack.DISK,
-    "SQLITE_NOMEM": Lack.MEMORY,
-    "SQLITE_IOERR_NOMEM": Lack.MEMORY,
+    "SQLITE_FULL": ShortageKind.DISK,
+    "SQLITE_IOERR_SHMSIZE": ShortageKind.DISK,
+    "SQLITE_NOMEM": ShortageKind.MEMORY,
+    "SQLITE_IOERR_NOMEM": ShortageKind.MEMORY,
 }
 #: Python's message if the system refuses to start a thread.
 _NO_THREAD = "can't start new thread"
 
 
-def find_lack(error: BaseException) -> Lack | None:
+def find_shortage(error: BaseException) -> ShortageKind | None:
     """Return the resource whose shortage caused the error, or None."""
     for cause in _causes(error):
         if isinstance(cause, MemoryError):
-            return Lack.MEMORY
+            return ShortageKind.MEMORY
         if isinstance(cause, StoreUnavailable):
-            return Lack.STORE
+            return ShortageKind.STORE
         if isinstance(cause, RuntimeError) and str(cause) == _NO_THREAD:
-            return Lack.PROCESSES
+            return ShortageKind.PROCESSES
         errno_ = cause.errno if isinstance(cause, OSError) else None
-        if lack := ERRNOS.get(errno_ or 0) or _SQLITE.get(getattr(cause, "sqlite_errorname", "")):
-            return lack
+        if shortage := ERRNOS.get(errno_ or 0) or _SQLITE.get(getattr(cause, "sqlite_errorname", "")):
+            return shortage
     return None
 
 

@@ -19,7 +19,7 @@ MOST_ROWS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class InTurn(Generic[T]):
+class Exclusive(Generic[T]):
     """Marks work that conflicts with the same work on other nodes, such as claiming tasks.
 
     Nodes run such work one after another. Otherwise, their transactions would be rolled back again and again.

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from svc_daemon.child_processes import await_end, last_words, start_module
-from svc_daemon.core.task_retries import find_lack
+from svc_daemon.core.task_retries import find_shortage
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import documents
 from svc_daemon.extract import documents as failures
@@ -109,7 +109,7 @@ class Job:
         """Return the error for the first document without a reply, according to how the child ended."""
         if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
             refused = OSError(short_of, os.strerror(short_of))
-            if find_lack(refused):
+            if find_shortage(refused):
                 return refused
             failure = documents.crashed("The extraction server could not begin with the document.")
             failure.__cause__ = refused

@@ -11,7 +11,7 @@ from functools import partial
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.access.api_keys import WEBHOOK_MANAGE, team_secret
-from svc_daemon.core.task_retries import Lack
+from svc_daemon.core.task_retries import ShortageKind
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
@@ -131,7 +131,9 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
     try:
         status = await context.fetcher.post(delivery.url, body, headers)
     except ServiceError as error:
-        if await context.shortages.is_cause_of(error, delivery.id, lacks=(Lack.DESCRIPTORS, Lack.MEMORY)):
+        if await context.shortages.is_cause_of(
+            error, delivery.id, kinds=(ShortageKind.DESCRIPTORS, ShortageKind.MEMORY)
+        ):
             raise Short from error
         failure = CallError(code=str(error.code), message=error.message, reason=error.details.get("reason"))
     attempt = Attempt(

@@ -18,9 +18,9 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
-from svc_daemon.process.indexing_turns import Gates
+from svc_daemon.process.indexing_scheduler import UploadPriority
 from svc_daemon.process.locks import LocalLocks, Locks
-from svc_daemon.process.rate_limits import RateLimits, Tallies
+from svc_daemon.process.rate_limits import RateLimits, UsageCounters
 from svc_daemon.process.resource_shortages import Shortages
 from svc_daemon.process.telemetry import Metrics, Traces
 from svc_daemon.provider.contract import SearchProvider
@@ -185,12 +185,12 @@ class Context:
     clock: Clock
     ids: Ids
     limits: Limits
-    gates: Gates = field(default_factory=Gates)
+    upload_priority: UploadPriority = field(default_factory=UploadPriority)
     rate_limits: RateLimits
     locks: Locks = field(default_factory=LocalLocks)
     wakes: Wakes
     shortages: Shortages
-    tallies: Tallies = field(default_factory=Tallies)
+    usage_counters: UsageCounters = field(default_factory=UsageCounters)
     metrics: Metrics = field(default_factory=Metrics)
     traces: Traces = field(default_factory=Traces)
     #: 32 random bytes from which upload tokens and webhook secrets are derived.

@@ -84,7 +84,7 @@ Period = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Tallies:
+class UsageCounters:
     """The number of answers and searches by team and month."""
 
     totals: dict[Period, int] = field(default_factory=dict)

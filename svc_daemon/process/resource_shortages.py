@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from svc_daemon.core.task_retries import SENTENCES, Lack, find_lack
+from svc_daemon.core.task_retries import SENTENCES, ShortageKind, find_shortage
 from svc_daemon.core.times import Clock, from_text
 from svc_daemon.errors import StorageError
 from svc_daemon.provider.errors import ProviderError
@@ -41,12 +41,12 @@ MOST_ALONE = 5
 class OpenShortage:
     """The current shortage, and when it began."""
 
-    lack: Lack
+    kind: ShortageKind
     since: str
 
     @property
     def message(self) -> str:
-        return SENTENCES[self.lack]
+        return SENTENCES[self.kind]
 
 
 class Short(Exception):
@@ -81,23 +81,23 @@ class Shortages:
         self._alone: Counter[str] = Counter()
 
     async def is_cause_of(
-        self, error: BaseException, about: str = "", *, lacks: Collection[Lack] = tuple(Lack)
+        self, error: BaseException, about: str = "", *, kinds: Collection[ShortageKind] = tuple(ShortageKind)
     ) -> bool:
         """Return whether a shortage made the work fail, and record the shortage.
 
-        If the error doesn't show which resource is short, a check must find that one of `lacks` is short. `about`
+        If the error doesn't show which resource is short, a check must find that one of `kinds` is short. `about`
         identifies the work.
         """
         if isinstance(error, Short):
             return True
-        named, found = find_lack(error), await self._look()
-        if named is None and found not in lacks:
+        named, found = find_shortage(error), await self._look()
+        if named is None and found not in kinds:
             return False
         if found is None and about:
             self._alone[about] += 1
             if self._alone[about] > MOST_ALONE:
                 return False
-        self._note(found or named or Lack.MEMORY)
+        self._note(found or named or ShortageKind.MEMORY)
         return True
 
     async def passed(self) -> None:
@@ -112,7 +112,7 @@ class Shortages:
             try:
                 return await step()
             except (StorageError, OSError) as error:
-                if not await self.is_cause_of(error, lacks=()):
+                if not await self.is_cause_of(error, kinds=()):
                     raise
             await self.passed()
 
@@ -127,7 +127,7 @@ class Shortages:
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
             if self.now is not None:
                 lasted_s = (self._clock.now() - from_text(self.now.since)).total_seconds()
-                log.info("work continues: the shortage is over (%s, for %.0f s)", self.now.lack, lasted_s)
+                log.info("work continues: the shortage is over (%s, for %.0f s)", self.now.kind, lasted_s)
             self.now = None
             self._wake()
 
@@ -149,23 +149,23 @@ class Shortages:
             self._met.set()
             raise
 
-    async def _look(self) -> Lack | None:
+    async def _look(self) -> ShortageKind | None:
         try:
             if not await asyncio.to_thread(self._blobs.has_room, self._reserve_bytes):
-                return Lack.RESERVE
+                return ShortageKind.RESERVE
             await asyncio.to_thread(_take_a_little, self._blobs)
             await asyncio.to_thread(self._check_index)
         except ProviderError:
-            return Lack.STORE
+            return ShortageKind.STORE
         except (OSError, MemoryError, RuntimeError, StorageError) as error:
-            return find_lack(error)
+            return find_shortage(error)
         return None
 
-    def _note(self, lack: Lack) -> None:
+    def _note(self, kind: ShortageKind) -> None:
         if self.now is None:
-            self.now = OpenShortage(lack, self._clock.timestamp())
+            self.now = OpenShortage(kind, self._clock.timestamp())
             log.warning("%s Work waits until there is enough again; nothing is lost.", self.now.message)
-        self.now = replace(self.now, lack=lack)
+        self.now = replace(self.now, kind=kind)
         self._may_try.clear()
         self._met.set()
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from svc_daemon.core.times import from_text
-from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.settings.limits import SettingError
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.versions import VERSION, install_command
@@ -91,8 +91,8 @@ class OpenTelemetry(Traces):
         return carrier.get("traceparent")
 
     def carried(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
-        if isinstance(work, InTurn):
-            # An `InTurn` step works for many requests, so it belongs to none of their traces.
+        if isinstance(work, Exclusive):
+            # An `Exclusive` step works for many requests, so it belongs to none of their traces.
             return work
         held = copy_context()
         return lambda connection: held.run(work, connection)

@@ -157,13 +157,13 @@ async def _send(
             joined = b"".join(bytes_of[target["client_file_id"]] for target in targets)
             await service.send_bytes(batch["pack"]["upload_url"], joined)
             return {}
-    gate = asyncio.Semaphore(AT_ONCE)
+    semaphore = asyncio.Semaphore(AT_ONCE)
     failed: dict[str, Json] = {}
 
     async def send(target: Json) -> None:
         file_id = target["client_file_id"]
         try:
-            async with gate:
+            async with semaphore:
                 await service.send_bytes(target["upload_url"], bytes_of[file_id])
         except CallFailed as failure:
             failed[file_id] = {"error": failure.error}

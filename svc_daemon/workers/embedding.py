@@ -55,7 +55,7 @@ class EmbeddingWorker(Worker):
         #: configuration.
         self._opened: object = self
         #: Teams whose index may have chunks without a vector. The team whose turn is next comes first.
-        self._turns: dict[str, None] = {}
+        self._queue: dict[str, None] = {}
         #: Teams whose index has already been cleared of other models' vectors.
         self._cleared: set[str] = set()
         #: Ids of chunks that the model could not embed.
@@ -99,22 +99,22 @@ class EmbeddingWorker(Worker):
         stamp = self._choice.stamp()
         if stamp != self._opened or (self._embedder and self._embedder.is_stale):
             await self._open(stamp)
-        self._turns |= dict.fromkeys(self.context.wakes.unembedded)
+        self._queue |= dict.fromkeys(self.context.wakes.unembedded)
         self.context.wakes.unembedded.clear()
-        team_id = next(iter(self._turns), None)
+        team_id = next(iter(self._queue), None)
         if self._embedder is None or team_id is None or self._opens_only:
             return False
         # Move the team to the end of the queue, so that it gets another turn after an error.
-        del self._turns[team_id]
-        self._turns[team_id] = None
+        del self._queue[team_id]
+        self._queue[team_id] = None
         try:
             if not await self._embed_some(self._embedder, team_id):
-                del self._turns[team_id]
+                del self._queue[team_id]
         except ProviderError as error:
             if not await self._is_short(error):
                 # The team's index failed. Continue with the other teams.
                 log.warning("vectors of %s can't be stored, tried again in %g s: %s", team_id, LONGEST_PAUSE_S, error)
-                self._turns.pop(team_id, None)
+                self._queue.pop(team_id, None)
                 asyncio.get_running_loop().call_later(LONGEST_PAUSE_S, self.context.wakes.note_unembedded, team_id)
         return True
 
@@ -139,7 +139,7 @@ class EmbeddingWorker(Worker):
         self._show(EmbeddingState.OFF if self._embedder is None else EmbeddingState.READY)
         self._cleared.clear()
         self._refused.clear()
-        self._turns = dict.fromkeys(self.context.read(list_team_ids))
+        self._queue = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
         """Embed one batch of the team's chunks. Returns False if there were none left to embed."""
@@ -173,7 +173,7 @@ class EmbeddingWorker(Worker):
             left = [chunk for chunk in listed if chunk.chunk_id not in self._refused]
             ours = [chunk for chunk in left if crc32(chunk.chunk_id.encode()) % len(self._shares) == share]
             chunks = ours[: self._batch]
-            await self.context.gates.let_uploads_go_first()
+            await self.context.upload_priority.let_uploads_go_first()
             if chunks:
                 await asyncio.to_thread(extraction.check_room, self.context)
             offered = await asyncio.to_thread(find_offers, self.context, team_id, embedder, chunks)

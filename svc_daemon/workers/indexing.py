@@ -43,7 +43,7 @@ from svc_daemon.operations.index.indexing import (
     queue_kept,
 )
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.indexing_turns import Turns
+from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.rows.tasks import next_attempt_due
 from svc_daemon.wire.error_codes import SourceErrorCode
@@ -73,7 +73,7 @@ class IndexingWorker(Worker):
         # Each child process needs a slot. One lane (queue) can occupy up to `extract_children` slots, so there is one
         # more for the other lanes.
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
-        self._turns = Turns(context.limits.extract_children)
+        self._scheduler = IndexingScheduler(context.limits.extract_children)
         #: Claims of the documents in progress, by task id and token.
         self._claims: dict[tuple[str, int], IndexingClaim] = {}
 
@@ -83,7 +83,7 @@ class IndexingWorker(Worker):
         claims = None
         try:
             # Storing uploads that arrive now is more urgent than reading documents.
-            await self.context.gates.let_uploads_go_first()
+            await self.context.upload_priority.let_uploads_go_first()
             most = WAVE_DOCUMENTS
             if self.context.shortages.now is not None:
                 # In a shortage, index one document at a time, to find out whether the shortage is over.
@@ -92,13 +92,13 @@ class IndexingWorker(Worker):
                     await asyncio.wait(self.running)
                 await self.context.shortages.passed()
             now = self.context.clock.timestamp()
-            claims = await claim_indexing(self.context, self._turns, most)
+            claims = await claim_indexing(self.context, self._scheduler, most)
             if claims is None:
                 # All tasks that are due wait until a child process ends. That wakes this worker.
                 return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING, after=now)))
             if claims:
                 task = claims[0].task
-                self._turns.begin(task.lane, task.team_id)
+                self._scheduler.begin(task.lane, task.team_id)
                 self._claims |= {(claim.task.id, claim.task.token): claim for claim in claims}
                 self.start(task.id, self._index_in_slot(claims))
             return 0
@@ -124,7 +124,7 @@ class IndexingWorker(Worker):
             for claim in claims:
                 del self._claims[claim.task.id, claim.task.token]
             forget_progress(self.context, claims)
-            self._turns.end(claims[0].task.lane)
+            self._scheduler.end(claims[0].task.lane)
             self._slots.release()
 
     async def _index(self, claims: Sequence[IndexingClaim]) -> None:

@@ -122,7 +122,7 @@ class RebuildingWorker(Worker):
         Several asyncio tasks share the iterator `waves`.
         """
         for wave in waves:
-            await self.context.gates.let_uploads_go_first()
+            await self.context.upload_priority.let_uploads_go_first()
             if reads[wave[0].source.id] > REBUILD_READS:
                 await requeue_document(self.context, wave[0])
             else:
@@ -181,7 +181,7 @@ class RechunkingWorker(Worker):
         is_done, after_id = True, ""
         try:
             while (reading := next_reading(self.context, after_id)) is not None:
-                await self.context.gates.let_uploads_go_first()
+                await self.context.upload_priority.let_uploads_go_first()
                 is_done = await self._rechunk(reading) and is_done
                 after_id = reading.source.id
         except Exception as error:

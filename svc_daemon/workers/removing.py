@@ -70,7 +70,7 @@ class DeletingWorker(Worker):
 
     async def _is_short(self, error: Exception) -> bool:
         """Return whether this error was caused by a shortage of memory or disk space."""
-        return await self.context.shortages.is_cause_of(error, lacks=())
+        return await self.context.shortages.is_cause_of(error, kinds=())
 
     async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:
         try:
@@ -149,7 +149,7 @@ class RemovingWorker(Worker):
         log.info("the team %s is removed", task.team_id)
 
     async def _give_back(self, task: TaskRow, error: Exception) -> None:
-        if await self.context.shortages.is_cause_of(error, lacks=()):
+        if await self.context.shortages.is_cause_of(error, kinds=()):
             await park_removal(self.context, task)
             await asyncio.sleep(PAUSE_S)
             return

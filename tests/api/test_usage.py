@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.shared.usage import counting_answer, record_usage
-from svc_daemon.process.rate_limits import Tallies
+from svc_daemon.process.rate_limits import UsageCounters
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.workers.sweeping import CountingWorker
 from tests.api.answers import body_of, details_of
@@ -121,7 +121,7 @@ def test_count_that_could_not_be_stored_is_stored_later(daemon: Daemon) -> None:
 def test_stored_count_of_another_node_counts_towards_the_quota(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, answers_per_month=5))
     clock = replace(daemon.context.clock, shared=daemon.context.clock.monotonic)
-    node = replace(daemon.context, tallies=Tallies(), clock=clock)
+    node = replace(daemon.context, usage_counters=UsageCounters(), clock=clock)
 
     async def answer(times: int) -> None:
         for _ in range(times):

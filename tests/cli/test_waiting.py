@@ -9,7 +9,7 @@ import pytest
 
 from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
-from svc_cli.client.retries import Gate, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
+from svc_cli.client.retries import CreatePacer, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
 from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
 from svc_cli.errors import ApiError, NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rate_limits import TokenBucket
@@ -184,7 +184,7 @@ class Clock:
         return self.now_s
 
 
-def _moments(gate: Gate, clock: Clock, count: int, after: Callable[[], None] = lambda: None) -> list[float]:
+def _moments(gate: CreatePacer, clock: Clock, count: int, after: Callable[[], None] = lambda: None) -> list[float]:
     """Return when the gate admits each create of a caller that waits exactly as long as it has to."""
     moments = []
     for _ in range(count):
@@ -197,7 +197,7 @@ def _moments(gate: Gate, clock: Clock, count: int, after: Callable[[], None] = l
 
 @pytest.mark.parametrize(("per_second", "late_s"), ((1, 0.0), (2, 0.0), (2, 0.15), (5, 0.0), (5, 0.15), (50, 0.01)))
 def test_paced_creates_never_find_the_token_bucket_empty(per_second: int, late_s: float) -> None:
-    gate = Gate(clock := Clock())
+    gate = CreatePacer(clock := Clock())
     gate.pace(per_second)
     moments = _moments(gate, clock, 200)
     arrivals = sorted(moment + (late_s if number % 3 == 0 else 0.0) for number, moment in enumerate(moments))
@@ -207,14 +207,14 @@ def test_paced_creates_never_find_the_token_bucket_empty(per_second: int, late_s
 
 
 def test_create_given_back_to_the_gate_causes_no_wait() -> None:
-    gate = Gate(clock := Clock())
+    gate = CreatePacer(clock := Clock())
     gate.pace(5)
     moments = _moments(gate, clock, 100, after=gate.give_back)
     assert moments[-1] == moments[0]
 
 
 def test_without_a_pace_only_a_hold_makes_creates_wait() -> None:
-    gate = Gate(clock := Clock())
+    gate = CreatePacer(clock := Clock())
     assert _moments(gate, clock, 50)[-1] == 100.0
     gate.hold(3)
     gate.hold(1)
@@ -223,7 +223,7 @@ def test_without_a_pace_only_a_hold_makes_creates_wait() -> None:
 
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_held_gate_blocks_all_threads_until_it_opens_or_stops(is_stopped: bool) -> None:
-    gate = Gate()
+    gate = CreatePacer()
     gate.hold(60 if is_stopped else 0.2)
     with ThreadPoolExecutor(4) as threads:
         passing = [threads.submit(gate.wait) for _ in range(4)]

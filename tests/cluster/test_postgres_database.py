@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from svc_daemon.cluster.postgres.database import GROUP_LIMIT, SINGLE_TRIES, PostgresDatabase
-from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError, StoreUnavailable
 from svc_daemon.store import migrations
@@ -99,7 +99,7 @@ def test_writes_in_turn_have_no_conflicts(open_node: OpenNode) -> None:
     nodes = [open_node() for _ in range(3)]
     nodes[0].write(insert(1, "0"))
     with ThreadPoolExecutor(12) as pool:
-        futures = [pool.submit(nodes[number % 3].write, InTurn(count_up)) for number in range(300)]
+        futures = [pool.submit(nodes[number % 3].write, Exclusive(count_up)) for number in range(300)]
         answered = sorted(future.result(PATIENCE_S) for future in futures)
     assert (answered, [node.conflicts for node in nodes]) == (list(range(1, 301)), [0, 0, 0])
 

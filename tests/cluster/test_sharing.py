@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from svc_daemon.cluster.postgres.database import PostgresDatabase
-from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.store.migrations import migrate_shared
 from svc_daemon.store.rows.tasks import TaskQueue, claim_tasks, list_waiting
 from svc_daemon.wire.tasks import INDEXING
@@ -89,7 +89,7 @@ def test_nodes_claim_each_task_once_without_conflicts(engines: RunningEngines) -
         claimed: list[str] = []
         while found := node.read(partial(list_waiting, queue=queue, now=NOW, limit=7)):
             task_ids = [task_id for task_id, _ in found]
-            tasks = node.write(InTurn(partial(claim_tasks, task_ids=task_ids, now=NOW, lease_until_s=1.0)))
+            tasks = node.write(Exclusive(partial(claim_tasks, task_ids=task_ids, now=NOW, lease_until_s=1.0)))
             claimed += [task.id for task in tasks]
         return claimed
 

@@ -14,8 +14,8 @@ from svc_daemon.core.task_retries import (
     ERRNOS,
     LONGEST_PAUSE_S,
     SENTENCES,
-    Lack,
-    find_lack,
+    ShortageKind,
+    find_shortage,
     is_last,
     pause_s,
     retry_after_s,
@@ -61,16 +61,16 @@ def test_retry_after_estimates_the_remaining_time_within_limits(
 
 
 @pytest.mark.parametrize(("number", "lack"), ERRNOS.items())
-def test_the_error_number_shows_the_missing_resource(number: int, lack: Lack) -> None:
+def test_the_error_number_shows_the_missing_resource(number: int, lack: ShortageKind) -> None:
     error = OSError(number, os.strerror(number))
-    assert find_lack(error) is lack
+    assert find_shortage(error) is lack
     try:
         try:
             raise error
         except OSError as cause:
             raise RuntimeError("in other words") from cause
     except RuntimeError as reworded:
-        assert find_lack(ExceptionGroup("several", [ValueError("another"), reworded])) is lack
+        assert find_shortage(ExceptionGroup("several", [ValueError("another"), reworded])) is lack
 
 
 def test_a_full_database_and_exhausted_memory_are_shortages() -> None:
@@ -79,10 +79,10 @@ def test_a_full_database_and_exhausted_memory_are_shortages() -> None:
     with pytest.raises(sqlite3.OperationalError) as full:
         connection.execute("CREATE TABLE notes (text TEXT)")
     connection.close()
-    assert find_lack(full.value) is Lack.DISK
+    assert find_shortage(full.value) is ShortageKind.DISK
     with pytest.raises(MemoryError) as memory:
         bytearray(1 << 62)
-    assert find_lack(memory.value) is Lack.MEMORY
+    assert find_shortage(memory.value) is ShortageKind.MEMORY
 
 
 def test_a_thread_that_can_not_start_is_a_shortage() -> None:
@@ -93,21 +93,21 @@ def test_a_thread_that_can_not_start_is_a_shortage() -> None:
             threading.Thread(target=print).start()
     finally:
         threading.stack_size(before)
-    assert find_lack(refused.value) is Lack.PROCESSES
+    assert find_shortage(refused.value) is ShortageKind.PROCESSES
 
 
 def test_an_error_that_is_its_own_cause_ends_the_search() -> None:
     error = ValueError("as a library raises it")
     error.__cause__ = error
-    assert find_lack(error) is None
+    assert find_shortage(error) is None
 
 
 @pytest.mark.parametrize(
     "error", [OSError(errno.EFBIG, "too large"), OSError(errno.EIO, "failed"), ValueError("wrong"), OSError("?")]
 )
 def test_errors_caused_by_a_document_or_a_broken_disk_are_not_shortages(error: Any) -> None:
-    assert find_lack(error) is None
+    assert find_shortage(error) is None
 
 
 def test_each_shortage_has_a_sentence() -> None:
-    assert set(SENTENCES) == set(Lack)
+    assert set(SENTENCES) == set(ShortageKind)

@@ -16,7 +16,7 @@ from svc_daemon.operations.index import indexing, syncing
 from svc_daemon.operations.index.extraction import IndexEntry
 from svc_daemon.operations.index.indexing import Failure, IndexedDocument, IndexingClaim
 from svc_daemon.operations.remove import sweeping
-from svc_daemon.process.indexing_turns import Turns
+from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests.api.daemons import Daemon
@@ -32,7 +32,7 @@ CRASHED = Failure(SourceErrorCode.EXTRACTION_CRASHED, "The parser died.", retrya
 
 def claim(daemon: Daemon) -> IndexingClaim:
     """Claim the oldest document of the next lane."""
-    claims = daemon.loop.run(indexing.claim_indexing(daemon.context, Turns(2), 1))
+    claims = daemon.loop.run(indexing.claim_indexing(daemon.context, IndexingScheduler(2), 1))
     assert claims is not None
     return claims[0]
 
@@ -66,7 +66,7 @@ def test_of_many_concurrent_claims_one_gets_the_task_and_counts_one_attempt(daem
     source_id = daemon.add_source()
 
     async def race() -> list[IndexingClaim]:
-        claims = [indexing.claim_indexing(daemon.context, Turns(2)) for _ in range(20)]
+        claims = [indexing.claim_indexing(daemon.context, IndexingScheduler(2)) for _ in range(20)]
         return [claim for claimed in await asyncio.gather(*claims) for claim in claimed or []]
 
     (won,) = daemon.loop.run(race())

@@ -94,7 +94,7 @@ def test_nothing_is_set_aside_through_a_symbolic_link_and_no_link_is_moved(
     (day,) = daemon.files.aside.iterdir()
     link.rename(day / link.name)
     assert sort(daemon) == {"kept aside": 1}
-    assert (link.name in names(day), daemon.context.set_aside_files.tally.files) == (True, 1)
+    assert (link.name in names(day), daemon.context.set_aside_files.counts.files) == (True, 1)
 
 
 def test_files_set_aside_while_the_clock_was_behind_are_not_deleted_early(daemon: Daemon) -> None:
@@ -109,7 +109,7 @@ def test_the_index_of_a_team_without_a_row_is_searched_for_set_aside_files(daemo
     stray = make_document(STRAY, "umber quay", buckets=["bkt_one"])
     daemon.provider.put_documents(f"team_{'0' * 26}", [stray])
     make_stray(daemon)
-    assert (sort(daemon), daemon.context.set_aside_files.tally.known) == ({"set aside": 1}, 1)
+    assert (sort(daemon), daemon.context.set_aside_files.counts.known) == ({"set aside": 1}, 1)
 
 
 def test_blobs_of_deleted_sources_and_second_links_to_open_sessions_are_removed(daemon: Daemon) -> None:
@@ -161,7 +161,7 @@ def test_a_document_stays_in_the_index_as_long_as_its_bytes_are_set_aside(workin
     source_id = working.add_ready(DATA)
     working.stop()
     forget(working, source_id)
-    assert (sort(working), working.context.set_aside_files.tally.known, reconcile(working)) == ({"set aside": 1}, 1, 0)
+    assert (sort(working), working.context.set_aside_files.counts.known, reconcile(working)) == ({"set aside": 1}, 1, 0)
     assert working.provider.get_document(working.team_id, source_id) is not None
     working.advance(86_400 * 32)
     assert (forget_aside(working), reconcile(working)) == (1, 1)
@@ -180,7 +180,7 @@ def test_set_aside_files_expire_after_the_configured_days_but_not_other_files(ma
         daemon.advance(86_400 * days)
         forgotten.append(forget_aside(daemon))
     assert (forgotten, names(daemon.files.aside)) == ([0, 1], {day.name, "2020-01-01-of-mine"})
-    assert (names(day), daemon.context.set_aside_files.tally.files) == ({"notes.txt"}, 0)
+    assert (names(day), daemon.context.set_aside_files.counts.files) == ({"notes.txt"}, 0)
 
 
 def test_many_set_aside_files_cause_a_warning_which_says_how_many_the_index_knows(

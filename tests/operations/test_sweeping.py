@@ -14,7 +14,7 @@ from svc_daemon.operations.index.rebuilding import rebuild_after
 from svc_daemon.operations.index.syncing import claim_syncs
 from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.remove.sweeping import expire_uploads
-from svc_daemon.process.indexing_turns import Turns
+from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.wire.error_codes import SourceErrorCode
@@ -131,7 +131,7 @@ def test_a_sync_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemon) 
 
 def test_an_indexing_retry_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemon) -> None:
     def claim() -> list[IndexingClaim] | None:
-        return daemon.loop.run(claim_indexing(daemon.context, Turns(2)))
+        return daemon.loop.run(claim_indexing(daemon.context, IndexingScheduler(2)))
 
     daemon.add_source()
     first = claim()

@@ -9,23 +9,23 @@ from itertools import pairwise
 import pytest
 
 from svc_daemon.process.contexts import REST_TIMES, Followers
-from svc_daemon.process.indexing_turns import UPLOADS_TURN_S, Gates
+from svc_daemon.process.indexing_scheduler import UPLOADS_TURN_S, UploadPriority
 from tests.acceptance.installations import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_indexing_waits_until_no_upload_is_running() -> None:
-    gates = Gates()
+    upload_priority = UploadPriority()
     seen: list[str] = []
 
     async def index() -> None:
-        await gates.let_uploads_go_first()
+        await upload_priority.let_uploads_go_first()
         seen.append("indexing")
 
     await asyncio.wait_for(index(), UPLOADS_TURN_S)
-    with gates.uploading():
-        with gates.uploading():
+    with upload_priority.uploading():
+        with upload_priority.uploading():
             indexing = asyncio.create_task(index())
             await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -35,9 +35,9 @@ async def test_indexing_waits_until_no_upload_is_running() -> None:
 
 
 async def test_indexing_does_not_wait_forever_for_an_endless_upload() -> None:
-    gates = Gates()
-    with gates.uploading():
-        await asyncio.wait_for(gates.let_uploads_go_first(), PATIENCE_S)
+    upload_priority = UploadPriority()
+    with upload_priority.uploading():
+        await asyncio.wait_for(upload_priority.let_uploads_go_first(), PATIENCE_S)
 
 
 #: Processor time of a read in these tests, in seconds.

@@ -8,7 +8,7 @@ from svc_daemon.operations.index import syncing
 from svc_daemon.operations.index.indexing import claim_indexing
 from svc_daemon.operations.index.syncing import claim_syncs
 from svc_daemon.operations.remove import sweeping
-from svc_daemon.process.indexing_turns import Turns
+from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
@@ -105,7 +105,7 @@ def wait_round(daemon: Daemon, condition: Callable[[], bool], what: str) -> None
 
 def test_a_round_releases_expired_leases_of_indexing_tasks(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    daemon.loop.run(claim_indexing(daemon.context, Turns(2)))
+    daemon.loop.run(claim_indexing(daemon.context, IndexingScheduler(2)))
     daemon.start("sweeping")
     wait_round(daemon, lambda: daemon.task(source_id)["status"] == "queued", "the task is released")
 

@@ -15,7 +15,7 @@ from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index.indexing import WAVE_BYTES, claim_indexing, release_expired
-from svc_daemon.process.indexing_turns import Turns
+from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.runners import LONGEST_S
@@ -222,7 +222,7 @@ def test_a_wave_is_of_one_team_of_few_bytes_and_in_order(daemon: Daemon) -> None
     daemon.make_bucket(key=theirs)
     ours = [daemon.add_source(b"The quay. " * 20_000) for _ in range(8)]
     foreign = add_wave(daemon, 3, key=theirs)
-    turns, claimed = Turns(2), []
+    turns, claimed = IndexingScheduler(2), []
     while claims := daemon.loop.run(claim_indexing(daemon.context, turns)):
         turns.begin(claims[0].task.lane, claims[0].task.team_id)
         turns.end(claims[0].task.lane)
@@ -239,7 +239,7 @@ def test_one_file_does_not_wait_for_those_that_came_in_bulk(daemon: Daemon) -> N
     finalize_batch(daemon, batch)
     one = daemon.add_source()
     assert lanes(daemon) == ["wave"] * len(files) + ["prompt"]
-    turns = Turns(2)
+    turns = IndexingScheduler(2)
     claimed = []
     for _ in range(2):
         claims = daemon.loop.run(claim_indexing(daemon.context, turns, FEW)) or []
@@ -305,7 +305,7 @@ def test_in_a_shortage_one_document_is_tried_at_a_time(
 @pytest.mark.rule("indexing.alone")
 def test_a_lost_worker_makes_suspects_which_are_read_alone_one_by_one(daemon: Daemon, make_daemon: MakeDaemon) -> None:
     made = add_wave(daemon)
-    assert len(daemon.loop.run(claim_indexing(daemon.context, Turns(2))) or []) == len(made)
+    assert len(daemon.loop.run(claim_indexing(daemon.context, IndexingScheduler(2))) or []) == len(made)
     daemon.close()
     started = make_daemon()
     started.loop.run(release_expired(started.context, float("inf")))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Handshake(asyncio.Protocol):
     """A connection during its TLS handshake. After the handshake, `client` takes over the connection."""
 
-    #: Always false: `Crowd` may close a connection during its handshake to make room for another.
+    #: Always false: `ConnectionLimit` may close a connection during its handshake to make room for another.
     is_serving = False
 
     def __init__(self, client: "ClientProtocol", tls: ssl.SSLContext) -> None:
@@ -37,7 +37,7 @@ class Handshake(asyncio.Protocol):
         self.waiting_since_s = self._client.loop.time()
         # When uvicorn stops, it calls `shutdown` on all connections in this set.
         self._connections.add(self)
-        self._client.crowd.enter(self)
+        self._client.connection_limit.enter(self)
         self._task = self._client.loop.create_task(self._secure())
 
     def has_unread(self) -> bool:
@@ -66,7 +66,7 @@ class Handshake(asyncio.Protocol):
                 )
         finally:
             self._connections.discard(self)
-            self._client.crowd.leave(self)
+            self._client.connection_limit.leave(self)
         # The handshake failed, or the connection was closed meanwhile.
         if secured is None:
             return

@@ -51,7 +51,11 @@ def server_config(
     `new_id` creates request ids. When the server stops, it waits up to `stop_s` seconds for open requests. With `tls`,
     the server accepts only HTTPS.
     """
-    fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
+    fields = {
+        "limits": limits,
+        "new_id": staticmethod(new_id),
+        "connection_limit": ConnectionLimit(limits.max_connections),
+    }
     protocol: Any = type("LimitedProtocol", (ClientProtocol,), fields)
 
     def make(**options: Any) -> asyncio.Protocol:
@@ -88,8 +92,8 @@ class Episodes:
         return self._last_s - last_s >= QUIET_S
 
 
-class CrowdMember(Protocol):
-    """The attributes of a connection that `Crowd` uses."""
+class OpenConnection(Protocol):
+    """The attributes of a connection that `ConnectionLimit` uses."""
 
     @property
     def is_serving(self) -> bool: ...
@@ -102,15 +106,15 @@ class CrowdMember(Protocol):
     def cut(self) -> None: ...
 
 
-class Crowd:
+class ConnectionLimit:
     """The open connections of one server, up to a maximum number."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._members: set[CrowdMember] = set()
+        self._members: set[OpenConnection] = set()
         self._episodes = Episodes()
 
-    def enter(self, newcomer: CrowdMember) -> None:
+    def enter(self, newcomer: OpenConnection) -> None:
         """Add a connection. If there are too many connections, close the one that has been idle longest.
 
         If no other connection is idle, close the new connection.
@@ -130,7 +134,7 @@ class Crowd:
                 self.most,
             )
 
-    def leave(self, member: CrowdMember) -> None:
+    def leave(self, member: OpenConnection) -> None:
         """Remove a connection, unless it has been removed already."""
         self._members.discard(member)
 
@@ -141,7 +145,7 @@ class ClientProtocol(H11Protocol):
     limits: ClientLimits
     new_id: Callable[[], str]
     #: All open connections of the server.
-    crowd: Crowd
+    connection_limit: ConnectionLimit
     link: ClientTransport
     #: The transport below TLS; None for a connection without TLS.
     wire: asyncio.Transport | None = None
@@ -166,7 +170,7 @@ class ClientProtocol(H11Protocol):
         """Return whether the client is still sending its request."""
         return not self._has_ended and self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
 
-    # Methods that Crowd calls.
+    # Methods that ConnectionLimit calls.
 
     def has_unread(self) -> bool:
         return has_arrivals(self.link)
@@ -181,7 +185,7 @@ class ClientProtocol(H11Protocol):
         super().connection_made(self.link)
         self.waiting_since_s = self._head_since_s = self.loop.time()
         self._watch = self.loop.call_later(self.limits.head_s, self._look)
-        self.crowd.enter(self)
+        self.connection_limit.enter(self)
 
     def data_received(self, data: bytes) -> None:
         if self.link.lingering:
@@ -201,7 +205,7 @@ class ClientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.link.forget()
-        self.crowd.leave(self)
+        self.connection_limit.leave(self)
         if self._watch is not None:
             self._watch.cancel()
         super().connection_lost(exc)

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.endpoints import BUCKET, DRY, GATES, NO_BUCKET, Endpoint
+from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, QUOTAS, Endpoint
 from svc_daemon.api.handlers.uploads import new_upload, storage_url, url_of
 from svc_daemon.api.presenting import (
     body_of,
@@ -316,7 +316,7 @@ def _item(item: BatchItemStatus, key: KeyRow) -> wire.BatchItem:
 # fmt: off
 ENDPOINTS = (
     Endpoint("POST", BUCKET + "/batches", create, "Create a batch", {201: wire.Batch, 200: wire.Batch | DryRun},
-             body=wire.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *GATES)),
+             body=wire.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *QUOTAS)),
     Endpoint("POST", BUCKET + "/batches/{batch_id}/finalize", finalize, "Create sources from a batch's files",
              {200: wire.BatchFinalized | DryRun}, body=wire.BatchFinalize, optional=True, query=DRY,
              errors=(*NO_BUCKET, E.BATCH_NOT_FOUND, E.REQUEST_IN_PROGRESS)),

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import refuse_team
-from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, Endpoint
+from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, FIELDS, NO_BUCKET, NO_SOURCE, QUOTAS, Endpoint
 from svc_daemon.api.forms import Form, receive_form
 from svc_daemon.api.presenting import (
     DRY_RUN,
@@ -106,6 +106,6 @@ _FORM = {
 # fmt: off
 ENDPOINTS = (
     Endpoint("POST", BUCKET + "/files", upload, "Upload a file", {201: SourceAnswer, 200: SourceAnswer | DryRun},
-             form=_FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *BYTES)),
+             form=_FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *QUOTAS, *BYTES)),
 )
 # fmt: on

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_SOURCE, PAGED, SIZES, WEB, Endpoint
+from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_SOURCE, PAGED, QUOTAS, SIZES, WEB, Endpoint
 from svc_daemon.api.handlers.batches import open_batch, refuse_mismatch
 from svc_daemon.api.handlers.imports import take_url
 from svc_daemon.api.handlers.uploads import open_session
@@ -61,10 +61,10 @@ _NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
 ENDPOINTS = (
     Endpoint("POST", "/v1/knowledge/files/upload-session", create_upload, "Create an upload session (alias)",
              {201: Upload, 200: Upload | DryRun}, body=wire.LegacyUploadCreate, query=DRY, repeatable=True,
-             successor=BUCKET + "/uploads", errors=(*_NAMED, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
+             successor=BUCKET + "/uploads", errors=(*_NAMED, *NO_SOURCE, *FIELDS, *QUOTAS, *SIZES)),
     Endpoint("POST", "/v1/knowledge/files:batch/upload-session", create_batch, "Create a batch (alias)",
              {201: Batch, 200: Batch | DryRun}, body=wire.LegacyBatchCreate, query=DRY, repeatable=True,
-             successor=BUCKET + "/batches", errors=(*_NAMED, *GATES)),
+             successor=BUCKET + "/batches", errors=(*_NAMED, *QUOTAS)),
     Endpoint("POST", "/v1/knowledge/websites", add_page, "Ingest a web page (alias)",
              {201: SourceAnswer, 200: SourceAnswer | DryRun}, body=wire.LegacyUrlImport, query=DRY, repeatable=True,
              successor=BUCKET + "/pages", errors=(*_NAMED, *WEB, *PAGED)),

@@ -112,7 +112,7 @@ def _queue(core: Any, context: Context, waiting: Iterable[tuple[str, str, int, s
     shortage = context.shortages.now
     lacking = core.GaugeMetricFamily("svc_shortage", "1 while work waits for what is missing.", labels=("lack",))
     if shortage is not None:
-        lacking.add_metric((shortage.lack.value,), 1)
+        lacking.add_metric((shortage.kind.value,), 1)
     yield lacking
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, Endpoint
+from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_BUCKET, NO_SOURCE, QUOTAS, Endpoint
 from svc_daemon.api.presenting import (
     body_of,
     context_of,
@@ -65,6 +65,6 @@ async def create(request: Request) -> Response:
 ENDPOINTS = (
     Endpoint("POST", BUCKET + "/qa", create, "Add a question and its answer",
              {201: SourceAnswer, 200: SourceAnswer | DryRun},
-             body=QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES)),
+             body=QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *QUOTAS)),
 )
 # fmt: on

@@ -26,7 +26,7 @@ from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 async def health(request: Request) -> Response:
     """Report that the process runs. With `ready=true`, fail if the process can't handle requests."""
     context, state = context_of(request), request.app.state
-    must_serve, aside = flag("ready", request.query_params.get("ready")), context.set_aside_files.tally
+    must_serve, aside = flag("ready", request.query_params.get("ready")), context.set_aside_files.counts
     open_tasks = None
     try:
         open_tasks = context.read(count_open)

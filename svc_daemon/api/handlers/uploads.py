@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import content_length, refuse_encoding
-from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, SIZES, Endpoint
+from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_BUCKET, NO_SOURCE, QUOTAS, SIZES, Endpoint
 from svc_daemon.api.middleware.response_headers import STORAGE_PREFIX
 from svc_daemon.api.presenting import (
     body_of,
@@ -281,7 +281,7 @@ _PART = {
 ENDPOINTS = (
     Endpoint("POST", BUCKET + "/uploads", create, "Create an upload session",
              {201: wire.Upload, 200: wire.Upload | DryRun}, body=wire.UploadCreate, query=DRY, repeatable=True,
-             errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
+             errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *QUOTAS, *SIZES)),
     Endpoint("GET", _SESSION, show, "Show an upload session", {200: wire.UploadStatus},
              errors=(*_NO_SESSION, *NO_BUCKET)),
     Endpoint("DELETE", _SESSION, cancel, "Cancel an upload session", {200: wire.UploadStatus},

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svc_daemon.api.middleware.guards import FramingFault
 from svc_daemon.api.middleware.response_headers import Header, request_id_of
 from svc_daemon.core.json_bodies import refusals
-from svc_daemon.core.task_retries import SENTENCES, find_lack
+from svc_daemon.core.task_retries import SENTENCES, find_shortage
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as names
 from svc_daemon.wire.error_codes import ErrorCode
@@ -115,9 +115,9 @@ def service_error(error: Exception) -> ServiceError:
     """Convert any exception to the ServiceError that the caller gets."""
     if isinstance(error, ServiceError):
         return error
-    lack = find_lack(error)
-    if lack or (isinstance(error, OSError) and error.errno in _DISK_ERRORS):
-        message = SENTENCES[lack] if lack else "The disk refused; try again later."
+    shortage = find_shortage(error)
+    if shortage or (isinstance(error, OSError) and error.errno in _DISK_ERRORS):
+        message = SENTENCES[shortage] if shortage else "The disk refused; try again later."
         refused = StorageError(message, errno=getattr(error, "errno", None))
         refused.__cause__ = error
         return refused

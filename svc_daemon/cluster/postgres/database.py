@@ -7,7 +7,7 @@ Theory of operation:
 - All nodes write at the same time, in SERIALIZABLE transactions. If two of them conflict, the server rolls one back
   (errors 40001 and 40P01), and its writer runs it again. After some conflicts, each piece gets its own transaction.
 - A conflict concerns pages: one transaction has read a page that another has written. Workers use the newest tasks, all
-  on the last page, so two nodes would nearly always conflict. They take turns instead (`InTurn`).
+  on the last page, so two nodes would nearly always conflict. They take turns instead (`Exclusive`).
 - A turn is a lock of the table `turns`. A transaction can wait for it before it takes its snapshot.
 
 A group ends in one of these ways:
@@ -41,7 +41,7 @@ from svc_daemon.cluster.postgres.servers import (
     is_refusal,
     needs_new_connection,
 )
-from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.databases.group_commits import GroupWriter, Job, Outcome, resolve
 from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
 
@@ -170,7 +170,7 @@ class PostgresDatabase:
 
     def _try(self, group: Sequence[Job], tries: int) -> list[Outcome]:
         """Run the group until it is committed. Raises _Conflict after `tries` conflicts."""
-        takes_turns = any(isinstance(work, InTurn) for work, _ in group)
+        takes_turns = any(isinstance(work, Exclusive) for work, _ in group)
         conflicts, pause_s = 0, FIRST_PAUSE_S
         while True:
             try:

@@ -194,7 +194,7 @@ class PostgresServer:
 
 
 class _SumLoader(NumericLoader):  # type: ignore[misc]
-    """Turns sums of integers back to integers. PostgreSQL returns them as `numeric`."""
+    """IndexingScheduler sums of integers back to integers. PostgreSQL returns them as `numeric`."""
 
     def load(self, data: Any) -> Any:
         return int(data) if b"." not in bytes(data) else float(data)

@@ -11,7 +11,7 @@ from svc_daemon.cluster.s3 import blobs, parts
 from svc_daemon.cluster.s3.blobs import ObjectBlobs, blob_name
 from svc_daemon.cluster.s3.clients import open_client
 from svc_daemon.cluster.s3.parts import ObjectParts, session_of
-from svc_daemon.store.files.contract import CALLS_AT_ONCE, SweptObject, SweptStores, Tally
+from svc_daemon.store.files.contract import CALLS_AT_ONCE, FileCounts, SweptObject, SweptStores
 from svc_daemon.store.files.inspections import StoredBytes
 
 
@@ -19,7 +19,7 @@ class ObjectSetAsideFiles:
     """Always empty: old objects in S3 that no database row names are deleted, not moved to a folder first."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.counts = FileCounts()
 
     def list_names(self) -> Collection[str]:
         return ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from svc_daemon.core import lanes, readiness, task_retries
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import from_text
-from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.operations.index.claims import UNREADABLE, abandon, lease_end_s
@@ -19,7 +19,7 @@ from svc_daemon.operations.index.syncing import take_place
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.indexing_turns import Turns
+from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.store.rows.buckets import touch_buckets, touch_buckets_of
 from svc_daemon.store.rows.events import NewEvent
 from svc_daemon.store.rows.memberships import activate_memberships, schedule_syncs
@@ -87,17 +87,19 @@ class Failure:
         return stored_error(self.code, self.message, retryable=self.retryable)
 
 
-async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUMENTS) -> list[IndexingClaim] | None:
+async def claim_indexing(
+    context: Context, scheduler: IndexingScheduler, most: int = WAVE_DOCUMENTS
+) -> list[IndexingClaim] | None:
     """Claim indexing tasks of one team for one child process: up to `most` small documents, or a large one.
 
-    `turns` decides which queue and team come next. Returns None if no document is waiting. The list is empty
+    `scheduler` decides which queue and team come next. Returns None if no document is waiting. The list is empty
     if the tasks were canceled meanwhile.
     """
     now = context.clock.timestamp()
 
     def find(connection: Connection) -> list[str]:
-        for lane, team_ids in list_waiting_teams(connection, INDEXING, turns.lanes()).items():
-            for team_id in turns.teams(lane, team_ids):
+        for lane, team_ids in list_waiting_teams(connection, INDEXING, scheduler.lanes()).items():
+            for team_id in scheduler.teams(lane, team_ids):
                 queue = TaskQueue(type=INDEXING, lane=lane, team_id=team_id)
                 waiting = list_waiting(connection, queue, now, most if lane in lanes.WAVES else 1)
                 if waiting:
@@ -110,13 +112,13 @@ async def claim_indexing(context: Context, turns: Turns, most: int = WAVE_DOCUME
     if not found:
         return None
     claiming = asyncio.wrap_future(
-        context.database.submit(InTurn(lambda connection: _claim(connection, context, found)))
+        context.database.submit(Exclusive(lambda connection: _claim(connection, context, found)))
     )
     try:
         claims = await asyncio.shield(claiming)
     except UNREADABLE:
         if len(found) > 1:
-            return await claim_indexing(context, turns, 1)
+            return await claim_indexing(context, scheduler, 1)
         await abandon(context, found[0])
         return []
     except asyncio.CancelledError:
@@ -171,7 +173,7 @@ async def complete_indexing(context: Context, documents: Sequence[IndexedDocumen
     """
     team_id = documents[0].claim.source.team_id
     stale, ready, wakes = await context.write(
-        InTurn(lambda connection: _complete(connection, context, team_id, documents))
+        Exclusive(lambda connection: _complete(connection, context, team_id, documents))
     )
     now = context.clock.now()
     for task in (document.claim.task for document in documents if document.claim.source.id in ready):
@@ -273,7 +275,7 @@ async def fail_indexing(context: Context, failures: Sequence[tuple[IndexingClaim
         ends = [_end_attempt(connection, context, each[0].task, source, each[1], jitter) for each, source in held]
         return [(each[0].task, end) for (each, _), end in zip(held, ends, strict=True) if end is not None]
 
-    for task, final in await context.write(InTurn(work)):
+    for task, final in await context.write(Exclusive(work)):
         context.metrics.failures[final.code] += 1
         context.traces.record_task(task, context.clock.now(), final.code)
     context.wakes.indexing.set()
@@ -292,7 +294,7 @@ async def park_indexing(
             park_task(connection, task, due_at, lane)
         _mark_queued(connection, context, [source for _, source in held])
 
-    await context.write(InTurn(work))
+    await context.write(Exclusive(work))
     context.wakes.indexing.set()
 
 

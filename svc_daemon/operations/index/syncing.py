@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from svc_daemon.core import readiness, task_retries
-from svc_daemon.databases.contract import Connection, InTurn
+from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.operations.index.claims import lease_end_s
 from svc_daemon.operations.remove.source_deletions import give_places
 from svc_daemon.operations.sources import requeue
@@ -62,7 +62,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
     due_at = context.read(memberships.next_sync_due)
     if due_at is None or due_at > now:
         return []
-    return await context.write(InTurn(work))
+    return await context.write(Exclusive(work))
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
@@ -84,7 +84,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
             record_outcomes(connection, context, [found[each] for each in ours if each in found and found[each].ready])
         touch_buckets(connection, {claim.bucket_id for claim in activated})
 
-    await context.write(InTurn(work))
+    await context.write(Exclusive(work))
     context.wakes.sweeping.set()
     context.wakes.delivering.set()
 
@@ -112,7 +112,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
         memberships.fail_membership(connection, sync.claim, due_at)
         touch_buckets(connection, [sync.claim.bucket_id])
 
-    await context.write(InTurn(work))
+    await context.write(Exclusive(work))
 
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
@@ -123,7 +123,7 @@ async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
         for sync in syncs:
             memberships.postpone_sync(connection, sync.claim, due_at)
 
-    await context.write(InTurn(work))
+    await context.write(Exclusive(work))
 
 
 async def reindex_missing(context: Context, sync: Sync) -> None:

@@ -124,7 +124,7 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 async def keep_source(context: Context, staged: StagedBytes, source: SourceRow, commit: Callable[[Connection], T]) -> T:
     """Make the staged bytes durable, then commit their rows. If the commit fails, remove the bytes."""
-    with context.gates.uploading():
+    with context.upload_priority.uploading():
         await staged.keep(source.blob_name)
         outcome = await commit_blobs(context, [source.blob_name], commit)
     context.wakes.indexing.set()

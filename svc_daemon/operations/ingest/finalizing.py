@@ -77,7 +77,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key: KeyR
         return outcomes
 
     async with AsyncExitStack() as held:
-        held.enter_context(context.gates.uploading())
+        held.enter_context(context.upload_priority.uploading())
         ready = {upload.id for upload in await list_complete(context, uploads)}
         # Nothing may write to a session between hashing and linking its bytes.
         await held.enter_async_context(context.locks.take_over(*map(session_lock, ready)))

@@ -240,7 +240,7 @@ async def receive(
     finally:
         # Keep what arrived before a disconnect, so that it need not be sent again.
         try:
-            with context.gates.uploading():
+            with context.upload_priority.uploading():
                 await writer.sync()
         finally:
             writer.close()

@@ -17,7 +17,7 @@ from svc_daemon.core.problems import lost_files
 from svc_daemon.databases.contract import Connection
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store.files.contract import Tally
+from svc_daemon.store.files.contract import FileCounts
 from svc_daemon.store.files.inspections import DataFolders
 from svc_daemon.store.rows import sources, tombstones, uploads
 
@@ -49,7 +49,7 @@ async def sort_leftovers(context: Context) -> Counter[str]:
     await count_set_aside_files(context)
     if moved := ", ".join(f"{number} {what}" for what, number in done.items() if number):
         log.info("stored files without a row: %s", moved)
-    if warning := lost_files(context.set_aside_files.tally.files, context.set_aside_files.tally.known):
+    if warning := lost_files(context.set_aside_files.counts.files, context.set_aside_files.counts.known):
         log.warning("%s They are in %s.", warning, folders.set_aside_files.folder)
     return done
 
@@ -65,7 +65,7 @@ async def count_set_aside_files(context: Context) -> None:
     found = await asyncio.to_thread(context.set_aside_files.list_names)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
-    context.set_aside_files.tally = Tally(len(found), known)
+    context.set_aside_files.counts = FileCounts(len(found), known)
 
 
 async def forget_set_aside_files(context: Context) -> int:

@@ -107,7 +107,7 @@ def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
 def view_shortage(shortage: OpenShortage | None) -> sources.Shortage | None:
     if shortage is None:
         return None
-    return sources.Shortage(lack=shortage.lack.value, message=shortage.message, since=shortage.since)
+    return sources.Shortage(lack=shortage.kind.value, message=shortage.message, since=shortage.since)
 
 
 def view_deletion(cascade: Cascade) -> buckets.Deletion:

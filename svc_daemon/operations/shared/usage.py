@@ -25,11 +25,11 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
             ErrorCode.RAG_QUOTA_EXCEEDED, limit=limit, used=used, resets_at=end_of_month(context.clock.now())
         )
     # Count before the block, so that concurrent requests can't exceed the limit.
-    context.tallies.add(period, 1)
+    context.usage_counters.add(period, 1)
     try:
         yield
     except BaseException:
-        context.tallies.add(period, -1)
+        context.usage_counters.add(period, -1)
         raise
     context.wakes.counting.set()
 
@@ -41,7 +41,7 @@ def used_answers(context: Context, team_id: str) -> int:
 
 async def record_usage(context: Context) -> None:
     """Add the new answers and searches to the counts in the database. After an error, the next call adds them."""
-    unrecorded = context.tallies.take_unrecorded()
+    unrecorded = context.usage_counters.take_unrecorded()
     if not unrecorded:
         return
 
@@ -53,19 +53,19 @@ async def record_usage(context: Context) -> None:
     try:
         recorded = await context.write(work)
     except Exception:
-        context.tallies.give_back(unrecorded)
+        context.usage_counters.give_back(unrecorded)
         raise
     # The recorded counts include the answers of other nodes.
-    context.tallies.update_totals(recorded)
+    context.usage_counters.update_totals(recorded)
 
 
 def _total(context: Context, period: Period) -> int:
-    totals = context.tallies.totals
+    totals = context.usage_counters.totals
     # In a cluster, read the stored count each time, because other nodes add to it.
     if period not in totals or context.clock.shared is not None:
         stored = context.look(lambda connection: find_answers(connection, *period))
         # Counts that are just being written are in neither `stored` nor `unrecorded`. So never lower the total.
-        totals[period] = max(totals.get(period, 0), stored + context.tallies.unrecorded.get(period, 0))
+        totals[period] = max(totals.get(period, 0), stored + context.usage_counters.unrecorded.get(period, 0))
     return totals[period]
 
 

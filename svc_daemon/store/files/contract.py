@@ -158,7 +158,7 @@ class PartStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class FileCounts:
     """Counts of files that were moved aside because no database row names them."""
 
     files: int = 0
@@ -173,7 +173,7 @@ class SetAsideStore(Protocol):
     """
 
     #: Number of files, as last counted.
-    tally: Tally
+    counts: FileCounts
 
     def list_names(self) -> Collection[str]:
         """List the names of the files. Blocking."""

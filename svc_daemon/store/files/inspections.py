@@ -15,7 +15,7 @@ from typing import Protocol
 from svc_daemon.core import ids
 from svc_daemon.data_directory import hash_file, list_own
 from svc_daemon.store.files.blobs import Blobs
-from svc_daemon.store.files.contract import ByteStores, Tally
+from svc_daemon.store.files.contract import ByteStores, FileCounts
 from svc_daemon.store.files.parts import Parts
 
 #: The names of the folders, one for each day.
@@ -29,7 +29,7 @@ class SetAsideFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         #: Number of files in the folder, as last counted.
-        self.tally = Tally()
+        self.counts = FileCounts()
 
     def find_all(self) -> dict[str, Path]:
         """Map the name of each file to its path. If several have the same name, the one moved last is used."""

@@ -1,6 +1,6 @@
 """Tasks: the queue of background work. A worker that claims a task gets a lease and a new token for it.
 
-Claims don't lock rows, because only one node at a time claims tasks (see `InTurn`).
+Claims don't lock rows, because only one node at a time claims tasks (see `Exclusive`).
 """
 
 import json

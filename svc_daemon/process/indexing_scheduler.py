@@ -1,6 +1,6 @@
 """Decides which documents are indexed next: from which queue, of which team, and after which uploads.
 
-A lane is a queue of documents for child processes (see `core.lanes`). Use `Turns` only on the event loop.
+A lane is a queue of documents for child processes (see `core.lanes`). Use `IndexingScheduler` only on the event loop.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from svc_daemon.core import lanes
 
 
-class Turns:
+class IndexingScheduler:
     """Tracks how many child processes each lane is running, and when each lane and team last started one."""
 
     def __init__(self, children: int) -> None:
@@ -44,7 +44,7 @@ class Turns:
 UPLOADS_TURN_S = 0.25
 
 
-class Gates:
+class UploadPriority:
     """Counts the uploads being stored, so that indexing can wait for them."""
 
     def __init__(self) -> None:
