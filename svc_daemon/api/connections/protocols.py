@@ -51,11 +51,8 @@ def server_config(
     `new_id` creates request ids. When the server stops, it waits up to `stop_s` seconds for open requests. With `tls`,
     the server accepts only HTTPS.
     """
-    fields = {
-        "limits": limits,
-        "new_id": staticmethod(new_id),
-        "connection_limit": ConnectionLimit(limits.max_connections),
-    }
+    limit = ConnectionLimit(limits.max_connections)
+    fields = {"limits": limits, "new_id": staticmethod(new_id), "connection_limit": limit}
     protocol: Any = type("LimitedProtocol", (ClientProtocol,), fields)
 
     def make(**options: Any) -> asyncio.Protocol:
