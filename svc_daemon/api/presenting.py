@@ -83,14 +83,14 @@ def path_destination(request: Request, key: KeyRow) -> Destination:
     return context.look(lambda connection: find_destination(connection, context, key, naming))
 
 
-def creation_of(request: Request, capability: str, route: str) -> Creation:
+def creation_of(request: Request, capability: str) -> Creation:
     """Return who sends the create request, and under which idempotency key.
 
     Raises `invalid_project_key`, `forbidden_project_key` and `invalid_idempotency_key`.
     """
     key = caller(request, capability)
     idempotency_key = check_key(context_of(request), header_of(request, headers.IDEMPOTENCY_KEY))
-    return Creation(key=key, idempotency_key=idempotency_key, route=route)
+    return Creation(key=key, idempotency_key=idempotency_key, route=f"{request.method} {request.scope['route'].path}")
 
 
 def header_of(request: Request, name: str) -> str | None:

@@ -34,7 +34,7 @@ from svc_daemon.wire.sources import DryRun
 
 
 async def create(request: Request) -> Response:
-    creation = creation_of(request, api_keys.AGENT_MANAGE, "POST /v1/agents")
+    creation = creation_of(request, api_keys.AGENT_MANAGE)
     fields = await _profile(request, wire.AgentCreate)
     context = context_of(request)
     creation = replace(creation, fingerprint=meaning_of(fields))

@@ -53,15 +53,13 @@ from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import STRATEGY
 
-ROUTE = "POST /v1/buckets/{bucket}/batches"
-
 _FIELDS = set(DestinationFields.model_fields)
 #: Fields in which old clients name buckets. The request's fingerprint contains the buckets instead of these fields.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
 async def create(request: Request) -> Response:
-    creation = creation_of(request, api_keys.FILE_CREATE, ROUTE)
+    creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
     body = await body_of(request, wire.BatchCreate)
     refuse_mismatch(body, context_of(request).limits)

@@ -60,7 +60,7 @@ async def put(request: Request) -> Response:
 
 
 async def create(request: Request) -> Response:
-    creation = creation_of(request, api_keys.BUCKET_CREATE, "POST /v1/buckets")
+    creation = creation_of(request, api_keys.BUCKET_CREATE)
     fields = await body_of(request, wire.BucketCreate)
     check_metadata(fields.metadata, context_of(request).limits)
     creation = replace(creation, fingerprint=meaning_of(fields))

@@ -29,24 +29,21 @@ from svc_daemon.operations.ingest.files import FileUpload, check_bytes, check_re
 from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, find_earlier
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.files.contract import StagedBytes
+from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 
 async def upload(request: Request) -> Response:
     context = context_of(request)
-    creation = creation_of(request, api_keys.FILE_CREATE, "POST /v1/buckets/{bucket}/files")
+    creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
     form = await receive_form(request, context.blobs.stage, context.limits.file_bytes)
-    staged = form.file.sink
-    try:
+    async with discarding(form.file.sink) as staged:
         file = _read_fields(form, context.limits)
         creation = replace(creation, fingerprint=file_fingerprint(destination, file, staged))
         if is_dry_run(request, flag(DRY_RUN, form.fields.get(DRY_RUN))):
             return _try(request, creation, destination, file, staged)
         outcome = await create_file(context, creation, destination, file, staged)
-    finally:
-        await staged.discard()
     return created(request, outcome, waits_for=None)
 
 

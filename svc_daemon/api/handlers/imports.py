@@ -25,20 +25,17 @@ from svc_daemon.wire import sources as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer, WebhookCall
 
-FILE_ROUTE = "POST /v1/buckets/{bucket}/files/import"
-PAGE_ROUTE = "POST /v1/buckets/{bucket}/pages"
-
 
 async def import_file(request: Request) -> Response:
-    return await _create(request, readiness.FILE, FILE_ROUTE)
+    return await _create(request, readiness.FILE)
 
 
 async def add_page(request: Request) -> Response:
-    return await _create(request, readiness.PAGE, PAGE_ROUTE)
+    return await _create(request, readiness.PAGE)
 
 
-async def _create(request: Request, kind: str, route: str) -> Response:
-    creation = creation_of(request, api_keys.FILE_CREATE, route)
+async def _create(request: Request, kind: str) -> Response:
+    creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
     return await take_url(request, creation, destination, kind, await body_of(request, wire.UrlImport))
 

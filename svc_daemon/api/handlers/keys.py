@@ -28,7 +28,7 @@ from svc_daemon.wire.sources import DryRun
 
 
 async def create(request: Request) -> Response:
-    creation = creation_of(request, api_keys.KEY_MANAGE, "POST /v1/keys")
+    creation = creation_of(request, api_keys.KEY_MANAGE)
     fields = await body_of(request, wire.KeyCreate)
     context = context_of(request)
     creation = replace(creation, fingerprint=meaning_of(fields))

@@ -20,19 +20,15 @@ from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 from svc_daemon.wire.uploads import Upload
 
-UPLOAD_ROUTE = "POST /v1/knowledge/files/upload-session"
-BATCH_ROUTE = "POST /v1/knowledge/files:batch/upload-session"
-PAGE_ROUTE = "POST /v1/knowledge/websites"
-
 
 async def create_upload(request: Request) -> Response:
-    creation = creation_of(request, api_keys.FILE_CREATE, UPLOAD_ROUTE)
+    creation = creation_of(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.LegacyUploadCreate)
     return await open_session(request, creation, _destination(request, creation, body), body)
 
 
 async def create_batch(request: Request) -> Response:
-    context, creation = context_of(request), creation_of(request, api_keys.FILE_CREATE, BATCH_ROUTE)
+    context, creation = context_of(request), creation_of(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.LegacyBatchCreate)
     refuse_mismatch(body, context.limits)
     naming = in_manifest(body.manifest)
@@ -42,7 +38,7 @@ async def create_batch(request: Request) -> Response:
 
 
 async def add_page(request: Request) -> Response:
-    creation = creation_of(request, api_keys.FILE_CREATE, PAGE_ROUTE)
+    creation = creation_of(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.LegacyUrlImport)
     return await take_url(request, creation, _destination(request, creation, body), readiness.PAGE, body)
 

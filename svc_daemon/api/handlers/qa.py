@@ -26,7 +26,7 @@ from svc_daemon.wire.sources import DryRun, QaCreate, SourceAnswer
 
 async def create(request: Request) -> Response:
     context = context_of(request)
-    creation = creation_of(request, api_keys.FILE_CREATE, "POST /v1/buckets/{bucket}/qa")
+    creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
     body = await body_of(request, QaCreate)
     source_fields.refuse_webhook(body.webhook)

@@ -49,11 +49,9 @@ from svc_daemon.wire.batches import BatchFile, ManifestItem
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
-ROUTE = "POST /v1/buckets/{bucket}/uploads"
-
 
 async def create(request: Request) -> Response:
-    creation = creation_of(request, api_keys.FILE_CREATE, ROUTE)
+    creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
     return await open_session(request, creation, destination, await body_of(request, wire.UploadCreate))
 

@@ -56,29 +56,22 @@ async def create_file(
 ) -> Creation:
     """Store the file in the destination's buckets and queue its indexing. Raises ServiceError if the upload is refused.
 
-    A repeated request gets the response of the first request. The staged file becomes the source's blob, or is deleted.
+    A repeated request gets the response of the first request. If the staged file is kept, it is the source's blob.
     """
-    try:
-        check_bytes(upload, staged)
-        async with replaying(context, request) as earlier:
-            if earlier is not None:
-                return earlier
-            if upload.replaces is not None:
-                context.read(
-                    lambda connection: check_replaces(connection, request.key, destination.ids, upload.replaces)
-                )
-            await admit(context, request.key.team_id, staged.size_bytes)
-            source = new_source(
-                context, request.key.team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256
-            )
-            return await keep_source(
-                context,
-                staged,
-                source,
-                lambda connection: commit_source(connection, context, request, destination, source),
-            )
-    finally:
-        await staged.discard()
+    check_bytes(upload, staged)
+    async with replaying(context, request) as earlier:
+        if earlier is not None:
+            return earlier
+        if upload.replaces is not None:
+            context.read(lambda connection: check_replaces(connection, request.key, destination.ids, upload.replaces))
+        await admit(context, request.key.team_id, staged.size_bytes)
+        source = new_source(context, request.key.team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256)
+        return await keep_source(
+            context,
+            staged,
+            source,
+            lambda connection: commit_source(connection, context, request, destination, source),
+        )
 
 
 def check_bytes(upload: FileUpload, staged: StagedBytes) -> None:

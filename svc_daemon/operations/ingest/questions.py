@@ -10,7 +10,7 @@ from svc_daemon.operations.ingest.files import FileUpload, admit, check_replaces
 from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, replaying
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.files.contract import StagedBytes
+from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.wire.sources import QuestionFields
 
@@ -37,24 +37,20 @@ async def create_question(context: Context, request: Creation, destination: Dest
 
     A repeated request gets the response of the first request.
     """
-    staged = context.blobs.stage()
-    try:
-        async with replaying(context, request) as earlier:
-            if earlier is not None:
-                return earlier
-            context.read(lambda connection: check_replaces(connection, request.key, destination.ids, question.replaces))
-            data = question.text.encode()
-            await admit(context, request.key.team_id, len(data))
-            await staged.append(data)
-            source = _new_source(context, request.key.team_id, question, staged)
-            return await keep_source(
-                context,
-                staged,
-                source,
-                lambda connection: commit_source(connection, context, request, destination, source),
-            )
-    finally:
-        await staged.discard()
+    async with replaying(context, request) as earlier, discarding(context.blobs.stage()) as staged:
+        if earlier is not None:
+            return earlier
+        context.read(lambda connection: check_replaces(connection, request.key, destination.ids, question.replaces))
+        data = question.text.encode()
+        await admit(context, request.key.team_id, len(data))
+        await staged.append(data)
+        source = _new_source(context, request.key.team_id, question, staged)
+        return await keep_source(
+            context,
+            staged,
+            source,
+            lambda connection: commit_source(connection, context, request, destination, source),
+        )
 
 
 def _new_source(context: Context, team_id: str, question: QaPair, staged: StagedBytes) -> SourceRow:

@@ -32,7 +32,7 @@ from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, replaying
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.files.contract import StagedBytes
+from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import SourceRow, find_page, get_source, update_content
 from svc_daemon.store.rows.tombstones import create_tombstone
@@ -147,8 +147,7 @@ async def _take_in(context: Context, request: Creation, destination: Destination
     # Refuse a full disk or an exceeded quota before contacting the host.
     await admit(context, request.key.team_id, size_bytes=0)
     await _check_webhook(context, wanted)
-    staged = context.blobs.stage()
-    try:
+    async with discarding(context.blobs.stage()) as staged:
         fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
         if not wanted.force:
             refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
@@ -161,8 +160,6 @@ async def _take_in(context: Context, request: Creation, destination: Destination
             return commit_source(connection, context, request, destination, source)
 
         return await keep_source(context, staged, source, commit)
-    finally:
-        await staged.discard()
 
 
 def _check_state(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
@@ -233,10 +230,9 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
     if source.source_url is None:
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
-    staged = context.blobs.stage()
     # If the stored bytes are lost, fetch the content even if it has not changed.
     has_bytes = await context.blobs.blob(source.blob_name).find() is not None
-    try:
+    async with discarding(context.blobs.stage()) as staged:
         known = source.fetched if has_bytes else None
         validators = None
         if known is not None:
@@ -249,8 +245,6 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
             refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
         return await _take_over(context, key, source, (staged, got)), True
-    finally:
-        await staged.discard()
 
 
 def _refuse_unsettled(source: SourceRow) -> None:

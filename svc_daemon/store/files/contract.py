@@ -7,7 +7,7 @@ marked "blocking" may wait for a disk or the network; call them in a thread.
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -71,6 +71,15 @@ class StagedBytes(Protocol):
 
     async def discard(self) -> None:
         """Discard the bytes if they weren't kept. Idempotent; never raises."""
+
+
+@asynccontextmanager
+async def discarding(staged: StagedBytes) -> AsyncIterator[StagedBytes]:
+    """After the block, discard the bytes if they weren't kept."""
+    try:
+        yield staged
+    finally:
+        await staged.discard()
 
 
 class BlobStore(Protocol):
