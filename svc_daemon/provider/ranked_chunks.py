@@ -6,14 +6,7 @@ from typing import Generic, TypeVar
 
 from svc_daemon.core.search.ranking import POOL, Candidate, fuse, hybrid_score, reorder, semantic_score, weigh_feedback
 from svc_daemon.core.text.words import ParsedQuery
-from svc_daemon.provider.contract import (
-    KeywordMatch,
-    Part,
-    SearchMode,
-    SearchQuery,
-    SemanticMatch,
-    VectorCount,
-)
+from svc_daemon.provider.contract import KeywordMatch, Part, SearchMode, SearchQuery, SemanticMatch, VectorCount
 
 K = TypeVar("K")
 

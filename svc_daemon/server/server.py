@@ -46,11 +46,7 @@ from svc_daemon.llm.contract import Llm
 from svc_daemon.logs import start_logging
 from svc_daemon.operations.index.indexing import release_expired
 from svc_daemon.operations.index.syncing import release_expired_syncs
-from svc_daemon.operations.installations import (
-    prepare_operator_token,
-    serving_installation,
-    write_secret,
-)
+from svc_daemon.operations.installations import prepare_operator_token, serving_installation, write_secret
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import rebuild_lost
 from svc_daemon.paths import DataFiles

@@ -7,16 +7,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from svc_cli.client import (
-    BytesContent,
-    Client,
-    Description,
-    ImportRequest,
-    Member,
-    NewFile,
-    NotReady,
-    answer_text,
-)
+from svc_cli.client import BytesContent, Client, Description, ImportRequest, Member, NewFile, NotReady, answer_text
 from svc_cli.client.transport import Request
 from svc_cli.client.types import (
     AgentDict,

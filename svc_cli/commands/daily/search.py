@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svc_cli.commands.invocations import (
-    AgentOption,
-    BucketsOption,
-    Invocation,
-    ModeOption,
-    command,
-    model_id,
-    new_app,
-)
+from svc_cli.commands.invocations import AgentOption, BucketsOption, Invocation, ModeOption, command, model_id, new_app
 from svc_cli.console import Console, clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit

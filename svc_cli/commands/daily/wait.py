@@ -6,22 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from svc_cli.client.waiting import (
-    GONE,
-    UNKNOWN_ROUTE,
-    Watch,
-    look_up,
-    wait_for_batches,
-    wait_until_settled,
-)
-from svc_cli.commands.invocations import (
-    Invocation,
-    SourceBucketOption,
-    TimeoutOption,
-    command,
-    new_app,
-    parse_duration,
-)
+from svc_cli.client.waiting import GONE, UNKNOWN_ROUTE, Watch, look_up, wait_for_batches, wait_until_settled
+from svc_cli.commands.invocations import Invocation, SourceBucketOption, TimeoutOption, command, new_app, parse_duration
 from svc_cli.commands.nouns.batches import BATCH_PREFIX
 from svc_cli.commands.source_lookups import is_id, resolve_source
 from svc_cli.errors import ApiError, WaitTimedOut

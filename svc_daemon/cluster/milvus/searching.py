@@ -34,15 +34,7 @@ from svc_daemon.provider.contract import (
     chunk_id,
 )
 from svc_daemon.provider.errors import SearchTimeout
-from svc_daemon.provider.ranked_chunks import (
-    CANDIDATES,
-    PARTS,
-    Placed,
-    fuse_placed,
-    list_warnings,
-    refine,
-    score_hit,
-)
+from svc_daemon.provider.ranked_chunks import CANDIDATES, PARTS, Placed, fuse_placed, list_warnings, refine, score_hit
 
 #: Identifies a found chunk by its source's id and its ordinal.
 Key = tuple[str, int]

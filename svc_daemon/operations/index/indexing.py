@@ -111,9 +111,8 @@ async def claim_indexing(
     found = context.read(find)
     if not found:
         return None
-    claiming = asyncio.wrap_future(
-        context.database.submit(Exclusive(lambda connection: _claim(connection, context, found)))
-    )
+    submitted = context.database.submit(Exclusive(lambda connection: _claim(connection, context, found)))
+    claiming = asyncio.wrap_future(submitted)
     try:
         claims = await asyncio.shield(claiming)
     except UNREADABLE:
