@@ -69,7 +69,7 @@ def _unexpected(make_daemon: MakeDaemon, make_installation: MakeInstallation) ->
     """Something in the state that nobody who wrote it meant."""
     daemon = make_daemon("broken")
     daemon.make_bucket()
-    daemon.write(lambda connection: connection.execute("UPDATE buckets SET metadata = '{'"))
+    daemon.write(lambda connection: connection.execute("ALTER TABLE buckets RENAME COLUMN metadata TO gone"))
     return daemon.ask("GET", "/v1/buckets/inbox")
 
 

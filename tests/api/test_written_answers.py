@@ -145,7 +145,7 @@ def test_unexpected_error_during_a_stream_ends_it_with_an_error_event_and_is_log
     knowing: Daemon, door: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def breaking(shown: str) -> str:
-        knowing.write(lambda connection: connection.execute("UPDATE sources SET tags = '[' || tags"))
+        knowing.write(lambda connection: connection.execute("ALTER TABLE sources RENAME COLUMN tags TO gone"))
         return answer_correctly(shown)
 
     knowing.stop()
@@ -153,7 +153,7 @@ def test_unexpected_error_during_a_stream_ends_it_with_an_error_event_and_is_log
         with chatting(answering(breaking)) as server, knowing.writing(server.url("/v1")):
             answer = send(knowing, door, VACATION, stream=True, buckets=["inbox"])
     finally:
-        knowing.write(lambda connection: connection.execute("UPDATE sources SET tags = substr(tags, 2)"))
+        knowing.write(lambda connection: connection.execute("ALTER TABLE sources RENAME COLUMN gone TO tags"))
         knowing.start()
     errors = [each for each in events_of(answer) if each.get("type") == "error" or "error" in each]
     assert [each.get("code") or each["error"]["code"] for each in errors] == ["internal_error"]
