@@ -34,8 +34,9 @@ from svc_cli.exports.manifests import (
 from svc_cli.progress import Progress
 from svc_cli.transfer.contents import FileContent, Stamp, stamp_of
 from svc_cli.transfer.imports import create_once
-from svc_cli.transfer.items import ReportItem, title_conflict
+from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.transfers import Transfer, stops_everything
+from svc_cli.transfer.uploads import title_conflict
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:

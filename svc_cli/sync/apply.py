@@ -4,25 +4,23 @@ The next run sends the batches of a killed run again with the same idempotency k
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
-from svc_cli.client.sessions import OnSent
-from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import ApiError
 from svc_cli.sync.comparing import Change, Comparison
-from svc_cli.sync.index import FileRow, Index, Journaled, State
-from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.index import FileRow, Journaled, State
 from svc_cli.sync.plan import Verb, conflict_of, row_of
 from svc_cli.sync.run_state import SyncRun
 from svc_cli.transfer.contents import FileContent
-from svc_cli.transfer.items import ReportItem
 from svc_cli.transfer.queues import TransferQueue
+from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.transfers import Transfer, TransferGroup
+from svc_daemon.wire import JsonMapping
 
 #: Maximum number of sources to look up: a replaced source, the source that replaced it, and so on.
 MOST_SUCCESSORS = 20
@@ -31,34 +29,17 @@ MOST_SUCCESSORS = 20
 class SyncQueue(TransferQueue):
     """The upload queue of one sync. Not thread-safe."""
 
-    def __init__(
-        self,
-        client: Client,
-        index: Index,
-        bucket_id: str,
-        jobs: int,
-        on_item: Callable[[ReportItem], None],
-        *,
-        may_replace: Callable[[str], bool] = lambda _: True,
-        on_sent: OnSent = lambda _: None,
-        on_wait: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`on_item` is called with the outcome of each file.
-
-        `may_replace` says of a source's successor whether the mapping may replace it.
-        """
-        super().__init__(
-            client, bucket_id, jobs, on_begin=self._begin, on_end=self._end, on_sent=on_sent, on_wait=on_wait
-        )
-        self._index = index
-        self._on_item = on_item
-        self._may_replace = may_replace
+    def __init__(self, run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], None] | None = None) -> None:
+        """`on_item` is called with the outcome of each file, instead of reporting it."""
+        super().__init__(run, bucket_id, run.options.jobs)
+        self.sync = run
+        self._on_item = on_item or run.add
         #: The index row to write after a file was sent, by path.
         self._rows: dict[str, FileRow] = {}
         #: Files to send once more, because the sources to replace no longer exist. None during the second attempt.
         self._displaced: list[tuple[FileRow, Transfer]] | None = []
 
-    def add_file(self, mapping: Mapping, row: FileRow, content: FileContent, place_id: str | None) -> None:
+    def add_file(self, row: FileRow, content: FileContent, place_id: str | None) -> None:
         """Send a file, which replaces the source `place_id` if given.
 
         Raises SvcError for errors that every file would get, such as a revoked key.
@@ -66,10 +47,10 @@ class SyncQueue(TransferQueue):
         description = Description(
             filename=PurePosixPath(row.path).name,
             title=row.path,
-            tags=mapping.tags,
+            tags=self.sync.mapping.tags,
             sha256=row.sha256,
             replaces=place_id,
-            mapping=mapping.name,
+            mapping=self.sync.mapping.name,
         )
         self._rows[row.path] = row
         self.add(_transfer(row, content, description))
@@ -83,10 +64,10 @@ class SyncQueue(TransferQueue):
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
-            place_id = find_successor(self._client, before.description.replaces)
+            place_id = find_successor(self.run.client, before.description.replaces)
             after = _transfer(row, before.content, before.description)
             after.item.sent_bytes = before.item.sent_bytes
-            if place_id is not None and not self._may_replace(place_id):
+            if place_id is not None and not self.sync.owns_source(place_id):
                 after.item.conflict(place_id, conflict_of(str(before.description.mapping)))
                 self._on_item(after.item)
                 continue
@@ -96,7 +77,7 @@ class SyncQueue(TransferQueue):
 
     def recover(self, root: Root) -> None:
         """Finish the batches of an earlier run. Raises SvcError like `add_file`."""
-        for batch in self._index.list_batches():
+        for batch in self.sync.index.list_batches():
             transfers = []
             for name, row in batch.rows.items():
                 # Use the size and time that the killed run recorded: reading fails if the file has changed since then.
@@ -108,16 +89,16 @@ class SyncQueue(TransferQueue):
             self.send(TransferGroup("batch", tuple(transfers)))
         self.finish()
 
-    def _begin(self, group: TransferGroup) -> None:
+    def begin(self, group: TransferGroup) -> None:
         batch: Journaled | None = None
         if group.kind == "batch":
             transfers = {each.member.client_file_id: each for each in group.transfers}
             bodies = {name: each.description.body() for name, each in transfers.items()}
             rows = {name: self._rows[each.item.path] for name, each in transfers.items()}
             batch = Journaled(_key(group), bodies, rows)
-        self._index.begin([self._rows[each.item.path] for each in group.transfers], batch)
+        self.sync.index.begin([self._rows[each.item.path] for each in group.transfers], batch)
 
-    def _end(self, group: TransferGroup) -> None:
+    def end(self, group: TransferGroup) -> None:
         """Write the rows of the sync index for a group that was sent, and report its files.
 
         A file without a source gets no row, so the next run sends it again.
@@ -133,7 +114,7 @@ class SyncQueue(TransferQueue):
             is_gone = item.error is not None and item.error["code"] == "source_not_found"
             if self._displaced is not None and is_gone and replaces is not None:
                 again.append((row, transfer))
-        self._index.finish(_key(group), ended)
+        self.sync.index.finish(_key(group), ended)
         if self._displaced is not None:
             self._displaced += again
         displaced = [transfer for _, transfer in again]
@@ -181,28 +162,15 @@ _ACTIONS = {
 }
 
 
-def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], None]) -> SyncQueue:
-    """Return the queue that sends files to the bucket."""
-    jobs = run.options.jobs
-    return SyncQueue(
-        *(run.client, run.index, bucket_id, jobs, on_item),
-        may_replace=run.owns_source,
-        on_sent=run.flow.count,
-        on_wait=run.show,
-    )
-
-
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
     """Carry out the changes. Raises SvcError if an error affects every file."""
     run.progress.begin("syncing", None)
-    queue = open_queue(run, bucket_id, run.add)
-    run.report.batch_ids = queue.batch_ids
-    with queue:
+    with SyncQueue(run, bucket_id) as queue:
         for change in comparison:
             row, now = change.row, change.now
             if change.verb in (Verb.CREATE, Verb.UPDATE) and now is not None and change.content is not None:
                 place_id = row.place_id if change.verb is Verb.UPDATE and row is not None else None
-                queue.add_file(run.mapping, now, change.content, place_id)
+                queue.add_file(now, change.content, place_id)
             elif change.verb in (Verb.MOVE, Verb.RETRY):
                 _update_source(run, change)
             else:
@@ -223,32 +191,18 @@ def record(run: SyncRun, change: Change) -> None:
 
 def wait(run: SyncRun, bucket_id: str) -> None:
     """Wait until every accepted source is ready or has failed. Raises WaitTimedOut."""
-    pending = {item.source_id: item for item in run.report.items.values() if item.is_pending and item.source_id}
-    if not pending:
-        return
-    run.progress.begin("indexing", len(pending))
-    batches = {source_id: item.batch_id for source_id, item in pending.items() if item.batch_id}
-    watch = Watch(pending, bucket_id, batches)
-    try:
-        wait_until_settled(
-            run.client,
-            watch,
-            timeout_s=run.options.timeout_s,
-            on_change=lambda seen: run.progress.update(seen.settled_count),
-        )
-    finally:
-        # Even after an error, save the last known state of each source.
-        rows = run.index.load_within(item.path for item in pending.values())
-        changed = []
-        for source_id, source in ((each, source) for each, source in watch.seen.items() if source):
-            item = pending[source_id]
-            item.follow(source)
-            run.on_item(item)
+
+    def save(seen: Mapping[str, JsonMapping]) -> None:
+        items = [item for item in run.report.items.values() if item.source_id in seen]
+        rows, changed = run.index.load_within(item.path for item in items), []
+        for item, source in ((item, seen[str(item.source_id)]) for item in items):
             row = rows.get(item.path)
             if row is not None and source["status"] != "gone":
                 # The service lists the sources of a batch without their hashes, so use the hash in the row.
                 changed.append(row_of({"sha256": row.sha256, **source, "title": row.path}, row, row.place_id))
         run.index.save(changed)
+
+    run.wait(bucket_id, run.options.timeout_s, save)
 
 
 def _update_source(run: SyncRun, change: Change) -> None:

@@ -10,7 +10,7 @@ from svc_cli.sync.mappings import Ownership
 from svc_cli.sync.plan import Holdings, conflict_of
 from svc_cli.sync.run_state import SyncRun
 from svc_cli.sync.safety import Cause, Findings, Leaving, Replacements, Withheld, causes_of_all, too_many
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 
 
 def remove(

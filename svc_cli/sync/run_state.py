@@ -1,47 +1,40 @@
 """The options, the state and the report of one sync."""
 
 import sqlite3
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from collections.abc import Mapping as Table
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from svc_cli.client.api import Client
-from svc_cli.errors import FileRefused, SvcError, refused_by_system, whole_error
+from svc_cli.errors import FileRefused, refused_by_system
 from svc_cli.exits import Exit
-from svc_cli.progress import Flow, Progress
 from svc_cli.sync.index import BUCKET_ID, REVISION, FileRow, Index, State, unwritable
 from svc_cli.sync.mappings import Mapping, Ownership, Prune, refuse_unreachable
 from svc_cli.sync.plan import MERGED, Holdings, merge
 from svc_cli.sync.safety import DEFAULT_MAX_DELETE, Cause, MaxDelete, Withheld
-from svc_cli.transfer.items import ReportItem, worst
+from svc_cli.transfer.reports import Report, ReportItem
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.runs import elapsed_ms, interrupted
+from svc_cli.transfer.runs import TransferRun
 from svc_cli.transfer.snapshots import Filters
 from svc_cli.trust import NOT_TRUSTED
-from svc_daemon.wire import JsonMapping
+from svc_daemon.wire import Json, JsonMapping
 
-#: All outcomes, in the order of a report.
-ACTIONS = (
-    *("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed"),
-    "conflict",
-)
 #: Outcomes that change the bucket.
 CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})
 
 
-@dataclass(slots=True, kw_only=True)
-class Report:
-    """The report of one sync of one mapping."""
+@dataclass(kw_only=True)
+class SyncReport(Report):
+    """The report of one sync of one mapping. `items` lacks the files that are unchanged and ready."""
 
+    ACTIONS: ClassVar[tuple[str, ...]] = (
+        *("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed"),
+        "conflict",
+    )
+    kind: Literal["upload", "import", "bucket.import", "sync"] = "sync"
     mapping: str
-    bucket: str
-    #: The outcomes by path, without files that are unchanged and ready.
-    items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
     #: Bytes sent for failed files while finishing the batches of a killed run. These files are sent again.
     recovered_bytes: int = 0
@@ -49,23 +42,8 @@ class Report:
     remarks: list[str] = field(default_factory=list)
     #: Deleted files whose sources stay in the bucket, by cause.
     withheld: list[Withheld] = field(default_factory=list)
-    batch_ids: Sequence[str] = ()
-    duration_ms: int = 0
-    is_dry: bool = False
-    is_strict: bool = False
     #: Exit with PENDING if the sync changed something, or would in a dry run.
     exits_pending: bool = False
-    #: The error that ended the sync early, such as Ctrl-C.
-    stopped_by: SvcError | None = None
-
-    def add(self, item: ReportItem) -> None:
-        """Record the outcome of a file. `unchanged` never replaces an earlier outcome."""
-        earlier = self.items.get(item.path)
-        if earlier is not None and item.action == "unchanged":
-            return
-        if earlier is not None and earlier is not item:
-            item.sent_bytes += earlier.sent_bytes
-        self.items[item.path] = item
 
     def keep(self, path: str) -> None:
         """Count a file that is unchanged and ready."""
@@ -82,16 +60,19 @@ class Report:
             self.add(item)
 
     @property
+    def done(self) -> int:
+        return len(self.items) + self.unchanged
+
+    @property
     def counts(self) -> dict[str, int]:
         """Return the number of files for each outcome; `pending` counts the files that are not searchable yet."""
-        counted = Counter(item.action for item in self.items.values())
-        counted["unchanged"] += self.unchanged
-        pending = sum(item.is_pending for item in self.items.values())
-        return {action: counted[action] for action in ACTIONS} | {"pending": pending}
+        counts = super().counts
+        del counts["ready"]
+        return counts | {"unchanged": counts["unchanged"] + self.unchanged}
 
     @property
     def sent_bytes(self) -> int:
-        return self.recovered_bytes + sum(item.sent_bytes for item in self.items.values())
+        return self.recovered_bytes + super().sent_bytes
 
     @property
     def notes(self) -> list[str]:
@@ -104,15 +85,13 @@ class Report:
         return any(item.action in CHANGES for item in self.items.values())
 
     @property
+    def is_partial(self) -> bool:
+        return super().is_partial or self.untrusted is not None
+
+    @property
     def exit(self) -> Exit:
-        if self.stopped_by is not None:
-            return self.stopped_by.exit
-        if self.exits_pending and self.has_changes:
-            return Exit.PENDING
-        is_partial = self.counts["skipped"] or self.untrusted is not None
-        return worst(item.exit for item in self.items.values()) or (
-            Exit.FAILED if self.is_strict and is_partial else Exit.DONE
-        )
+        is_pending = self.stopped_by is None and self.exits_pending and self.has_changes
+        return Exit.PENDING if is_pending else super().exit
 
     @property
     def untrusted(self) -> Withheld | None:
@@ -120,42 +99,23 @@ class Report:
         return next((each for each in self.withheld if each.cause is Cause.NOT_TRUSTED), None)
 
     @property
-    def error(self) -> dict[str, Any] | None:
-        """Return the error of a failed sync for `--json`; None if it succeeded."""
-        if self.stopped_by is not None:
-            return {**self.stopped_by.body(), "request_id": self.stopped_by.request_id}
-        if self.exit in (Exit.DONE, Exit.PENDING):
-            return None
-        troubled = [item.error for item in self.items.values() if item.error]
-        if len(troubled) == 1:
-            return troubled[0]
-        if troubled and self.exit is Exit.CONFLICT:
-            return {**troubled[0], "message": f"{len(troubled)} files: {troubled[0]['message']}"}
-        message, code = f"{len(troubled)} files failed.", "svc_some_failed"
-        if not troubled and self.untrusted is not None:
-            message, code = str(self.untrusted), NOT_TRUSTED
-        elif not troubled:
-            message, code = "files were skipped (--strict).", "svc_some_skipped"
-        return {"code": code, "message": message, "retryable": False, "details": {}, "hint": None}
+    def error(self) -> Json | None:
+        error, troubles = super().error, self.troubles
+        if self.stopped_by is not None or error is None:
+            return error
+        if len(troubles) > 1 and self.exit is Exit.CONFLICT:
+            return {**troubles[0], "message": f"{len(troubles)} files: {troubles[0]['message']}"}
+        if not troubles and self.untrusted is not None:
+            return {**error, "code": NOT_TRUSTED, "message": str(self.untrusted)}
+        return error
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the value that `--json` prints for a mapping."""
-        value = {
-            "v": 1,
-            "type": "sync.summary",
-            "mapping": self.mapping,
-            "bucket": self.bucket,
-            "dry_run": self.is_dry,
-            "items": [item.as_json() for item in self.items.values()],
-            "counts": self.counts,
-            "notes": self.notes,
-            "withheld": [each.as_json() for each in self.withheld],
-            "batch_ids": list(self.batch_ids),
-            "bytes_sent": self.sent_bytes,
-            "duration_ms": self.duration_ms,
-            "exit_code": int(self.exit),
-        }
-        return value if self.error is None else {**value, "error": whole_error(self.error)}
+    def own_json(self) -> Json:
+        withheld = [each.as_json() for each in self.withheld]
+        return {"mapping": self.mapping, "notes": self.notes, "withheld": withheld}
+
+    @property
+    def of_many(self) -> str:
+        return "files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,29 +150,14 @@ class SyncOptions:
     may_create: bool = True
 
 
-@dataclass(slots=True)
-class SyncRun:
+@dataclass
+class SyncRun(TransferRun):
     """One sync of one mapping while it runs."""
 
-    client: Client
+    report: SyncReport
     mapping: Mapping
     options: SyncOptions
     index: Index
-    progress: Progress
-    report: Report
-    on_item: Callable[[ReportItem], None]
-    flow: Flow = field(default_factory=Flow)
-
-    def add(self, item: ReportItem) -> None:
-        """Report the result for a file."""
-        self.report.add(item)
-        self.show()
-        self.on_item(item)
-
-    def show(self) -> None:
-        """Show the progress."""
-        report, note = self.report, self.flow.note(self.client.waiting_creates)
-        self.progress.update(len(report.items) + report.unchanged, note)
 
     def owns(self, row: FileRow) -> bool:
         """Whether this sync may update, move and retry the sources of the row."""
@@ -254,22 +199,18 @@ class SyncRun:
 
 
 @contextmanager
-def reporting(report: Report, index_path: Path) -> Iterator[None]:
+def reporting(run: SyncRun, index_path: Path) -> Iterator[None]:
     """Record how long the block took, and the error that ended it."""
-    began_s = time.monotonic()
-    try:
-        yield
-    except KeyboardInterrupt:
-        report.stopped_by = interrupted()
-    except SvcError as error:
-        report.stopped_by = error
-    except sqlite3.Error as error:
-        report.stopped_by = unwritable(index_path, error)
-    except BrokenPipeError:
-        raise  # the reader of our output has closed the pipe
-    except OSError as error:
-        report.stopped_by = refused_by_system(error)
-    report.duration_ms = elapsed_ms(began_s)
+    with run.caught():
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise unwritable(index_path, error) from error
+        except BrokenPipeError:
+            raise  # the reader of our output has closed the pipe
+        except OSError as error:
+            raise refused_by_system(error) from error
+    run.report.end()
 
 
 def open_root(mapping: Mapping) -> Root | None:

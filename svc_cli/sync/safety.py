@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from svc_cli.errors import SafetyStop, UsageError
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Way
 
 #: This many removals are always allowed if the limit is a percentage.

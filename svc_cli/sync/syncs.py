@@ -19,18 +19,18 @@ from typing import NamedTuple
 from svc_cli.client.api import Client
 from svc_cli.errors import ApiError, PathMissing, WaitTimedOut
 from svc_cli.progress import Progress, Silent
-from svc_cli.sync.apply import apply, open_queue, record, wait
+from svc_cli.sync.apply import SyncQueue, apply, record, wait
 from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import BUCKET_ID, ROOT, Index, hold
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.plan import Holdings
 from svc_cli.sync.removing import remove
-from svc_cli.sync.run_state import Report, SyncOptions, SyncRun, open_root, reporting
+from svc_cli.sync.run_state import SyncOptions, SyncReport, SyncRun, open_root, reporting
 from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_way
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.runs import refuse_archived
 from svc_cli.transfer.snapshots import FolderPart, Snapshot
+from svc_cli.transfer.uploads import find_or_create
 from svc_daemon.wire import JsonMapping
 
 #: Reasons why files are expected to be skipped. Such files are only counted, not reported one by one.
@@ -40,7 +40,7 @@ EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 class Touched(NamedTuple):
     """The result of a sync of only the paths that changed."""
 
-    report: Report
+    report: SyncReport
     #: Whether a full sync is needed to decide about these paths.
     needs_sync: bool
 
@@ -52,14 +52,14 @@ def sync(
     index_path: Path,
     progress: Progress,
     on_item: Callable[[ReportItem], None] = lambda _: None,
-) -> Report:
+) -> SyncReport:
     """Sync the whole folder. An error that ends the sync early is stored in the report.
 
     Errors before the first change are raised: SyncRunning if the mapping is locked, UsageError, PathMissing or
     ApiError.
     """
     mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
-    report = Report(
+    report = SyncReport(
         mapping=mapping.name,
         bucket=mapping.bucket,
         is_dry=options.is_dry,
@@ -71,8 +71,10 @@ def sync(
     )
     if options.withheld:
         report.withheld.append(Withheld.untrusted(options.withheld))
-    with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
-        _sync(SyncRun(client, mapping, options, index, progress, report, on_item))
+    with hold(index_path, str(mapping.folder)), Index(index_path) as index:
+        run = SyncRun(client, progress, report, on_item, mapping, options, index)
+        with reporting(run, index_path):
+            _sync(run)
     if isinstance(report.stopped_by, ApiError | PathMissing) and not report.items:
         raise report.stopped_by
     return report
@@ -90,10 +92,10 @@ def touch(
 
     Raises SyncRunning if the mapping is locked, and UsageError if the index can't be opened.
     """
-    report, is_whole = Report(mapping=mapping.name, bucket=mapping.bucket), True
+    report, is_whole = SyncReport(mapping=mapping.name, bucket=mapping.bucket), True
     with hold(index_path, str(mapping.folder)), Index(index_path) as index:
-        run = SyncRun(client, mapping, options, index, Silent(), report, on_item)
-        with reporting(report, index_path):
+        run = SyncRun(client, Silent(), report, on_item, mapping, options, index)
+        with reporting(run, index_path):
             is_whole = _touch(run, FolderPart(paths))
     return Touched(report, needs_sync=not is_whole)
 
@@ -136,30 +138,24 @@ def _find_bucket(run: SyncRun, root: Root | None) -> tuple[JsonMapping | None, H
 
     In a dry run, or if the folder is missing too, no bucket is created, and None is returned for a missing bucket.
     """
-    name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
-    is_here = root is not None
-    try:
-        bucket = run.client.bucket(name, members=False)
-    except ApiError as error:
-        # A name with an underscore is an id. A bucket with a given id can't be created: the service chooses the ids.
-        may_make = run.options.may_create and "_" not in name
-        if error.code != "bucket_not_found" or not may_make:
-            raise
-        if is_here and is_dry:
-            remarks.append(f"the bucket {name} would be created.")
-        if is_dry or not is_here:
-            return None, Holdings({}, [])
-        run.client.ensure_bucket(name)
-        remarks.append(f"created the bucket {name}.")
-        bucket = run.client.bucket(name, members=False)
-    refuse_archived(bucket)
+    remarks, is_here, is_dry = run.report.remarks, root is not None, run.options.is_dry
+    bucket = find_or_create(
+        run.client,
+        run.mapping.bucket,
+        remarks.append if is_here else lambda _: None,
+        may_create=run.options.may_create,
+        is_dry=is_dry or not is_here,
+    )
+    if bucket is None:
+        return None, Holdings({}, [])
     if not is_dry:
         run.index.adopt_bucket(bucket["id"])
     # Don't finish the batches if the folder is missing: uploads whose files can't be read would be canceled.
     if not is_dry and root is not None and run.index.list_batches():
         remarks.append("an earlier run was interrupted; its batches were finished.")
-        with open_queue(run, bucket["id"], run.report.recover) as queue:
+        with SyncQueue(run, bucket["id"], run.report.recover) as queue:
             queue.recover(root)
+        run.report.batch_ids.clear()  # only the batches of this run are reported
     return bucket, run.look(bucket)
 
 

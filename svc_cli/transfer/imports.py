@@ -11,7 +11,7 @@ from svc_cli.client.api import Client
 from svc_cli.client.imports import ImportKind, ImportRequest, import_key
 from svc_cli.client.transport import Reply
 from svc_cli.errors import ApiError, SvcError
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.transfers import MOST_EPOCHS, stops_everything, too_many_epochs
 from svc_daemon.wire import JsonMapping
 

@@ -4,69 +4,36 @@ The work is divided among:
 
 shippers     threads that each handle one batch at a time
 senders      threads that send single files
-the caller   groups the files, collects results, and calls all callbacks except `on_sent`
+the caller   groups the files, collects and reports the results
 
 Groups depend only on the order of the files. So the run after an interrupted run forms the same groups, and resumes
 their sessions. The main thread waits for queues, never for futures: Ctrl-C could leave the lock of a future locked.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
-from svc_cli.client.api import Client
 from svc_cli.client.batches import MOST_FILES
 from svc_cli.client.new_files import BATCH_LEVELS, FIELD_LEVELS, count_levels
 from svc_cli.client.retries import Stopped
-from svc_cli.client.sessions import OnSent
 from svc_cli.errors import SvcError
 from svc_cli.interrupts import shielded
+from svc_cli.transfer.runs import GRACE_S, Crew, TransferRun, take
 from svc_cli.transfer.transfers import Sender, Transfer, TransferGroup
 
-T = TypeVar("T")
 Mode = Literal["auto", "one", "session", "batch"]
 
-#: Maximum seconds that the main thread blocks, because it can't handle Ctrl-C meanwhile.
-HEARTBEAT_S = 0.2
-#: Seconds that running requests get to finish after an interrupt.
-GRACE_S = 1.0
 #: One batch is opened and one finalized while the bytes of a third are sent.
 BATCHES_AT_ONCE = 3
 #: A file larger than this is sent through an upload session, which can be resumed.
 LARGE_BYTES = 8 * 1024 * 1024
 #: Maximum total size of a batch's files.
 BATCH_BYTES = 256 * 1024 * 1024
-
-
-class Crew:
-    """A thread pool that puts the future of each finished task into a queue."""
-
-    def __init__(self, size: int, name: str) -> None:
-        self.pool = ThreadPoolExecutor(size, thread_name_prefix=name)
-
-    @shielded()
-    def give(self, task: Callable[[], T], done: "SimpleQueue[Future[T]]") -> "Future[T]":
-        """Queue the task. When it is finished, its future is put into `done`."""
-        future = self.pool.submit(task)
-        future.add_done_callback(done.put)
-        return future
-
-    @shielded()
-    def end(self) -> None:
-        """Cancel the tasks that have not started. Does not wait for running tasks."""
-        self.pool.shutdown(wait=False, cancel_futures=True)
-
-
-def take(done: "SimpleQueue[Future[T]]") -> "Future[T] | None":
-    """Return the next finished future; None if none finishes within HEARTBEAT_S."""
-    with suppress(Empty):
-        return done.get(timeout=HEARTBEAT_S)
-    return None
 
 
 class Grouper:
@@ -104,28 +71,14 @@ class Grouper:
 class TransferQueue:
     """Sends several groups of files at a time. An exception in the `with` block stops the transfers."""
 
-    def __init__(
-        self,
-        client: Client,
-        bucket_id: str,
-        jobs: int,
-        mode: Mode = "auto",
-        *,
-        on_end: Callable[[TransferGroup], None],
-        on_begin: Callable[[TransferGroup], None] = lambda _: None,
-        on_sent: OnSent = lambda _: None,
-        on_wait: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`on_sent` gets the size of each block sent, in any thread. `on_wait` is called repeatedly during waits."""
-        #: The ids of the batches that were opened.
-        self.batch_ids: list[str] = []
-        self._client = client
+    def __init__(self, run: TransferRun, bucket_id: str, jobs: int, mode: Mode = "auto") -> None:
+        self.run = run
         self._senders = Crew(jobs, "send")
         self._shippers = Crew(min(BATCHES_AT_ONCE, jobs), "ship")
         self._jobs = jobs
-        self._sender = Sender(client, bucket_id, self._senders.pool, on_sent=on_sent, on_batch=self.batch_ids.append)
+        note_batch = run.report.batch_ids.append
+        self._sender = Sender(run.client, bucket_id, self._senders.pool, on_sent=run.flow.count, on_batch=note_batch)
         self._grouper = Grouper(mode)
-        self._on_begin, self._on_end, self._on_wait = on_begin, on_end, on_wait
         self._under_way: dict[Future[None], TransferGroup] = {}
         self._done: SimpleQueue[Future[None]] = SimpleQueue()
 
@@ -137,7 +90,7 @@ class TransferQueue:
     ) -> None:
         """Wait until the running transfers have ended, and report them. After Ctrl-C, wait at most GRACE_S seconds."""
         if error is not None:
-            self._client.stop()
+            self.run.client.stop()
         self._shippers.end()
         deadline_s = time.monotonic() + (GRACE_S if isinstance(error, KeyboardInterrupt) else float("inf"))
         try:
@@ -159,7 +112,7 @@ class TransferQueue:
         while sum(each.kind == group.kind for each in self._under_way.values()) >= most:
             self._collect_or_raise()
         with shielded():
-            self._on_begin(group)
+            self.begin(group)
             self._under_way[crew.give(partial(self._sender.send, group), self._done)] = group
 
     def flush(self) -> None:
@@ -173,13 +126,21 @@ class TransferQueue:
         while self._under_way:
             self._collect_or_raise()
 
+    def begin(self, group: TransferGroup) -> None:
+        """Called before a group is sent."""
+
+    def end(self, group: TransferGroup) -> None:
+        """Report the files of a group that was sent."""
+        for transfer in group.transfers:
+            self.run.add(transfer.item)
+
     def _collect_or_raise(self) -> None:
         if error := self._collect():
             raise error
-        self._on_wait()
+        self.run.show()
 
     def _collect(self) -> SvcError | None:
-        """Wait briefly for a group to finish, and pass it to `on_end`. Returns its error if that affects every file."""
+        """Wait briefly for a group to finish, and report its files. Returns its error if that affects every file."""
         future = take(self._done)
         if future is None:
             return None
@@ -187,7 +148,7 @@ class TransferQueue:
             group = self._under_way.pop(future)
             try:
                 future.result()
-                self._on_end(group)
+                self.end(group)
             except (Stopped, CancelledError):
                 return None
             except SvcError as error:

@@ -24,7 +24,7 @@ from svc_cli.client.sessions import OnSent
 from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SvcError
 from svc_cli.exits import Exit
 from svc_cli.transfer.contents import BLOCK_BYTES, FileContent, changed
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 from svc_daemon.wire import JsonMapping
 
 #: Maximum number of idempotency keys to try for a file.

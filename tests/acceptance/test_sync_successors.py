@@ -4,12 +4,14 @@ import time
 from pathlib import Path
 
 from svc_cli.client.api import Client
+from svc_cli.progress import Silent
 from svc_cli.sync.apply import SyncQueue, find_successor
 from svc_cli.sync.index import FileRow, Index, State
-from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.mappings import Mapping, Ownership
+from svc_cli.sync.run_state import SyncOptions, SyncReport, SyncRun
 from svc_cli.transfer.contents import read
-from svc_cli.transfer.items import ReportItem
-from svc_cli.transfer.snapshots import Fingerprint
+from svc_cli.transfer.reports import ReportItem
+from svc_cli.transfer.snapshots import Filters, Fingerprint
 from tests.acceptance.calls import take_in, wait_ended
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import list_held, write
@@ -28,14 +30,17 @@ def _send(client: Client, index_path: Path, mapping: Mapping, place_id: str, cou
     """Send `a.md` as an update of the source `place_id`, together with other files; return the result of each."""
     items: list[ReportItem] = []
     with Index(index_path) as index:
-        with SyncQueue(client, index, client.bucket(mapping.bucket)["id"], 2, items.append) as queue:
+        options = SyncOptions(filters=Filters(max_bytes=10**6), max_tags=1, max_tag_characters=1, jobs=2)
+        report = SyncReport(mapping=mapping.name, bucket=mapping.bucket)
+        run = SyncRun(client, Silent(), report, items.append, mapping, options, index)
+        with SyncQueue(run, client.bucket(mapping.bucket)["id"]) as queue:
             for number in range(count):
                 name = f"{number}.md" if number else "a.md"
                 path = write(mapping.folder, name, f"The last words of {name}.")
                 found = read(path, 10**6)
                 seen = Fingerprint.of(path.stat())
                 row = FileRow(*seen, time.time_ns(), name, name, found.sha256, None, None, State.SENT, None)
-                queue.add_file(mapping, row, found, None if number else place_id)
+                queue.add_file(row, found, None if number else place_id)
             queue.finish()
         assert index.list_batches() == []
         assert index.load()["a.md"].source_id == next(item.source_id for item in items if item.path == "a.md")
@@ -55,7 +60,9 @@ def test_update_of_a_replaced_source_replaces_its_successor_or_creates_a_source(
             if is_gone:
                 client.delete_source(third)
                 assert find_successor(client, first) is None, bucket
-            mapping = Mapping(name=MAPPING, folder=shared_installation.root / bucket, bucket=bucket)
+            mapping = Mapping(
+                name=MAPPING, folder=shared_installation.root / bucket, bucket=bucket, ownership=Ownership.NAMED
+            )
             items = _send(client, shared_installation.root / f"{bucket}.db", mapping, first, count)
             assert [item.error for item in items] == [None] * count, bucket
             (sent,) = [item for item in items if item.path == "a.md"]

@@ -18,9 +18,11 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
 from svc_cli.interrupts import InterruptHandler, listen, shielded
+from svc_cli.progress import Silent
 from svc_cli.transfer.contents import read
-from svc_cli.transfer.items import ReportItem
-from svc_cli.transfer.queues import Crew, TransferQueue, take
+from svc_cli.transfer.queues import TransferQueue
+from svc_cli.transfer.reports import Report, ReportItem
+from svc_cli.transfer.runs import Crew, TransferRun, take
 from svc_cli.transfer.transfers import Transfer
 from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer
@@ -138,7 +140,7 @@ def test_interrupt_propagates_while_a_batch_is_being_opened(odd: OddServer, tmp_
     with (
         pytest.raises(KeyboardInterrupt),
         Client(odd.url, "sk-test") as client,
-        TransferQueue(client, "bkt_1", 2, "batch", on_end=lambda _: None) as queue,
+        TransferQueue(TransferRun(client, Silent(), Report(bucket="b"), lambda _: None), "bkt_1", 2, "batch") as queue,
     ):
         queue.add(Transfer(ReportItem(path="a.md", action="created"), content, description))
         queue.flush()

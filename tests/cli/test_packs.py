@@ -13,9 +13,11 @@ import pytest
 from svc_cli.client import Client, Description
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import NetworkFailed
+from svc_cli.progress import Silent
 from svc_cli.transfer.contents import KEPT_BYTES, FileContent, read
-from svc_cli.transfer.items import ReportItem
 from svc_cli.transfer.queues import TransferQueue
+from svc_cli.transfer.reports import Report, ReportItem
+from svc_cli.transfer.runs import TransferRun
 from svc_cli.transfer.transfers import Pack, Transfer
 from tests.acceptance.calls import list_sources, port_of
 from tests.acceptance.installations import Installation, wait_until
@@ -74,11 +76,12 @@ def _send(url: str, key: str, bucket: str, transfers: Sequence[Transfer]) -> lis
     """Send the transfers in batches and return the ids of the batches that were opened."""
     with Client(url, key, policy=QUICK) as client:
         bucket_id = client.ensure_bucket(bucket)["id"]
-        with TransferQueue(client, bucket_id, 4, "batch", on_end=lambda _: None) as queue:
+        run = TransferRun(client, Silent(), Report(bucket=bucket), lambda _: None)
+        with TransferQueue(run, bucket_id, 4, "batch") as queue:
             for transfer in transfers:
                 queue.add(transfer)
             queue.finish()
-    return queue.batch_ids
+    return run.report.batch_ids
 
 
 def _send_here(installation: Installation, bucket: str, transfers: Sequence[Transfer], port: int = 0) -> list[str]:

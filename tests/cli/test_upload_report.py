@@ -2,10 +2,10 @@
 
 import pytest
 
-from svc_cli.commands.reports import ACTIONS, Summary, render_summary
+from svc_cli.commands.reports import render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import Report, ReportItem
 from tests.cli.consoles import MakeConsole
 
 UNREADABLE = "type can't be read"
@@ -37,8 +37,10 @@ TITLE_TAKEN = {"code": "svc_title_conflict", "message": "m"}
 CONFLICT = ReportItem(path="c.md", action="conflict", exit=Exit.CONFLICT, error=TITLE_TAKEN)
 
 
-def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | None = None) -> Summary:
-    return Summary(bucket="b", items=list(items), duration_ms=1, is_strict=strict, stopped_by=stopped_by)
+def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | None = None) -> Report:
+    return Report(
+        bucket="b", items={item.path: item for item in items}, duration_ms=1, is_strict=strict, stopped_by=stopped_by
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | No
         (_summary(QUEUED, stopped_by=WaitTimedOut("late")), Exit.TIMEOUT, "svc_timeout"),
     ),
 )
-def test_the_exit_code_and_the_error_follow_from_the_items(summary: Summary, exit_code: Exit, code: str | None) -> None:
+def test_the_exit_code_and_the_error_follow_from_the_items(summary: Report, exit_code: Exit, code: str | None) -> None:
     value = summary.as_json()
     found = (summary.exit, value["exit_code"], value.get("error", {}).get("code"))
     assert found == (exit_code, int(exit_code), code), summary.items
@@ -65,7 +67,7 @@ def test_the_exit_code_and_the_error_follow_from_the_items(summary: Summary, exi
 def test_counts_of_actions_add_up_to_the_number_of_items() -> None:
     summary = _summary(READY, QUEUED, BROKEN, CONFLICT, _skipped("s"))
     counts = summary.counts
-    assert sum(counts[action] for action in ACTIONS) == len(summary.items)
+    assert sum(counts[action] for action in summary.ACTIONS) == len(summary.items)
     assert (counts["ready"], counts["pending"], counts["failed"]) == (1, 1, 1)
 
 

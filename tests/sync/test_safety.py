@@ -16,7 +16,7 @@ from svc_cli.sync.safety import (
     refuse_new_way,
 )
 from svc_cli.transfer.contents import changed
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Way
 
 BROKEN = {"code": "document_unreadable", "message": "it is no document.", "retryable": False}

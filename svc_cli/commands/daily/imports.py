@@ -1,16 +1,14 @@
 """`svc import`: imports files and web pages from URLs into a bucket."""
 
 import os
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
-from svc_cli.client.api import Client
 from svc_cli.client.imports import ImportRequest
-from svc_cli.commands.daily.upload import parse_tags, provision, stream_item
+from svc_cli.commands.daily.upload import parse_tags, stream_item
 from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
@@ -23,12 +21,13 @@ from svc_cli.commands.invocations import (
     parse_duration,
     parse_metadata,
 )
-from svc_cli.commands.reports import Summary
+from svc_cli.commands.reports import show_report
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.transfer.imports import ImportOptions, Kind, import_one, sources_by_url
-from svc_cli.transfer.items import ReportItem
-from svc_cli.transfer.runs import UploadRun, elapsed_ms, look, resumable
+from svc_cli.transfer.reports import Report, ReportItem
+from svc_cli.transfer.runs import TransferRun, resumable
+from svc_cli.transfer.uploads import find_or_create, look
 
 app = new_app()
 
@@ -149,32 +148,24 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     The daemon fetches the URLs; its settings decide which addresses are allowed. A URL that is already in the bucket is
     fetched again only with --refresh.
     """
-    began_s = time.monotonic()
     plan = flags.checked(call)
+    report = Report(kind="import", bucket=plan.bucket, is_dry=plan.is_dry)
     with call.client() as client, call.progress() as progress:
         client.pace_creates(client.limits()["limits"]["creates_per_second"]["value"])
-        run = UploadRun(client, progress, partial(stream_item, call, "import.item"))
-        _import_all(call, client, run, plan)
-    summary = Summary(
-        kind="import",
-        bucket=plan.bucket,
-        items=[run.items[url] for url in plan.urls if url in run.items],
-        duration_ms=elapsed_ms(began_s),
-        is_dry=plan.is_dry,
-        stopped_by=run.stopped_by,
-        remaining=len(plan.urls) - len(run.items),
-    )
-    was_left = summary.counts["unchanged"] and not plan.is_refresh
+        _import_all(call, TransferRun(client, progress, report, partial(stream_item, call, "import.item")), plan)
+    report.end(plan.urls)
+    was_left = report.counts["unchanged"] and not plan.is_refresh
     note = "what the bucket has was not fetched again; --refresh does that." if was_left else ""
-    return summary.show(call.console, note)
+    return show_report(call.console, report, note)
 
 
-def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPlan) -> None:
-    known = look(client, plan.bucket)
-    known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
+def _import_all(call: Invocation, run: TransferRun, plan: ImportPlan) -> None:
+    client, note = run.client, call.console.note
+    bucket = find_or_create(client, plan.bucket, note, may_create=not plan.no_create, is_dry=plan.is_dry)
+    known = look(client, bucket)
     if known.bucket_id is None:
         # This is a dry run, which does not create the missing bucket. All URLs would be new in it.
-        run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
+        run.report.items = {url: ReportItem(path=url, action="created") for url in plan.urls}
         return
     options = ImportOptions(
         bucket_id=known.bucket_id,
@@ -186,4 +177,4 @@ def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPl
     by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
     run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
     if plan.wait == "ready" and not plan.is_dry:
-        run.wait_for_all(known.bucket_id, plan.timeout_s)
+        run.finish(known.bucket_id, plan.timeout_s)

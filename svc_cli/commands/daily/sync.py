@@ -38,11 +38,11 @@ from svc_cli.sync.mappings import (
     refuse_overlaps,
     refuse_unreachable,
 )
-from svc_cli.sync.run_state import Report, SyncOptions
+from svc_cli.sync.run_state import SyncOptions, SyncReport
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.syncs import sync
 from svc_cli.transfer.ignores import readable_extensions
-from svc_cli.transfer.items import worst
+from svc_cli.transfer.reports import worst
 from svc_cli.transfer.rooted_files import absolute, find_way_out, refuse_way_out
 from svc_cli.transfer.runs import resumable
 from svc_cli.transfer.snapshots import Filters
@@ -284,22 +284,24 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
     )
 
 
-def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, max_delete: MaxDelete) -> list[Report]:
+def _sync_all(
+    call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, max_delete: MaxDelete
+) -> list[SyncReport]:
     """Sync the mappings one by one. Most errors end the sync of one mapping only; Ctrl-C ends all."""
-    reports: list[Report] = []
+    reports: list[SyncReport] = []
     for mapping in mappings:
         try:
             reports.append(_sync(call, mapping, flags, max_delete))
         except SvcError as error:
             if stops_everything(error):
                 raise
-            reports.append(Report(mapping=mapping.name, bucket=mapping.bucket, stopped_by=error))
+            reports.append(SyncReport(mapping=mapping.name, bucket=mapping.bucket, stopped_by=error))
         if isinstance(reports[-1].stopped_by, Interrupted):
             break
     return reports
 
 
-def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
+def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> SyncReport:
     """Sync one mapping with a client of its own, because a stopped client can't be used again."""
     with call.client() as client:
         options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)

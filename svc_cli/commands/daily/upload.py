@@ -1,14 +1,12 @@
 """`svc upload`: uploads files, folders, patterns or standard input."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from svc_cli.client.api import Client
 from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
@@ -23,17 +21,15 @@ from svc_cli.commands.invocations import (
     parse_duration,
     parse_metadata,
 )
-from svc_cli.commands.reports import Summary
-from svc_cli.errors import ApiError, UsageError
+from svc_cli.commands.reports import show_report
+from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.transfer.ignores import readable_extensions
-from svc_cli.transfer.items import KnownSources, ReportItem
-from svc_cli.transfer.runs import UploadOptions, UploadRun, elapsed_ms, look, resumable
+from svc_cli.transfer.reports import Report, ReportItem
+from svc_cli.transfer.runs import TransferRun, resumable
 from svc_cli.transfer.selections import expand, select
 from svc_cli.transfer.snapshots import Filters
-
-if TYPE_CHECKING:
-    from svc_cli.client.types import BucketFieldsDict
+from svc_cli.transfer.uploads import UploadOptions, find_or_create, look, send_files
 
 app = new_app()
 
@@ -95,7 +91,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     skipped.
     """
     options = upload_options(call, flags)
-    began_s = time.monotonic()
+    report = Report(bucket=options.bucket, is_dry=options.is_dry, is_strict=options.is_strict)
     # Called now, so that PathMissing is raised before a daemon is started.
     expand(options.paths)
     with call.client() as client:
@@ -107,26 +103,17 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
             max_path_characters=limits["limits"]["title_characters"]["value"],
         )
         selection = select(options.paths, filters, options.title)
-        known = look(client, options.bucket, [file.title for file in selection.files])
-        known = provision(call, client, known, options.bucket, no_create=options.no_create, is_dry=options.is_dry)
+        titles = [file.title for file in selection.files]
+        may_create, note = not options.no_create, call.console.note
+        bucket = find_or_create(client, options.bucket, note, may_create=may_create, is_dry=options.is_dry)
+        known = look(client, bucket, titles)
         with call.progress() as progress:
-            run = UploadRun(client, progress, partial(stream_item, call, "upload.item"))
-            run.send_all(selection.files, known, options, filters.max_bytes)
+            run = TransferRun(client, progress, report, partial(stream_item, call, "upload.item"))
+            send_files(run, selection.files, known, options, filters.max_bytes)
             if options.wait == "ready" and not options.is_dry:
-                run.wait_for_all(known.bucket_id or options.bucket, options.timeout_s)
-    # The files in the order of the command line, followed by the skipped files.
-    items = [run.items[file.title] for file in selection.files if file.title in run.items]
-    summary = Summary(
-        bucket=options.bucket,
-        items=items + [ReportItem.of_skip(skip) for skip in selection.skips],
-        batch_ids=run.batch_ids,
-        duration_ms=elapsed_ms(began_s),
-        is_dry=options.is_dry,
-        is_strict=options.is_strict,
-        stopped_by=run.stopped_by,
-        remaining=len(selection.files) - len(run.items),
-    )
-    return summary.show(call.console)
+                run.finish(known.bucket_id or options.bucket, options.timeout_s)
+    report.end(titles, selection.skips)
+    return show_report(call.console, report)
 
 
 def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
@@ -163,39 +150,6 @@ def check_jobs(jobs: int) -> int:
     if not 1 <= jobs <= MOST_JOBS:
         raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
     return jobs
-
-
-def provision(
-    call: Invocation,
-    client: Client,
-    known: KnownSources,
-    bucket: str,
-    *,
-    no_create: bool,
-    is_dry: bool,
-    fields: "BucketFieldsDict | None" = None,
-) -> KnownSources:
-    """Create the bucket with these fields if it is missing.
-
-    Raises ApiError `bucket_not_found` if `no_create` forbids that, or if `bucket` is an id.
-    """
-    if known.bucket_id is not None:
-        return known
-    # A name with an underscore is an id, and no bucket can be created from an id.
-    if no_create or "_" in bucket:
-        missing = {
-            "code": "bucket_not_found",
-            "message": f"There is no bucket {bucket!r}.",
-            "details": {"bucket": bucket},
-        }
-        raise ApiError(404, missing)
-    if is_dry:
-        call.console.note(f"the bucket {bucket} would be created.")
-        return known
-    made = client.ensure_bucket(bucket, **(fields or {}))
-    if made.get("created"):
-        call.console.note(f"created the bucket {bucket}.")
-    return KnownSources(made["id"], {})
 
 
 def stream_item(call: Invocation, kind: str, item: ReportItem) -> None:

@@ -11,7 +11,7 @@ from svc_cli.console import Console, clean, is_terminal
 from svc_cli.render import cut, fields, table
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.safety import Withheld
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 from svc_daemon.wire import Json
 
 #: Number of events below the live table.

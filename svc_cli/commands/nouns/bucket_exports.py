@@ -4,17 +4,20 @@ import time
 from functools import partial
 from pathlib import Path
 
-from svc_cli.commands.daily.upload import check_jobs, provision, stream_item
+from svc_cli.commands.daily.upload import check_jobs, stream_item
 from svc_cli.commands.invocations import Invocation, parse_duration
 from svc_cli.commands.nouns.buckets import BucketImportFlags
-from svc_cli.commands.reports import Summary
+from svc_cli.commands.reports import show_report
 from svc_cli.console import clean
 from svc_cli.exits import Exit
 from svc_cli.exports.exporting import write_export
 from svc_cli.exports.importing import Adding, OpenedExport, VectorSender, open_export, plan_import
 from svc_cli.exports.manifests import check_limits
 from svc_cli.render import counted, size
-from svc_cli.transfer.runs import UploadRun, elapsed_ms, look, resumable
+from svc_cli.transfer.queues import TransferQueue
+from svc_cli.transfer.reports import Report, elapsed_ms
+from svc_cli.transfer.runs import TransferRun, resumable
+from svc_cli.transfer.uploads import find_or_create, look, send_entries
 
 
 @resumable
@@ -58,21 +61,13 @@ def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
     with call.progress() as progress:
         opened = open_export(Path(flags.file), progress)
         bucket = flags.bucket or opened.archive.manifest.bucket.slug
+        report = Report(kind="bucket.import", bucket=bucket, began_s=began_s, is_dry=flags.dry_run)
         with call.client() as client:
-            run = UploadRun(client, progress, partial(stream_item, call, "bucket.import.item"))
-            labels, sender = _add_missing(call, run, opened, bucket, flags)
-    summary = Summary(
-        kind="bucket.import",
-        bucket=bucket,
-        items=[run.items[label] for label in labels if label in run.items],
-        batch_ids=run.batch_ids,
-        duration_ms=elapsed_ms(began_s),
-        is_dry=flags.dry_run,
-        stopped_by=run.stopped_by,
-        remaining=len(labels) - len(run.items),
-        vectors={"found": sender.found, "kept": sender.kept} if sender.found else None,
-    )
-    return summary.show(call.console, _describe_vectors(sender))
+            run = TransferRun(client, progress, report, partial(stream_item, call, "bucket.import.item"))
+            labels, sender = _add_missing(call, run, opened, flags)
+    report.end(labels)
+    report.vectors = {"found": sender.found, "kept": sender.kept} if sender.found else None
+    return show_report(call.console, report, _describe_vectors(sender))
 
 
 def _describe_vectors(sender: VectorSender) -> str:
@@ -86,31 +81,34 @@ def _describe_vectors(sender: VectorSender) -> str:
 
 
 def _add_missing(
-    call: Invocation, run: UploadRun, opened: OpenedExport, bucket: str, flags: BucketImportFlags
+    call: Invocation, run: TransferRun, opened: OpenedExport, flags: BucketImportFlags
 ) -> tuple[list[str], VectorSender]:
     """Send the sources that the bucket lacks. Returns the label of each source in the export, and the VectorSender."""
-    client, manifest = run.client, opened.archive.manifest
+    client, name, manifest = run.client, run.report.bucket, opened.archive.manifest
     jobs, limits = check_jobs(call.settings.get("upload.jobs", flags.jobs)), client.limits()["limits"]
     check_limits(manifest, limits)
     client.pace_creates(limits["creates_per_second"]["value"])
-    known, fields = look(client, bucket), manifest.bucket.fields()
-    if known.bucket_id and client.bucket(bucket, members=False)["chunking"] != fields.get("chunking"):
-        call.console.note(f"{bucket} splits documents into passages of other sizes than the exported bucket did.")
-    known = provision(call, client, known, bucket, no_create=flags.no_create, is_dry=flags.dry_run, fields=fields)
+    note, fields, may_create = call.console.note, manifest.bucket.fields(), not flags.no_create
+    bucket = find_or_create(client, name, note, may_create=may_create, is_dry=flags.dry_run, fields=fields)
+    known = look(client, bucket)
+    if bucket and not bucket.get("created") and bucket["chunking"] != fields.get("chunking"):
+        note(f"{name} splits documents into passages of other sizes than the exported bucket did.")
     plan = plan_import(manifest, [each for some in known.by_title.values() for each in some], as_new=flags.as_new)
     model = None if flags.no_vectors else manifest.model
-    sender = VectorSender(client, known.bucket_id or bucket, model)
+    sender = VectorSender(client, known.bucket_id or name, model)
     adding = Adding(
         client=client,
-        bucket_id=known.bucket_id or bucket,
+        bucket_id=known.bucket_id or name,
         opened=opened,
         vectors=sender,
         keeps_mappings=flags.keep_mapping,
         is_dry=flags.dry_run,
     )
-    run.send_entries(adding.files(plan), len(manifest.sources), adding.bucket_id, jobs)
-    if not run.stopped_by:
+    run.progress.begin("sending", len(manifest.sources))
+    with run.ended():
+        send_entries(TransferQueue(run, adding.bucket_id, jobs, "batch"), adding.files(plan))
+    if not run.report.stopped_by:
         run.do_all("adding questions", adding.questions(plan), jobs)
-    if not run.stopped_by and not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
-        run.wait_for_all(adding.bucket_id, parse_duration(flags.timeout))
+    if not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
+        run.finish(adding.bucket_id, parse_duration(flags.timeout))
     return [each.label for each in plan], sender

@@ -8,9 +8,9 @@ from pathlib import Path
 from svc_cli.client.api import Client
 from svc_cli.progress import Progress
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.run_state import Report, SyncOptions
+from svc_cli.sync.run_state import SyncOptions, SyncReport
 from svc_cli.sync.syncs import Touched, sync, touch
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 
 #: Seconds that a sync waits for its sources. Meanwhile no other folder is synced.
 WAIT_S = 5.0
@@ -59,7 +59,7 @@ class Engine:
         *,
         is_restless: bool,
         accepts_root: bool,
-    ) -> Report:
+    ) -> SyncReport:
         """Sync the whole folder. Raises SvcError."""
         session, options = self.session(), self._options(mapping)
         options = replace(options, is_restless=is_restless, accepts_root=accepts_root)

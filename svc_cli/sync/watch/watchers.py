@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut, refused_by_system
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.run_state import Report
+from svc_cli.sync.run_state import SyncReport
 from svc_cli.sync.safety import Cause, Withheld
 from svc_cli.sync.watch import observers
 from svc_cli.sync.watch.engines import WAIT_S, Engine
 from svc_cli.sync.watch.observers import EVERYTHING, Event, Kind, hints_of
 from svc_cli.sync.watch.records import ACCEPTING, Record
 from svc_cli.sync.watch.settling import REST_S, Agenda, Facts, Settler
-from svc_cli.transfer.items import ReportItem
+from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import identify_root
 from svc_daemon.wire import Json
 
@@ -226,7 +226,7 @@ class Watcher:
         return facts.st_size, facts.st_mtime_ns, facts.st_ino
 
     def _touch(self, paths: set[str], now_s: float) -> None:
-        def work() -> Report:
+        def work() -> SyncReport:
             touched = self.engine.touch(self.mapping, paths, self._report_settled)
             if any(each.cause is not Cause.NOT_TRUSTED for each in self.withheld):
                 self.agenda.call("withheld", now_s, WITHHELD_PAUSE_S)
@@ -243,7 +243,7 @@ class Watcher:
         """
         self._change_state("syncing")
 
-        def work() -> Report:
+        def work() -> SyncReport:
             is_calm = self.settler.is_calm(now_s)
             if not is_calm and self.engine.prunes(self.mapping):
                 self.agenda.call("calm", now_s, CALM_S)
@@ -264,7 +264,7 @@ class Watcher:
         self._log({"type": "watch.withheld", "withheld": [each.as_json() for each in withheld]})
         self.callbacks.withheld(self.mapping, withheld)
 
-    def _run(self, reason: str, now_s: float, work: Callable[[], Report]) -> bool:
+    def _run(self, reason: str, now_s: float, work: Callable[[], SyncReport]) -> bool:
         """Run a sync and handle its errors. Returns False if another process is syncing the folder."""
         try:
             report = work()
@@ -293,7 +293,7 @@ class Watcher:
             self._end_in_trouble(error)
         return not isinstance(error, SyncRunning)
 
-    def _end_well(self, report: Report | None) -> None:
+    def _end_well(self, report: SyncReport | None) -> None:
         if self.error is not None:
             self.callbacks.note(self.mapping, "works again.", False)
         self.error = None
@@ -305,7 +305,7 @@ class Watcher:
         else:
             self.agenda.end_well()
 
-    def _leave_late(self, report: Report, now_s: float) -> None:
+    def _leave_late(self, report: SyncReport, now_s: float) -> None:
         """Report the files whose sources are not ready yet, and schedule a sync that checks them."""
         for item in report.items.values():
             if item.is_pending and item.action != "unchanged":

@@ -1,0 +1,262 @@
+"""Uploads files: decides what to do with each, reads ahead, and sends in parallel.
+
+If a source has the file's title and bytes, nothing is sent. If a source has the title but other bytes, that is a
+conflict.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from svc_cli.client.api import Client
+from svc_cli.client.new_files import Description
+from svc_cli.errors import ApiError, FileRefused, SvcError
+from svc_cli.interrupts import shielded
+from svc_cli.transfer.contents import read
+from svc_cli.transfer.ignores import is_utf8
+from svc_cli.transfer.queues import Mode, TransferQueue
+from svc_cli.transfer.reports import ReportItem
+from svc_cli.transfer.runs import Crew, TransferRun, take
+from svc_cli.transfer.selections import SelectedFile
+from svc_cli.transfer.transfers import Transfer, stops_everything
+from svc_daemon.wire import Json, JsonMapping
+
+if TYPE_CHECKING:
+    from svc_cli.client.types import BucketFieldsDict
+
+#: Maximum number of titles to look up one by one. If there are more, the whole bucket is listed.
+FEW_TITLES = 4
+#: Number of files that a thread reads in one task, since switching between threads is expensive.
+READ_AT_ONCE = 25
+#: What to do if the bucket has other content under a file's title.
+OnConflict = Literal["ask", "replace", "as_new"]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSources:
+    """The bucket's sources when the run began. `bucket_id` is None if there was no bucket."""
+
+    bucket_id: str | None
+    #: Sources by title, oldest first.
+    by_title: Mapping[str, Sequence[JsonMapping]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadOptions:
+    """The options of an upload, taken from flags and settings and already checked."""
+
+    paths: tuple[str, ...]
+    #: The slug or id of the bucket.
+    bucket: str
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any]
+    on_conflict: OnConflict = "ask"
+    wait: Literal["ready", "accepted"] = "ready"
+    timeout_s: float | None = None
+    mode: Mode = "auto"
+    #: Number of files sent at a time.
+    jobs: int
+    no_create: bool = False
+    is_strict: bool = False
+    #: Only decide what to do with each file; send nothing.
+    is_dry: bool = False
+
+
+def send_files(
+    run: TransferRun, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
+) -> None:
+    """Send every file. An error that affects all files ends the run, and is stored in the report."""
+    readers = Crew(options.jobs, "read")
+    some = [files[start : start + READ_AT_ONCE] for start in range(0, len(files), READ_AT_ONCE)]
+    tasks = [partial(_examine_some, run.client, each, known, options, max_bytes) for each in some]
+    run.progress.begin("sending" if not options.is_dry else "comparing", len(files))
+    with run.ended(readers):
+        found = _read_ahead(run, readers, tasks, options.jobs)
+        send_entries(TransferQueue(run, known.bucket_id or options.bucket, options.jobs, options.mode), found)
+
+
+def send_entries(queue: TransferQueue, entries: "Iterable[ReportItem | Transfer]") -> None:
+    """Send the transfers, and only report the other entries. Raises SvcError for errors that affect every file."""
+    in_batch: set[str] = set()
+    with queue:
+        for each in entries:
+            if isinstance(each, Transfer):
+                # An export may contain the same title and content twice, but a batch may not. Begin another batch.
+                if each.member.client_file_id in in_batch:
+                    queue.flush()
+                    in_batch.clear()
+                in_batch.add(each.member.client_file_id)
+                queue.add(each)
+            else:
+                queue.run.add(each)
+        queue.finish()
+
+
+def _read_ahead(
+    run: TransferRun, readers: Crew, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
+) -> "Iterator[ReportItem | Transfer]":
+    """Yield the results of the tasks in order. At most `jobs` + 1 tasks are started in advance."""
+    rest = iter(tasks)
+    ahead: deque[SimpleQueue[Future[list[ReportItem | Transfer]]]] = deque()
+    while True:
+        while len(ahead) <= jobs and (task := next(rest, None)) is not None:
+            ahead.append(SimpleQueue())
+            readers.give(task, ahead[-1])
+        if not ahead:
+            return
+        while (future := take(ahead[0])) is None:
+            run.show()
+        ahead.popleft()
+        with shielded():
+            examined = future.result()
+        yield from examined
+
+
+def _examine_some(
+    client: Client, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
+) -> list[ReportItem | Transfer]:
+    """Return a transfer for each file to send, and an item for each other file.
+
+    Raises SvcError only for errors that affect all files.
+    """
+    found: list[ReportItem | Transfer] = []
+    for file in files:
+        item = ReportItem(path=file.title, action="created")
+        try:
+            found.append(_examine(client, file, item, known, options, max_bytes))
+        except SvcError as error:
+            if stops_everything(error):
+                raise
+            item.refuse(error)
+            found.append(item)
+    return found
+
+
+def _examine(
+    client: Client, file: SelectedFile, item: ReportItem, known: KnownSources, options: UploadOptions, max_bytes: int
+) -> ReportItem | Transfer:
+    if not is_utf8(file.title):
+        raise FileRefused("the name is not UTF-8.", code="svc_name_not_utf8", hint="rename it, or give --title.")
+    content = read(file.path, max_bytes, root=file.root)
+    item.size_bytes, item.sha256 = content.size_bytes, content.sha256
+    item.action, source = decide(known.by_title.get(file.title, ()), content.sha256, options.on_conflict)
+    if item.action == "conflict" and source:
+        item.status, item.ready = source["status"], bool(source["ready"])
+        hint = "--replace replaces it when the new version is ready, --as-new keeps both."
+        item.conflict(source["id"], title_conflict(source, hint))
+    elif item.action == "unchanged" and source:
+        item.follow(source)
+    elif options.is_dry:
+        item.source_id = source["id"] if source else None
+    elif item.action == "retried" and source:
+        item.follow(client.retry_source(source["id"]))
+    else:
+        description = Description(
+            filename=PurePath(item.path).name or item.path,
+            title=item.path,
+            tags=options.tags,
+            metadata=dict(options.metadata),
+            sha256=item.sha256,
+            replaces=source["id"] if source else None,
+        )
+        return Transfer(item, content, description)
+    return item
+
+
+def find_or_create(
+    client: Client,
+    name: str,
+    note: Callable[[str], None],
+    *,
+    may_create: bool,
+    is_dry: bool,
+    fields: "BucketFieldsDict | None" = None,
+) -> JsonMapping | None:
+    """Return the bucket. A missing one is created with these fields if that is allowed; in a dry run, None is returned.
+
+    Raises ApiError `bucket_not_found` for a missing bucket that may not be created, and for an archived one.
+    """
+    try:
+        bucket: JsonMapping = client.bucket(name, members=False)
+    except ApiError as error:
+        # A name with an underscore is an id. A bucket with a given id can't be created: the service chooses the ids.
+        if error.code != "bucket_not_found" or not may_create or "_" in name:
+            raise
+        if is_dry:
+            note(f"the bucket {name} would be created.")
+            return None
+        bucket = client.ensure_bucket(name, **(fields or {}))
+        if bucket.get("created"):
+            note(f"created the bucket {name}.")
+    if bucket["status"] == "archived":
+        message = f"The bucket {bucket['slug']!r} is archived: it accepts no uploads, and no search finds its sources."
+        archived = ApiError(404, {"code": "bucket_not_found", "message": message, "details": {"status": "archived"}})
+        archived.hint = f"`svc bucket archive --restore {bucket['slug']}` brings it back."
+        raise archived
+    return bucket
+
+
+def look(client: Client, bucket: JsonMapping | None, titles: Sequence[str] | None = None) -> KnownSources:
+    """Return the bucket's sources; with `titles`, at least those named so. A new or missing bucket has none."""
+    if bucket is None:
+        return KnownSources(None, {})
+    if bucket.get("created"):
+        return KnownSources(bucket["id"], {})
+    queries: list[dict[str, str]] = [{"status": "all"}]
+    if titles is not None and len(titles) <= FEW_TITLES:
+        queries = [{"status": "all", "title": title} for title in titles if is_utf8(title)]
+    by_title: defaultdict[str, list[JsonMapping]] = defaultdict(list)
+    for query in queries:
+        for source in client.sources(bucket["id"], **query):
+            by_title[source["title"]].append(source)
+    return KnownSources(bucket["id"], by_title)
+
+
+class Decision(NamedTuple):
+    """What to do with a file, and which existing source it concerns, if any.
+
+    created     send it as a new source
+    replaced    send it to replace the source
+    unchanged   the source has the same bytes
+    retried     the source has the same bytes but failed; index it again
+    conflict    the source has other bytes; send nothing
+    """
+
+    action: Literal["created", "replaced", "unchanged", "retried", "conflict"]
+    source: JsonMapping | None = None
+
+
+def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -> Decision:
+    """Decide what to do with one file. `known` are the sources with the file's title, oldest first."""
+    leaving = {source["replaces"] for source in known if source.get("replaces") and source["status"] != "failed"}
+    staying = [source for source in known if source["id"] not in leaving]
+    same = [source for source in staying if source["sha256"] == sha256]
+    if same:
+        # Prefer ready to pending, and pending to failed.
+        best = max(same, key=lambda source: (bool(source["ready"]), source["status"] != "failed"))
+        return Decision("retried" if best["status"] == "failed" else "unchanged", best)
+    if not known or on_conflict == "as_new":
+        return Decision("created")
+    if on_conflict == "replace":
+        # Replace the newest source that is not itself waiting to replace another.
+        ids = {source["id"] for source in known}
+        settled = [source for source in known if source.get("replaces") not in ids]
+        return Decision("replaced", (settled or known)[-1])
+    return Decision("conflict", (staying or known)[-1])
+
+
+def title_conflict(source: JsonMapping, hint: str) -> Json:
+    """Return the error for a file that was not sent because of a conflict."""
+    return {
+        "code": "svc_title_conflict",
+        "message": f"the bucket has different content under this title ({source['id']}); nothing was sent.",
+        "retryable": False,
+        "details": {"source_id": source["id"], "sha256": source["sha256"]},
+        "hint": hint,
+    }
