@@ -12,8 +12,8 @@ Theory of operation of an upgrade:
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,32 +23,9 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.store.rows import vectors
-from svc_daemon.store.schemas import EVENTS, SCHEMA, SOURCE_VIEWS
+from svc_daemon.store.schemas import SCHEMA
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.error_codes import ErrorCode
-
-#: Migrations from before the first release. New databases record them as applied.
-FORMER = (
-    "m001_teams_buckets_sources",
-    "m002_uploads_batches",
-    "m003_urls_webhooks",
-    "m004_cascades",
-    "m005_rebuilds",
-    "m006_agents",
-)
-#: The table of applied migrations, exactly as `sqlite_utils` creates it.
-_RECORDS = """\
-CREATE TABLE IF NOT EXISTS "_sqlite_migrations" (
-   "id" INTEGER PRIMARY KEY,
-   "migration_set" TEXT,
-   "name" TEXT,
-   "applied_at" TEXT
-);
-
-CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
-    ON "_sqlite_migrations" ("migration_set", "name")"""
-_RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
 #: Key of an advisory lock, which each node that may write holds in shared mode.
 SERVING = 0x7376635F73727667
@@ -58,99 +35,33 @@ _NEWER = "The database was made by a newer release (it has {}); install that rel
 
 
 def make_schema(connection: Connection) -> None:
-    for statement in (*SCHEMA.split(";\n\n"), SOURCE_VIEWS):
+    """Create the tables, indexes and views."""
+    for statement in SCHEMA.split(";\n\n"):
         connection.execute(statement)
 
 
-def add_lanes(connection: Connection) -> None:
-    """Add the column `lane` to the tasks, which says how a task's document is read (see `core.lanes`).
-
-    Existing tasks get the lane `single`.
-
-    Indexes are added too, so that finding the next task doesn't take longer if more tasks are waiting.
-    """
-    connection.execute(
-        "ALTER TABLE tasks ADD COLUMN lane TEXT NOT NULL DEFAULT 'single'"
-        " CHECK (lane IN ('prompt', 'wave', 'single', 'suspect'))"
-    )
-    connection.execute("DROP INDEX tasks_open")
-    connection.execute("CREATE INDEX tasks_open ON tasks (type, status, lane, team_id, id) WHERE finished_at IS NULL")
-    connection.execute(
-        "CREATE INDEX tasks_delayed ON tasks (type, next_attempt_at)"
-        " WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL"
-    )
-
-
-def add_retitles(connection: Connection) -> None:
-    """Add columns for the number of a source's running title changes (`retitles`), and for the end of their lease."""
-    connection.execute("ALTER TABLE detachments ADD COLUMN retitles BIGINT NOT NULL DEFAULT 0")
-    connection.execute("ALTER TABLE detachments ADD COLUMN lease_until_s DOUBLE PRECISION")
-    connection.execute("CREATE INDEX detachments_leased ON detachments (lease_until_s) WHERE lease_until_s IS NOT NULL")
-
-
-def count_changes(connection: Connection) -> None:
-    """Add a table in which each process counts its changes of a bucket; `buckets.revision` keeps the earlier count."""
-    connection.execute(
-        "CREATE TABLE bucket_changes (bucket_id TEXT NOT NULL REFERENCES buckets (id), writer BIGINT NOT NULL,"
-        " changes BIGINT NOT NULL, PRIMARY KEY (bucket_id, writer)) WITHOUT ROWID"
-    )
-
-
-def add_events(connection: Connection) -> None:
-    """Add the event log, the batch of each source, and the time at which a batch ended.
-
-    Batches that ended before this migration also get an end time; otherwise, events would report their end now.
-    """
-    for statement in ("DROP VIEW source_views", *EVENTS.split(";\n\n"), SOURCE_VIEWS):
-        connection.execute(statement)
-
-
-def add_traces(connection: Connection) -> None:
-    """Add a column for the trace of the request that queued a task."""
-    connection.execute("ALTER TABLE tasks ADD COLUMN trace TEXT")
-
-
-def add_vector_offers(connection: Connection) -> None:
-    """Add the table of vectors that an import sends before its files (see `store.rows.vectors`)."""
-    for statement in vectors.SCHEMA.split(";\n\n"):
-        connection.execute(statement)
-
-
-#: The migrations by name, oldest first. New migrations are appended.
-MIGRATIONS: dict[str, Callable[[Connection], None]] = {
-    "m007_rechunking": make_schema,
-    "m008_lanes": add_lanes,
-    "m009_retitles": add_retitles,
-    "m010_changes": count_changes,
-    "m011_events": add_events,
-    "m012_traces": add_traces,
-    "m013_vector_offers": add_vector_offers,
-}
+#: The name under which the schema is recorded.
+FIRST = "m013_vector_offers"
+#: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
+MIGRATIONS: dict[str, Callable[[Connection], None]] = {FIRST: make_schema}
 
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Upgrade the schema to this release. Raises StorageError if that isn't possible."""
-    applied = _applied(connection)
-    pending = [name for name in MIGRATIONS if name not in applied]
-    if not pending:
+    applied = _read_applied(connection)
+    if not set(MIGRATIONS).difference(applied):
         return
-    if not applied:
-        # An empty database needs no copy. Its tables are created without `sqlite_utils`, which is slow to import.
-        connection.execute("BEGIN IMMEDIATE")
-        with connection:
-            for statement in _RECORDS.split(";\n\n"):
-                connection.execute(statement)
-            # `FORMER` is recorded too, because otherwise older releases would run these migrations.
-            connection.executemany(_RECORD, [(name,) for name in (*FORMER, *MIGRATIONS)])
-            for change in MIGRATIONS.values():
-                change(connection)
-        return
-    import sqlite_utils  # noqa: PLC0415
+    if applied:
+        _copy(connection, copy_place(Path(connection.execute("PRAGMA database_list").fetchone()["file"])))
+    _apply(connection, MIGRATIONS)
 
-    _copy(connection, copy_place(Path(connection.execute("PRAGMA database_list").fetchone()["file"])))
+
+def _apply(connection: sqlite3.Connection, names: Collection[str]) -> None:
+    import sqlite_utils  # noqa: PLC0415 - slow, and seldom needed
+
     state = sqlite_utils.Migrations("state")
-    for name, change in MIGRATIONS.items():
-        state(name=name)(lambda db, change=change: change(db.conn))
+    for name in names:
+        state(name=name)(lambda db, change=MIGRATIONS[name]: change(db.conn))
     state.apply(sqlite_utils.Database(connection))
 
 
@@ -171,7 +82,7 @@ def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigratio
     """
     try:
         with open_beside(path) if is_in_use else open_unchanging(path) as connection:
-            return _describe(_applied(connection))
+            return _describe(_read_applied(connection))
     except sqlite3.Error as error:
         raise StorageError(f"The database {path} can't be opened: {error}.") from error
 
@@ -240,10 +151,7 @@ def join_shared(connection: Connection) -> None:
 
 def _applied_to_shared(connection: Connection) -> set[str]:
     """Return the migrations applied to a server's database. Raises StorageError if one is unknown."""
-    applied = {str(row["name"]) for row in connection.execute("SELECT name FROM migrations")}
-    if unknown := sorted(applied.difference(MIGRATIONS)):
-        raise StorageError(_NEWER.format(unknown[-1]))
-    return applied
+    return set(_check([str(row["name"]) for row in connection.execute("SELECT name FROM migrations")]))
 
 
 def check_shared_current(connection: Connection) -> None:
@@ -261,37 +169,28 @@ def _find_applied_to_shared(connection: Connection) -> set[str]:
     return _applied_to_shared(connection)
 
 
-@contextmanager
-def _in_memory(applied: Collection[str]) -> Iterator[sqlite3.Connection]:
-    """Open a database in memory, in which these migrations were applied."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.row_factory = sqlite3.Row
-        for name, change in MIGRATIONS.items():
-            if name in applied:
-                change(connection)
-        yield connection
-
-
 def find_foreign(connection: Connection) -> str | None:
     """Return the name of a table, index, view or trigger that is not as this or an older release has made it.
 
     Returns None if there is none. Raises StorageError if the database can't be upgraded.
     """
     found = read_objects(connection)
-    with _in_memory(()) as records:
-        for statement in _RECORDS.split(";\n\n"):
-            records.execute(statement)
-        known = read_objects(records)
-    # Before the applied migrations are read: a view in place of their table could compute forever.
-    if any(found.get(name) != each for name, each in known.items()):
-        return find_difference(found, known)
-    with _in_memory(_applied(connection)) as made:
-        return find_difference(found, known | read_objects(made))
+    with _open_memory() as made:
+        _apply(made, ())
+        known = read_objects(made)
+        # Before the applied migrations are read: a view in place of their table could compute forever.
+        if all(found.get(name) == each for name, each in known.items()):
+            applied = _read_applied(connection)
+            _apply(made, [name for name in MIGRATIONS if name in applied])
+            known = read_objects(made)
+    return find_difference(found, known)
 
 
 def list_tables() -> list[Table]:
     """List the schema's tables. A table comes before those that refer to it."""
-    with _in_memory(MIGRATIONS) as connection:
+    with _open_memory() as connection:
+        for change in MIGRATIONS.values():
+            change(connection)
         listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
         names = [row["name"] for row in listed]
         found = {name: _read_table(connection, name) for name in names}
@@ -301,6 +200,12 @@ def list_tables() -> list[Table]:
             if all(each.parent in {*ordered, table.name} for each in table.references):
                 ordered[table.name] = table
     return list(ordered.values())
+
+
+def _open_memory() -> closing[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    return closing(connection)
 
 
 def _read_table(connection: sqlite3.Connection, name: str) -> Table:
@@ -317,21 +222,26 @@ def _read_table(connection: sqlite3.Connection, name: str) -> Table:
 
 def check_current(connection: Connection) -> None:
     """Raise StorageError if the schema is not up to date."""
-    if not set(MIGRATIONS) <= set(_applied(connection)):
+    if not set(MIGRATIONS) <= set(_read_applied(connection)):
         raise StorageError(_OLDER)
 
 
-def _applied(connection: Connection) -> list[str]:
+def _read_applied(connection: Connection) -> list[str]:
     """List the applied migrations, oldest first. Raises StorageError if the database can't be upgraded."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
         return []
     query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"
-    applied = [row["name"] for row in connection.execute(query)]
-    if unknown := sorted(set(applied).difference(FORMER, MIGRATIONS)):
+    return _check([str(row["name"]) for row in connection.execute(query)])
+
+
+def _check(applied: list[str]) -> list[str]:
+    """Return the applied migrations from `FIRST` on. Raises StorageError if the database can't be upgraded."""
+    since = [name for name in applied if name >= FIRST]
+    if unknown := sorted(set(since).difference(MIGRATIONS)):
         raise StorageError(_NEWER.format(unknown[-1]))
-    if applied and "m007_rechunking" not in applied:
+    if applied and FIRST not in since:
         raise StorageError(f"The database was made before the first release (its last migration is {applied[-1]}).")
-    return applied
+    return since
 
 
 def copy_place(path: Path) -> Path:
@@ -351,7 +261,7 @@ def _copy(connection: sqlite3.Connection, place: Path) -> None:
     """
     if place.exists():
         with open_unchanging(place) as copied:
-            if len(_applied(copied)) < len(_applied(connection)):
+            if len(_read_applied(copied)) < len(_read_applied(connection)):
                 return
     staged = place.with_name(f"{place.name}.partial")
     staged.unlink(missing_ok=True)

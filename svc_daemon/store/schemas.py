@@ -1,15 +1,12 @@
-"""The tables of the state database, as the first release created them. Later releases change them by migrations."""
+"""The tables of the state database, as the first release creates them. Later releases change them by migrations.
 
-#: A migration that adds a column to `sources` must create this view again, because PostgreSQL expands `s.*` only when a
-#: view is created.
-SOURCE_VIEWS = """\
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
-    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
-  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
+They are SQL and not calls of sqlite-utils, which has no `CHECK`, `WITHOUT ROWID` or partial indexes, and which
+PostgreSQL could not run.
+"""
 
+#: A migration that adds a column to `sources` must create the view `source_views` again, because PostgreSQL expands
+#: `s.*` only when a view is created.
+#:
 #: `sources.valid_from` is the number of the oldest extraction whose search hits are valid: while a document is split
 #: again, hits in its old chunks are still valid.
 SCHEMA = """\
@@ -53,6 +50,13 @@ CREATE TABLE buckets (
   UNIQUE (team_id, slug)
 ) WITHOUT ROWID;
 
+CREATE TABLE bucket_changes (
+  bucket_id TEXT NOT NULL REFERENCES buckets (id),
+  writer BIGINT NOT NULL,
+  changes BIGINT NOT NULL,
+  PRIMARY KEY (bucket_id, writer)
+) WITHOUT ROWID;
+
 CREATE TABLE sources (
   id TEXT PRIMARY KEY,
   team_id TEXT NOT NULL REFERENCES teams (id),
@@ -81,7 +85,8 @@ CREATE TABLE sources (
   qa TEXT,
   webhook TEXT,
   valid_from BIGINT,
-  rechunk BIGINT NOT NULL DEFAULT 0
+  rechunk BIGINT NOT NULL DEFAULT 0,
+  batch_id TEXT
 ) WITHOUT ROWID;
 
 CREATE INDEX sources_of_team ON sources (team_id, id);
@@ -127,10 +132,15 @@ CREATE TABLE tasks (
   next_attempt_at TEXT,
   created_at TEXT NOT NULL,
   started_at TEXT,
-  finished_at TEXT
+  finished_at TEXT,
+  lane TEXT NOT NULL DEFAULT 'single' CHECK (lane IN ('prompt', 'wave', 'single', 'suspect')),
+  trace TEXT
 ) WITHOUT ROWID;
 
-CREATE INDEX tasks_open ON tasks (team_id, status, id) WHERE finished_at IS NULL;
+CREATE INDEX tasks_open ON tasks (type, status, lane, team_id, id) WHERE finished_at IS NULL;
+
+CREATE INDEX tasks_delayed ON tasks (type, next_attempt_at)
+  WHERE finished_at IS NULL AND next_attempt_at IS NOT NULL;
 
 CREATE INDEX tasks_of_source ON tasks (source_id, id);
 
@@ -163,15 +173,20 @@ CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS N
 
 CREATE TABLE detachments (
   source_id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL
+  team_id TEXT NOT NULL,
+  retitles BIGINT NOT NULL DEFAULT 0,
+  lease_until_s DOUBLE PRECISION
 ) WITHOUT ROWID;
+
+CREATE INDEX detachments_leased ON detachments (lease_until_s) WHERE lease_until_s IS NOT NULL;
 
 CREATE TABLE batches (
   id TEXT PRIMARY KEY,
   team_id TEXT NOT NULL REFERENCES teams (id),
   bucket_ids TEXT NOT NULL,
   expires_at TEXT NOT NULL,
-  created_at TEXT NOT NULL
+  created_at TEXT NOT NULL,
+  ended_at TEXT
 ) WITHOUT ROWID;
 
 CREATE TABLE uploads (
@@ -271,11 +286,6 @@ CREATE TABLE usage (
   PRIMARY KEY (team_id, month)
 ) WITHOUT ROWID;
 
-CREATE VIEW teams_in_maintenance AS
-SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL"""
-
-#: Statements that add the event log (`store.rows.events`), the batch of each source, and the end time of each batch.
-EVENTS = """\
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,
   turn BIGINT NOT NULL,
@@ -294,12 +304,27 @@ CREATE INDEX events_of_team ON events (team_id, turn, seq);
 
 CREATE UNIQUE INDEX events_by_id ON events (id);
 
-ALTER TABLE sources ADD COLUMN batch_id TEXT;
+CREATE TABLE vector_offers (
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  text_sha256 TEXT NOT NULL,
+  bucket_id TEXT NOT NULL,
+  model TEXT NOT NULL,
+  vector TEXT NOT NULL,
+  passages BIGINT NOT NULL,
+  offered_at TEXT NOT NULL,
+  PRIMARY KEY (team_id, text_sha256, bucket_id)
+);
 
-UPDATE sources SET batch_id = u.batch_id FROM uploads u WHERE u.source_id = sources.id AND u.batch_id IS NOT NULL;
+CREATE INDEX vector_offers_by_age ON vector_offers (offered_at);
 
-ALTER TABLE batches ADD COLUMN ended_at TEXT;
+CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id);
 
-UPDATE batches SET ended_at = created_at WHERE NOT EXISTS (
-  SELECT 1 FROM uploads u LEFT JOIN sources s ON s.id = u.source_id
-  WHERE u.batch_id = batches.id AND (u.status = 'open' OR s.status IN ('queued', 'indexing')))"""
+CREATE VIEW teams_in_maintenance AS
+SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
+
+CREATE VIEW source_views AS
+SELECT s.*, t.type AS task_type, t.status AS task_status,
+  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
+    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
+  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
+FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""

@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from svc_daemon.core.times import to_text
 from svc_daemon.offline.backing_up import BackupOptions, BackupSummary, back_up
 from svc_daemon.offline.restoring import RestoreOptions, RestoreSummary, restore
 from svc_daemon.paths import DataFiles
@@ -24,6 +26,16 @@ COUNTED = tuple(
     f"svc_daemon/{name}.py"
     for name in ("offline/backing_up", "offline/restoring", "store/files/backups", "store/files/copies")
 )
+#: The name of the backup in `backup_m013.tar.gz`, which was made with the first schema.
+BACKUP = "2026-11-28T16-47-36Z"
+
+
+def unpack_backup(folder: Path) -> None:
+    """Unpack a backup of the first schema, whose idempotency keys become as young as on the day it was made."""
+    with tarfile.open(Path(__file__).parent.parent / "store" / "backup_m013.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    with closing(sqlite3.connect(folder / BACKUP / "state.db")) as state, state:
+        state.execute("UPDATE idempotency SET created_at = ?", (to_text(datetime.now(UTC)),))
 
 
 def make_backup(data: Path, folder: Path, *, keep: int = 7, read_data: bool = False) -> BackupSummary:

@@ -13,22 +13,6 @@ from typing import NamedTuple
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import Connection
 
-SCHEMA = """\
-CREATE TABLE vector_offers (
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  text_sha256 TEXT NOT NULL,
-  bucket_id TEXT NOT NULL,
-  model TEXT NOT NULL,
-  vector TEXT NOT NULL,
-  passages BIGINT NOT NULL,
-  offered_at TEXT NOT NULL,
-  PRIMARY KEY (team_id, text_sha256, bucket_id)
-);
-
-CREATE INDEX vector_offers_by_age ON vector_offers (offered_at);
-
-CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id)"""
-
 
 @dataclass(frozen=True, slots=True)
 class VectorOffer:
