@@ -5,7 +5,7 @@ records each batch of files before the batch is sent. If a run is killed, the ne
 
 It is plain `sqlite3`. With sqlite-utils, as the daemon's state has it, each `svc sync` would take 60 to 150 ms of a
 processor to import it instead of 4, and with 100,000 rows 1.8 s to write them instead of 0.5 and 0.9 to read them
-instead of 0.45, to save 17 lines. What it is good at is hardly needed: an older index gets the tables that it lacks.
+instead of 0.45, to save 17 lines. What it is good at is not needed: an older index is replaced as if it were lost.
 """
 
 import contextlib
@@ -57,9 +57,6 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WI
 -- The sources that were sent from this folder, and the files that are being sent.
 CREATE TABLE IF NOT EXISTS sent (source_id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sending (path TEXT, sha256 TEXT, PRIMARY KEY (path, sha256)) WITHOUT ROWID;
--- Version 1 did not record which sources it had sent, only which files it had seen.
-INSERT OR IGNORE INTO sent SELECT source_id FROM files WHERE source_id IS NOT NULL AND hashed_ns > 0;
-INSERT OR IGNORE INTO sent SELECT place_id FROM files WHERE place_id IS NOT NULL AND hashed_ns > 0;
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """  # noqa: S608 - our own number
@@ -129,7 +126,7 @@ class Index:
     """Stores what the last sync of a folder found. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file; it is created if missing, and replaced if damaged.
+        """Open the file; it is created if missing, and replaced if damaged or older.
 
         Raises UsageError if a newer release wrote it, or if it can't be accessed.
         """
@@ -302,7 +299,7 @@ def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file, create its tables, and read every row.
 
-    Raises sqlite3.Error, ValueError or TypeError if it is damaged, and UsageError if a newer release wrote it.
+    Raises sqlite3.Error, ValueError or TypeError if it is damaged or older, and UsageError if a newer release wrote it.
     """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     with contextlib.ExitStack() as stack:
@@ -315,7 +312,9 @@ def _open(path: Path) -> sqlite3.Connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
-        if version < SCHEMA_VERSION:
+        if 0 < version < SCHEMA_VERSION:
+            raise ValueError(f"{path} is of version {version}")
+        if version == 0:
             connection.executescript(_SCHEMA)
         # Find damage now, while the file can still be replaced.
         connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
