@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS sent (source_id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sending (path TEXT, sha256 TEXT, PRIMARY KEY (path, sha256)) WITHOUT ROWID;
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
-"""  # noqa: S608 - our own number
+"""
 
 
 class State(StrEnum):
