@@ -179,7 +179,7 @@ class Invocation:
         if changed_by and self.settings.is_strangers("bucket", flag):
             raise UsageError(
                 f"The bucket {found} is named only by {self.settings.project_file}, which is not trusted; "
-                "nothing was sent.",
+                "nothing was done.",
                 code=NOT_TRUSTED,
                 hint=f"{changed_by} changes documents: give the bucket with -b, or trust the file: `svc config trust`.",
             )

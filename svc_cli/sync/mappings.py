@@ -18,6 +18,8 @@ from svc_daemon.wire.names import find_fault_of_name
 
 Prune = Literal["none", "detach", "delete"]
 PRUNES: tuple[Prune, ...] = ("none", "detach", "delete")
+#: A stranger's file could otherwise keep `--all` busy for minutes.
+MOST_MAPPINGS = 1000
 #: The fields of a `[[map]]` table in `svc.toml`.
 FIELDS: dict[str, type] = {
     "name": str,
@@ -97,6 +99,8 @@ def read_mappings(tables: Sequence[Table[str, Any]], project_file: Path, bucket:
 
     Raises UsageError if a table is invalid or mappings overlap.
     """
+    if len(tables) > MOST_MAPPINGS:
+        raise UsageError(f"{project_file} has {len(tables)} mappings; {MOST_MAPPINGS} are the most.")
     mappings = [
         _read(table, f"{project_file}: [[map]] {number}", project_file.parent, bucket)
         for number, table in enumerate(tables, 1)

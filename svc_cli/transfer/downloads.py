@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from svc_cli.errors import BadAnswer, UsageError
+from svc_cli.transfer.rooted_files import find_way_out, refuse_way_out
 from svc_daemon.wire import JsonMapping
 
 #: The folders of links such as /dev/stdout, which lead to where the user has sent the output.
@@ -30,9 +31,10 @@ def find_target(output: str) -> Path:
     """Return the file to write for `output`. A link is followed within its folder, and no further.
 
     Whoever has made the folder, such as the author of a repository, may have put a link there to a file of the user.
-    Raises UsageError.
+    For the same reason, a folder on the way to it may not be a link out of its repository. Raises UsageError.
     """
     path = Path(output)
+    refuse_way_out(path.parent, find_way_out(path.parent), "written")
     target = Path(os.path.realpath(path))
     is_within = target.is_relative_to(os.path.realpath(path.parent)) or str(path.absolute().parent) in STREAMS
     if path.is_symlink() and not is_within:

@@ -231,12 +231,12 @@ def find_way_out(path: Path) -> str | None:
     return reached.find_way_out()
 
 
-def refuse_way_out(path: Path, way_out: str | None) -> None:
+def refuse_way_out(path: Path, way_out: str | None, prevented: str = "sent") -> None:
     """Raise UsageError if a link in a path that the user named leads out of the link's repository."""
     if way_out is not None:
         real = os.path.realpath(path)
         raise UsageError(
-            f"{path}: {way_out}; nothing was sent.",
+            f"{path}: {way_out}; nothing was {prevented}.",
             code=NOT_TRUSTED,
             hint=f"a repository may be a stranger's; if you mean that place, name it by its real path: {real}",
         )
@@ -266,7 +266,7 @@ def _go(path: Path, flags: int = ENTER) -> Reached:
     try:
         while waiting:
             name, is_named = waiting.pop()
-            shown = f"{shown.rstrip('/')}/{name}" if is_named else shown
+            shown = str(Path(shown) / name) if is_named else shown
             # A link of the kernel, such as that of /dev/stdin, may lead to what has no path.
             is_followed = not waiting and flags == READ and real.parts[1:2] == ("proc",)
             try:

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -279,16 +280,26 @@ class IgnoreExplanation:
     pattern: str | None = None
 
 
-def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> IgnoreExplanation:
-    """Explain whether a sync of `root` leaves the path out. Raises UsageError if the path is outside the root."""
+def explain_all(root: Path, paths: Sequence[str], exclude: Sequence[str] = ()) -> list[IgnoreExplanation]:
+    """Explain whether a sync of `root` leaves each path out. Raises UsageError if a path is outside the root."""
     base = Path(os.path.normpath(root.absolute()))
+    opened, first = Root(base), first_rules(base, exclude)
+
+    @cache
+    def rules_in(folder: Path) -> IgnoreRules:
+        """Return the rules inside a folder. Large ignore files are parsed once for all paths."""
+        return (first if folder == base else rules_in(folder.parent)).at(opened, str(folder.relative_to(base)))
+
+    return [_explain(base, path, rules_in) for path in paths]
+
+
+def _explain(base: Path, path: str, rules_in: Callable[[Path], IgnoreRules]) -> IgnoreExplanation:
     full = Path(os.path.normpath(Path(path).absolute()))
     if base not in full.parents:
         raise UsageError(f"{path} is not inside {base}.", hint="name the folder that is synced with --root.")
-    opened, rules, folder = Root(base), first_rules(base, exclude), base
-    found = IgnoreExplanation(path, is_ignored=False)
+    folder, found = base, IgnoreExplanation(path, is_ignored=False)
     for name in full.relative_to(base).parts:
-        rules, here = rules.at(opened, str(folder.relative_to(base))), folder / name
+        rules, here = rules_in(folder), folder / name
         is_folder = here != full or here.is_dir() or path.endswith("/")
         at = here.relative_to(base).as_posix() + ("/" if is_folder else "")
         reason = reason_by_name(name, str(here), rules, is_folder=is_folder)

@@ -207,9 +207,12 @@ def test_a_bad_file_or_a_missing_folder_is_reported_before_any_query(svc: RunSvc
     assert refused.failure == (2, "svc_golden_refused")
     assert "query 1, line 1: there is no field 'soruce'" in refused.stderr
     Path("golden.yaml").write_text("- query: fox\n  source: a.md\n")
+    Path(".git").mkdir()
     Path("link.xml").symlink_to(Path("..", "theirs.xml"))
+    Path("linked").symlink_to("..")
     reports = {
         "link.xml": "leads out of its folder",
+        "linked/eval.xml": "the link linked leads out of the repository",
         "reports/eval.xml": "there is no folder reports",
         "golden": "this is a folder",
         "x" * 300: "too long",

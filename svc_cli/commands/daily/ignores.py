@@ -14,7 +14,7 @@ from svc_cli.exits import Exit
 from svc_cli.render import table
 from svc_cli.transfer.ignores import code_of
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.snapshots import Filters, Snapshot, explain
+from svc_cli.transfer.snapshots import Filters, Snapshot, explain_all
 
 app = new_app("Show which files a sync skips, and which rule excludes them.")
 
@@ -31,7 +31,7 @@ def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exi
     """Show whether a sync includes each path, or which rule excludes it."""
     exclude = _exclude(call, Path(root))
     try:
-        found = [explain(Path(root), path, exclude) for path in paths]
+        found = explain_all(Path(root), paths, exclude)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise FileRefused(f"{where}{error.strerror}.", code="svc_file_unreadable") from error

@@ -152,7 +152,7 @@ def add(call: Invocation, flags: AddFlags) -> None:
     mapping = Mapping(
         name=flags.name or name_of(folder),
         folder=folder,
-        bucket=call.bucket(flags.bucket),
+        bucket=call.bucket(flags.bucket, "svc watch add"),
         include=tuple(flags.include or ()),
         exclude=tuple(flags.exclude or ()),
         tags=tuple(flags.tag or ()),
