@@ -4,10 +4,11 @@
     app             the table of commands, each imported when it is called; turns errors into exit codes
     commands/       one module per noun: defines its options, makes the requests, renders the result
     sync/           makes a bucket match a folder, once or whenever files change
-    evals/, tools/  measure search quality; run the tools of `svc mcp`
-    uploads/        selects files, decides what to do with each, and sends them
+    exports/        writes buckets to files, and reads such files
+    evals/, mcp/    measure search quality; run the tools of `svc mcp`
+    transfer/       selects files, decides what to do with each, and sends them: one run, queue and report for all
     client/         the HTTP client (`from svc_cli.client import Client`)
-    daemon_process  finds, starts and stops the local daemon
+    daemon/         finds, starts and stops the local daemon, and connects to it or to another service
     render          tables and lines of text
     console         the two output streams: data on stdout, messages on stderr
     settings        reads settings from flags, environment, svc.toml, the user's file and defaults

@@ -36,7 +36,7 @@ def main() -> NoReturn:
     # Ignore Ctrl-C during Python's shutdown.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     if arguments == BUCKET_NAMES:
-        from svc_cli.bucket_completion import write_bucket_names
+        from svc_cli.commands.machine.bucket_completion import write_bucket_names
 
         if write_bucket_names():
             sys.exit(0)

@@ -18,7 +18,7 @@ from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.credentials import ServiceAddress
-from svc_cli.daemon_probes import tls_context
+from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import NotReady
 from svc_cli.interrupts import shielded
 
@@ -111,7 +111,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         """
         address = ServiceAddress(base_url or os.environ.get("SVC_BASE_URL") or "", None, certificate, proof)
         if not address.base_url:
-            from svc_cli.daemon_process import Installation
+            from svc_cli.daemon.process import Installation
 
             address = Installation(os.environ).get().address
         self.base_url = address.base_url.rstrip("/")
@@ -358,8 +358,8 @@ def _find_key(address: ServiceAddress) -> str:
 
     credential = find_key(os.environ, address)
     if credential.installation_id is not None:
-        from svc_cli.daemon_probes import get_health, refuse_other_installation
-        from svc_cli.daemon_process import Installation
+        from svc_cli.daemon.probes import get_health, refuse_other_installation
+        from svc_cli.daemon.process import Installation
 
         health = get_health(address.base_url, Installation(os.environ).secret(), address.certificate)
         refuse_other_installation(credential, health, address.origin)

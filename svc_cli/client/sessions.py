@@ -16,7 +16,7 @@ from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, Ma
 from svc_cli.client.new_files import Content, Description, NewFile, OpenFileContent
 from svc_cli.client.retries import RetryPolicy, Stopped, foreign_response, may_pass, parse_retry_after, wait_s
 from svc_cli.client.transport import Reply, Request, Transport
-from svc_cli.daemon_probes import tls_context
+from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire.parsing import parse_json
 

@@ -23,7 +23,7 @@ from svc_cli.client.retries import (
     parse_retry_after,
     wait_s,
 )
-from svc_cli.daemon_probes import tls_context
+from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire import headers
 from svc_daemon.wire.parsing import parse_json

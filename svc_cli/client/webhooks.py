@@ -20,7 +20,7 @@ from svc_cli.client.calls import Calls, part
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool
 from svc_cli.client.events import LOOKUP_IDS, RESYNC, EventFollower
 from svc_cli.client.waiting import batched
-from svc_cli.daemon_probes import tls_context
+from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import UsageError
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.versions import VERSION

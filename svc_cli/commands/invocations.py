@@ -30,8 +30,8 @@ from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
+    from svc_cli.daemon.connections import ServiceConnection
     from svc_cli.progress import Progress
-    from svc_cli.service_connections import ServiceConnection
 
 BucketOption = Annotated[
     str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [env: SVC_BUCKET]")
@@ -145,7 +145,7 @@ class Invocation:
         """
         # Delay Ctrl-C: during an import, Python may lose a KeyboardInterrupt.
         with interrupts.shielded():
-            from svc_cli.service_connections import connected
+            from svc_cli.daemon.connections import connected
 
         autostart = may_start and not self.flags.no_autostart
         with connected(self.settings, self.console, base_url=self.flags.base_url, autostart=autostart) as both:

@@ -16,7 +16,7 @@ import trustme
 from svc_cli.client import Client, NetworkFailed, connection_pools
 from svc_cli.client.connection_pools import ConnectionPool
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.daemon_probes import tls_context
+from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import UsageError
 from tests.acceptance.installations import PATIENCE_S
 from tests.cli.odd_servers import serving

@@ -115,7 +115,7 @@ def test_quick_commands_do_not_import_heavy_modules(tmp_path: Path, odd: OddServ
     libraries = {"pydantic", "httpx", "httpcore", "rich", "asyncio", "sqlite3", "yaml", "watchdog"}
     for words, heavy in (
         ("--version", {"typer", "json", "http"}),
-        ("--help", libraries | {"http", "ssl", "svc_cli.service_connections"}),
+        ("--help", libraries | {"http", "ssl", "svc_cli.daemon.connections"}),
         ("config list", libraries),
         ("status --json", libraries | {"collector-off"}),
         ("status -b handbook --json --progress none", libraries),

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from svc_cli import daemon_process
 from svc_cli.commands.machine.doctor import least_free_bytes
-from svc_cli.daemon_process import Installation as Found
-from svc_cli.daemon_process import LogPlace
+from svc_cli.daemon import process
+from svc_cli.daemon.process import Installation as Found
+from svc_cli.daemon.process import LogPlace
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.cli.consoles import RunSvc
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -125,14 +125,14 @@ def test_followed_log_lines_are_complete_and_none_is_missed_on_rotation(
         rotate()
         return read_lines(path, after)
 
-    read_lines = daemon_process._read_lines
+    read_lines = process._read_lines
     for added, rotates in ((b"ee\nfo", ""), (b"ur\n", when), (b"a longer line than all before it\nsix\nse", "")):
         with log.open("ab") as file:
             file.write(added)
         if rotates == "before":
             rotate()
         if rotates == "meanwhile":
-            monkeypatch.setattr(daemon_process, "_read_lines", rotate_first)
+            monkeypatch.setattr(process, "_read_lines", rotate_first)
         lines, place = found.read_log(place)
         seen += lines
     assert seen == ["three", "four", "five: a longer line than all before it", "six"]

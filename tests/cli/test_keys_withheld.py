@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from svc_cli import bucket_completion
 from svc_cli.client import Client
 from svc_cli.client.new_files import BytesContent
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.daemon_probes import LocalProof
+from svc_cli.commands.machine import bucket_completion
+from svc_cli.daemon.probes import LocalProof
 from svc_cli.errors import DaemonUnreachable, NetworkFailed, NotAuthenticated, SvcError
 from svc_daemon.paths import DataFiles
 from svc_daemon.wire.local_daemons import read_secret

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from svc_cli.daemon.units import Launchd, Systemd, manager_for, services_of
 from svc_cli.errors import UsageError
-from svc_cli.service_units import Launchd, Systemd, manager_for, services_of
 from tests.acceptance.installations import Installation
 
 ENVIRON = {"HOME": "/users/ann", "PATH": "/bin", "SVC_LISTEN": "127.0.0.1:9000", "SVC_API_KEY": "sk-secret"}

@@ -12,8 +12,8 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import DaemonUnreachable, FileRefused, PathMissing, SvcError, UsageError
-from svc_cli.tools.api_calls import run_tool
-from svc_cli.tools.folders import Folders, PathRefused
+from svc_cli.mcp.api_calls import run_tool
+from svc_cli.mcp.folders import Folders, PathRefused
 from svc_daemon.tools.api_calls import CallFailed
 from svc_daemon.tools.catalogue import TOOLS
 from tests.cli.consoles import write
@@ -66,7 +66,7 @@ def test_file_that_becomes_a_link_after_its_path_was_checked_is_not_read(
         (docs / "deep").symlink_to("../docs-secret")
         return path.exists() and mode == os.F_OK
 
-    monkeypatch.setattr("svc_cli.tools.folders.os.access", access_and_swap)
+    monkeypatch.setattr("svc_cli.mcp.folders.os.access", access_and_swap)
     with pytest.raises(FileRefused, match="a link or another file has taken its place"):
         Folders([docs]).read("deep/b.md", MOST)
 

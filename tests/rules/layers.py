@@ -11,8 +11,8 @@ LEVELS = {
     "cluster.s3 cluster.milvus > store provider extract fetch embed llm > "
     "cluster.rate_limit_rows cluster.postgres > databases data_directory child_processes > core > errors > "
     "settings tools cluster exits > logs > wire paths",
-    "svc_cli": "__main__ > main > app > bucket_completion commands > sync evals exports tools > "
-    "transfer service_connections > client service_units > daemon_process > daemon_probes progress render > "
+    "svc_cli": "__main__ > main > app > commands > sync evals exports mcp > "
+    "transfer daemon.connections > client daemon.units > daemon.process > daemon.probes progress render > daemon > "
     "console > settings credentials > trust > private_files > errors interrupts > exits",
 }
 

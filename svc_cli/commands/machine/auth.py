@@ -10,11 +10,11 @@ import typer
 from svc_cli.client.api import Client
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
-from svc_cli.daemon_probes import DaemonHealth, refuse_other_installation
+from svc_cli.daemon.connections import reach
+from svc_cli.daemon.probes import DaemonHealth, refuse_other_installation
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
-from svc_cli.service_connections import reach
 
 app = new_app("Log in and out with an API key, and show which key is in use.")
 

@@ -9,7 +9,7 @@ import typer
 
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import ServiceAddress, find_key, origin_of
-from svc_cli.daemon_process import Installation
+from svc_cli.daemon.process import Installation
 from svc_cli.errors import PathMissing, SvcError, UsageError
 from svc_cli.render import fields, table
 from svc_cli.settings import (

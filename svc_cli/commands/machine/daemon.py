@@ -9,11 +9,11 @@ import typer
 
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import Console, clean, is_terminal
-from svc_cli.daemon_process import Daemon, Installation
+from svc_cli.daemon.process import Daemon, Installation
+from svc_cli.daemon.units import Launchd, Service, Systemd, Unit, manager_for, services_of
 from svc_cli.errors import DaemonUnreachable, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields
-from svc_cli.service_units import Launchd, Service, Systemd, Unit, manager_for, services_of
 from svc_daemon.wire.parsing import parse_json
 
 app = new_app("Start, stop and inspect the local daemon.")

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from svc_cli.commands.invocations import Invocation, command, new_app
-from svc_cli.daemon_process import Installation
+from svc_cli.daemon.connections import connected
+from svc_cli.daemon.process import Installation
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
-from svc_cli.service_connections import connected
 from svc_daemon import paths
 from svc_daemon.wire.versions import API_RANGE, VERSION
 

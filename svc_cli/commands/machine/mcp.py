@@ -43,8 +43,8 @@ def mcp(
             hint=f"Run {install_command('mcp')} in the environment in which svc is installed.",
             details={"extra": "mcp"},
         ) from error
-    from svc_cli.tools.api_calls import run_tool
-    from svc_cli.tools.folders import Folders
+    from svc_cli.mcp.api_calls import run_tool
+    from svc_cli.mcp.folders import Folders
 
     folders = Folders(allow or [])
     if is_terminal(sys.stdin):

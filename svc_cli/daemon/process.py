@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
 from svc_cli.credentials import ServiceAddress
-from svc_cli.daemon_probes import DaemonHealth, Foreign, LocalProof, probe
+from svc_cli.daemon.probes import DaemonHealth, Foreign, LocalProof, probe
 from svc_cli.errors import DaemonUnreachable
 from svc_cli.exits import Exit
 from svc_daemon import paths

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from svc_cli.console import Console
 from svc_cli.credentials import Credential, ServiceAddress, find_key, origin_of
-from svc_cli.daemon_probes import DaemonHealth, check_api, get_health, refuse_other_installation
-from svc_cli.daemon_process import Daemon, Installation
+from svc_cli.daemon.probes import DaemonHealth, check_api, get_health, refuse_other_installation
+from svc_cli.daemon.process import Daemon, Installation
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
 from svc_daemon.wire.versions import VERSION

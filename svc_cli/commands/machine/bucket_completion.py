@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from svc_cli.console import Console
+from svc_cli.daemon.connections import connected
 from svc_cli.errors import SvcError
-from svc_cli.service_connections import connected
 from svc_cli.settings import CliSettings
 
 

@@ -14,7 +14,7 @@ from svc_cli.client.api import Client
 from svc_cli.client.new_files import BytesContent
 from svc_cli.client.transport import Request
 from svc_cli.errors import NetworkFailed, SvcError
-from svc_cli.tools.folders import Folders
+from svc_cli.mcp.folders import Folders
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
 from svc_daemon.tools.arguments import ToolResult
 from svc_daemon.tools.catalogue import Tool

@@ -1,0 +1,1 @@
+"""Finds, starts and installs the daemon, and connects to it or to the service at another address."""
