@@ -1,4 +1,7 @@
-"""Sends HTTP requests with retries, and raises failures as errors of `svc_cli.errors`."""
+"""Sends HTTP requests with retries, and raises failures as errors of `svc_cli.errors`.
+
+Server-sent events are read by hand, in ten lines: httpx-sse imports httpx, which takes 130 ms of a processor.
+"""
 
 import json
 import re
