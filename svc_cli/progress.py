@@ -24,7 +24,7 @@ LONGEST_SILENCE_S = 300.0
 SHORTEST_RATE_S = 1.0
 
 
-class Flow:
+class SentBytes:
     """Counts sent bytes, to show them next to the progress. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -223,7 +223,7 @@ def _is_equal(entry: Entry, source: JsonMapping) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adding:
+class BucketImport:
     """Carries out the planned import into one bucket."""
 
     client: Client

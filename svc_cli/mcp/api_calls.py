@@ -25,16 +25,16 @@ Connect = Callable[[], AbstractContextManager[Client]]
 
 async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
     """Run a tool with a connection of its own. Raises CallFailed."""
-    line = Line(connect, folders)
+    calls = ToolCalls(connect, folders)
     try:
-        return await tool.call(line, arguments)
+        return await tool.call(calls, arguments)
     except SvcError as error:  # a response lacks a field that the tool reads
         raise failure(error) from error
     finally:
-        line.close()
+        calls.close()
 
 
-class Line:
+class ToolCalls:
     """Makes the API calls of one tool call."""
 
     def __init__(self, connect: Connect, folders: Folders) -> None:

@@ -9,7 +9,7 @@ from svc_cli.sync.index import State
 from svc_cli.sync.mappings import Ownership
 from svc_cli.sync.plan import Holdings, conflict_of
 from svc_cli.sync.run_state import SyncRun
-from svc_cli.sync.safety import Cause, Findings, Leaving, Replacements, Withheld, causes_of_all, too_many
+from svc_cli.sync.safety import Cause, Findings, Removal, Replacements, Withheld, causes_of_all, too_many
 from svc_cli.transfer.reports import ReportItem
 
 
@@ -55,7 +55,7 @@ def remove(
             raise
 
 
-def _withhold_untrusted(run: SyncRun, ours: Collection[Leaving], owned: int) -> None:
+def _withhold_untrusted(run: SyncRun, ours: Collection[Removal], owned: int) -> None:
     """Report what a project's file that is not trusted asks for in vain, and which files stay unless prune is asked."""
     options = run.options
     asked = {**options.withheld, **options.max_delete.withheld(owned)}
@@ -66,27 +66,27 @@ def _withhold_untrusted(run: SyncRun, ours: Collection[Leaving], owned: int) -> 
     _withhold(run, Cause.NOT_TRUSTED if "prune" in asked else Cause.PRUNE_NOT_ASKED, staying)
 
 
-def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
+def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Removal], list[Removal]]:
     """Split the sources of deleted files: first those of this folder, then those that may belong to another folder."""
-    ours: list[Leaving] = []
-    others: list[Leaving] = []
+    ours: list[Removal] = []
+    others: list[Removal] = []
     for row in comparison.gone:
         is_silent = row.state == State.FAILED and len(row.source_ids) == 1
         for each in row.source_ids:
-            leaving = Leaving(row.path, each, row.sha256, row.size_bytes, is_silent)
-            (ours if run.owns_source(each, row) else others).append(leaving)
+            removal = Removal(row.path, each, row.sha256, row.size_bytes, is_silent)
+            (ours if run.owns_source(each, row) else others).append(removal)
     for source in known.surplus:
-        leaving = Leaving(source["title"], source["id"], source["sha256"], source.get("size_bytes") or 0)
-        (ours if run.owns_source(source["id"]) else others).append(leaving)
+        removal = Removal(source["title"], source["id"], source["sha256"], source.get("size_bytes") or 0)
+        (ours if run.owns_source(source["id"]) else others).append(removal)
     return ours, others
 
 
-def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
+def _hold_back(run: SyncRun, removals: list[Removal], found: Findings) -> list[Removal]:
     """Return the sources to remove now. A source stays if a file in the folder may soon replace it."""
     replacements = Replacements(found.items)
-    certain: list[Leaving] = []
-    kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)
-    for each in leaving:
+    certain: list[Removal] = []
+    kept: defaultdict[Cause, dict[Removal, str]] = defaultdict(dict)
+    for each in removals:
         own = replacements.find(each)
         if own is None:
             certain.append(each)
@@ -97,32 +97,32 @@ def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Le
     return certain
 
 
-def _withhold(run: SyncRun, cause: Cause, leaving: Collection[Leaving], because: tuple[str, ...] = ()) -> None:
+def _withhold(run: SyncRun, cause: Cause, removals: Collection[Removal], because: tuple[str, ...] = ()) -> None:
     """Report each file whose source stays in the bucket, and why."""
-    if not leaving:
+    if not removals:
         return
     if cause is not Cause.NOT_TRUSTED:  # which is in the report already, even if no file is gone
-        run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
+        run.report.withheld.append(Withheld(cause, len({each.path for each in removals}), because))
     # A stranger's file that names the mapping of another folder is no reason to remove the sources of that folder.
     is_conflict = (
         cause is Cause.OTHER_FOLDER and run.mapping.ownership is Ownership.SENT and run.options.prune != "none"
     )
-    for each in leaving:
+    for each in removals:
         item = ReportItem(path=each.path, action="gone", source_id=each.source_id, ready=True)
         if is_conflict and each.path not in run.report.items:
             item.conflict(each.source_id, conflict_of(run.mapping.name))
         _report(run, item)
 
 
-def _take_out(run: SyncRun, leaving: Leaving, bucket_id: str | None) -> None:
+def _take_out(run: SyncRun, removal: Removal, bucket_id: str | None) -> None:
     is_delete = run.options.prune == "delete"
     action = "deleted" if is_delete else "detached"
-    item = ReportItem(path=leaving.path, action=action, source_id=leaving.source_id, ready=True)
+    item = ReportItem(path=removal.path, action=action, source_id=removal.source_id, ready=True)
     try:
         if bucket_id is not None and is_delete:
-            run.client.delete_source(leaving.source_id)
+            run.client.delete_source(removal.source_id)
         elif bucket_id is not None:
-            run.client.detach_source(bucket_id, leaving.source_id)
+            run.client.detach_source(bucket_id, removal.source_id)
     except ApiError as error:
         if error.code != "source_not_found":
             item.refuse(error)

@@ -110,7 +110,7 @@ class Withheld:
         }
 
 
-class Leaving(NamedTuple):
+class Removal(NamedTuple):
     """A source to be removed: its file was deleted, or it is a duplicate."""
 
     path: str
@@ -182,15 +182,15 @@ class Replacements:
         #: Maps the size of each unreadable file to its path. An unknown size is 0.
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
-    def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
+    def find(self, removal: Removal) -> tuple[Cause, str] | None:
         """Return why this source must stay, and the file that may replace it; None if it can be removed."""
-        same = self._by_title.get(leaving.path)
-        if same is None and not leaving.is_silent:
-            same = self._by_hash.get(leaving.sha256)
+        same = self._by_title.get(removal.path)
+        if same is None and not removal.is_silent:
+            same = self._by_hash.get(removal.sha256)
         if same is not None:
             return Cause.REPLACEMENT_NOT_READY, same
         for size_bytes, path in self._by_size.items():
-            if 0 in (size_bytes, leaving.size_bytes) or size_bytes == leaving.size_bytes:
+            if 0 in (size_bytes, removal.size_bytes) or size_bytes == removal.size_bytes:
                 return Cause.MAY_HAVE_MOVED, path
         return None
 

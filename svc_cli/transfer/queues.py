@@ -23,7 +23,7 @@ from svc_cli.client.new_files import BATCH_LEVELS, FIELD_LEVELS, count_levels
 from svc_cli.client.retries import Stopped
 from svc_cli.errors import SvcError
 from svc_cli.interrupts import shielded
-from svc_cli.transfer.runs import GRACE_S, Crew, TransferRun, take
+from svc_cli.transfer.runs import GRACE_S, ThreadPool, TransferRun, take
 from svc_cli.transfer.transfers import Sender, Transfer, TransferGroup
 
 Mode = Literal["auto", "one", "session", "batch"]
@@ -73,11 +73,11 @@ class TransferQueue:
 
     def __init__(self, run: TransferRun, bucket_id: str, jobs: int, mode: Mode = "auto") -> None:
         self.run = run
-        self._senders = Crew(jobs, "send")
-        self._shippers = Crew(min(BATCHES_AT_ONCE, jobs), "ship")
+        self._senders = ThreadPool(jobs, "send")
+        self._shippers = ThreadPool(min(BATCHES_AT_ONCE, jobs), "ship")
         self._jobs = jobs
         note_batch = run.report.batch_ids.append
-        self._sender = Sender(run.client, bucket_id, self._senders.pool, on_sent=run.flow.count, on_batch=note_batch)
+        self._sender = Sender(run.client, bucket_id, self._senders.pool, on_sent=run.sent.count, on_batch=note_batch)
         self._grouper = Grouper(mode)
         self._under_way: dict[Future[None], TransferGroup] = {}
         self._done: SimpleQueue[Future[None]] = SimpleQueue()
@@ -108,12 +108,12 @@ class TransferQueue:
     def send(self, group: TransferGroup) -> None:
         """Send a group as soon as a thread is free. Raises SvcError like `add`."""
         is_batch = group.kind == "batch"
-        crew, most = (self._shippers, min(BATCHES_AT_ONCE, self._jobs)) if is_batch else (self._senders, self._jobs)
+        pool, most = (self._shippers, min(BATCHES_AT_ONCE, self._jobs)) if is_batch else (self._senders, self._jobs)
         while sum(each.kind == group.kind for each in self._under_way.values()) >= most:
             self._collect_or_raise()
         with shielded():
             self.begin(group)
-            self._under_way[crew.give(partial(self._sender.send, group), self._done)] = group
+            self._under_way[pool.give(partial(self._sender.send, group), self._done)] = group
 
     def flush(self) -> None:
         """Send the files collected so far, even if their group is not full."""

@@ -15,7 +15,7 @@ from svc_cli.client.retries import Stopped
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import Interrupted, SvcError
 from svc_cli.interrupts import shielded
-from svc_cli.progress import Flow, Progress
+from svc_cli.progress import Progress, SentBytes
 from svc_cli.transfer.reports import Report, ReportItem
 from svc_daemon.wire import JsonMapping
 
@@ -28,7 +28,7 @@ HEARTBEAT_S = 0.2
 GRACE_S = 1.0
 
 
-class Crew:
+class ThreadPool:
     """A thread pool that puts the future of each finished task into a queue."""
 
     def __init__(self, size: int, name: str) -> None:
@@ -63,7 +63,7 @@ class TransferRun:
     report: Report
     #: Called when a file was sent, skipped or failed, and again when its source is ready or failed.
     on_item: Callable[[ReportItem], None]
-    flow: Flow = field(default_factory=Flow, init=False)
+    sent: SentBytes = field(default_factory=SentBytes, init=False)
 
     def add(self, item: ReportItem) -> None:
         """Report the result for a file."""
@@ -73,16 +73,16 @@ class TransferRun:
 
     def show(self) -> None:
         """Show the progress."""
-        self.progress.update(self.report.done, self.flow.note(self.client.waiting_creates))
+        self.progress.update(self.report.done, self.sent.note(self.client.waiting_creates))
 
     def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
         """Run the tasks, `jobs` at a time. An error that affects all of them ends the run."""
         self.progress.begin(label, len(tasks))
-        crew, done = Crew(jobs, "task"), SimpleQueue[Future[ReportItem]]()
+        pool, done = ThreadPool(jobs, "task"), SimpleQueue[Future[ReportItem]]()
         under_way: set[Future[ReportItem]] = set()
-        with self.ended(crew):
+        with self.ended(pool):
             for task in tasks:
-                under_way.add(crew.give(task, done))
+                under_way.add(pool.give(task, done))
             while under_way:
                 self._take(done, under_way)
         is_interrupted = isinstance(self.report.stopped_by, Interrupted)
@@ -143,7 +143,7 @@ class TransferRun:
             self.report.stopped_by = self.report.stopped_by or error
 
     @contextmanager
-    def ended(self, *crews: Crew) -> Iterator[None]:
+    def ended(self, *pools: ThreadPool) -> Iterator[None]:
         """End the thread pools after the block. An error in the block is stored in the report, and ends the run."""
         try:
             with self.caught():
@@ -151,8 +151,8 @@ class TransferRun:
         finally:
             if self.report.stopped_by:
                 self.client.stop()
-            for crew in crews:
-                crew.end()
+            for pool in pools:
+                pool.end()
 
     def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
         """Record the result of the task that ends next, if one ends soon. Raises errors that affect every task."""

@@ -21,7 +21,7 @@ from svc_cli.transfer.contents import read
 from svc_cli.transfer.ignores import is_utf8
 from svc_cli.transfer.queues import Mode, TransferQueue
 from svc_cli.transfer.reports import ReportItem
-from svc_cli.transfer.runs import Crew, TransferRun, take
+from svc_cli.transfer.runs import ThreadPool, TransferRun, take
 from svc_cli.transfer.selections import SelectedFile
 from svc_cli.transfer.transfers import Transfer, stops_everything
 from svc_daemon.wire import Json, JsonMapping
@@ -72,7 +72,7 @@ def send_files(
     run: TransferRun, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
 ) -> None:
     """Send every file. An error that affects all files ends the run, and is stored in the report."""
-    readers = Crew(options.jobs, "read")
+    readers = ThreadPool(options.jobs, "read")
     some = [files[start : start + READ_AT_ONCE] for start in range(0, len(files), READ_AT_ONCE)]
     tasks = [partial(_examine_some, run.client, each, known, options, max_bytes) for each in some]
     run.progress.begin("sending" if not options.is_dry else "comparing", len(files))
@@ -99,7 +99,7 @@ def send_entries(queue: TransferQueue, entries: "Iterable[ReportItem | Transfer]
 
 
 def _read_ahead(
-    run: TransferRun, readers: Crew, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
+    run: TransferRun, readers: ThreadPool, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
 ) -> "Iterator[ReportItem | Transfer]":
     """Yield the results of the tasks in order. At most `jobs` + 1 tasks are started in advance."""
     rest = iter(tasks)

@@ -9,7 +9,7 @@ import pytest
 
 from svc_cli.console import Console, Format, clean, has_colour
 from svc_cli.errors import UsageError
-from svc_cli.progress import LONGEST_SILENCE_S, Bar, Flow, Plain, Silent, Style, progress_for
+from svc_cli.progress import LONGEST_SILENCE_S, Bar, Plain, SentBytes, Silent, Style, progress_for
 from svc_cli.render import fields, table
 from tests.cli.consoles import HIDDEN, MakeConsole, Terminal
 
@@ -171,9 +171,9 @@ def test_bar_shows_the_phase_and_is_erased_at_the_end(make_console: MakeConsole)
 
 def test_flow_note_shows_bytes_rate_and_the_number_of_waiting_requests() -> None:
     now_s = [0.0]
-    flow = Flow(lambda: now_s[0])
-    assert flow.note() == "0 KB"
-    flow.count(3 * 1024**2)
-    assert flow.note() == "3.0 MB"
+    sent = SentBytes(lambda: now_s[0])
+    assert sent.note() == "0 KB"
+    sent.count(3 * 1024**2)
+    assert sent.note() == "3.0 MB"
     now_s[0] = 2.0
-    assert flow.note(2) == "3.0 MB, 1.5 MB/s, 2 waiting for the rate limit"
+    assert sent.note(2) == "3.0 MB, 1.5 MB/s, 2 waiting for the rate limit"

@@ -22,7 +22,7 @@ from svc_cli.progress import Silent
 from svc_cli.transfer.contents import read
 from svc_cli.transfer.queues import TransferQueue
 from svc_cli.transfer.reports import Report, ReportItem
-from svc_cli.transfer.runs import Crew, TransferRun, take
+from svc_cli.transfer.runs import ThreadPool, TransferRun, take
 from svc_cli.transfer.transfers import Transfer
 from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer
@@ -96,7 +96,7 @@ def test_shield_of_another_thread_does_not_delay_an_interrupt() -> None:
 
 
 def test_interrupt_reaches_a_waiting_main_thread_and_the_crew_finishes_or_cancels_all_work() -> None:
-    crew, done = Crew(2, "test"), SimpleQueue[Future[bool]]()
+    pool, done = ThreadPool(2, "test"), SimpleQueue[Future[bool]]()
     begun, go_on = threading.Semaphore(0), threading.Event()
 
     def work() -> bool:
@@ -108,14 +108,14 @@ def test_interrupt_reaches_a_waiting_main_thread_and_the_crew_finishes_or_cancel
             begun.acquire()
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    futures = [crew.give(work, done) for _ in range(4)]
+    futures = [pool.give(work, done) for _ in range(4)]
     pressing = threading.Thread(target=press)
     with pytest.raises(KeyboardInterrupt):
         pressing.start()
         while take(done) is None:
             pass
     pressing.join()
-    crew.end()
+    pool.end()
     go_on.set()
     assert sorted(id(take(done)) for _ in futures) == sorted(map(id, futures))
     assert sum(future.cancelled() for future in futures) == 2

@@ -8,8 +8,8 @@ from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SafetyStop, Usa
 from svc_cli.sync.safety import (
     Cause,
     Findings,
-    Leaving,
     MaxDelete,
+    Removal,
     Replacements,
     Withheld,
     causes_of_all,
@@ -101,25 +101,25 @@ def test_pending_file_is_no_cause_if_the_sync_did_not_wait_for_indexing() -> Non
 
 
 @pytest.mark.parametrize(
-    ("leaving", "item", "cause"),
+    ("removal", "item", "cause"),
     (
-        (Leaving("a.md", "src_1", "x", 9), failed("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
-        (Leaving("a.md", "src_1", "x", 9), pending("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
-        (Leaving("a.md", "src_1", "x", 9), ready("b.md", "x"), None),
-        (Leaving("a.md", "src_1", "x", 9, is_silent=True), failed("b.md", "x"), None),
-        (Leaving("a.md", "src_1", "x", 9), failed("b.md", "y"), None),
-        (Leaving("a.md", "src_1", "x", 9), failed("a.md", "y"), Cause.REPLACEMENT_NOT_READY),
-        (Leaving("a.md", "src_1", "x", 7), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
-        (Leaving("a.md", "src_1", "x", 7), refused("b.md", changed(), sha256="y"), Cause.MAY_HAVE_MOVED),
-        (Leaving("a.md", "src_1", "x", 0), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
-        (Leaving("a.md", "src_1", "x", 9), refused("b.md", UNREADABLE, sha256=None), None),
-        (Leaving("a.md", "src_1", "x", 7), refused("b.md", REFUSED, sha256="y"), None),
+        (Removal("a.md", "src_1", "x", 9), failed("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
+        (Removal("a.md", "src_1", "x", 9), pending("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
+        (Removal("a.md", "src_1", "x", 9), ready("b.md", "x"), None),
+        (Removal("a.md", "src_1", "x", 9, is_silent=True), failed("b.md", "x"), None),
+        (Removal("a.md", "src_1", "x", 9), failed("b.md", "y"), None),
+        (Removal("a.md", "src_1", "x", 9), failed("a.md", "y"), Cause.REPLACEMENT_NOT_READY),
+        (Removal("a.md", "src_1", "x", 7), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
+        (Removal("a.md", "src_1", "x", 7), refused("b.md", changed(), sha256="y"), Cause.MAY_HAVE_MOVED),
+        (Removal("a.md", "src_1", "x", 0), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
+        (Removal("a.md", "src_1", "x", 9), refused("b.md", UNREADABLE, sha256=None), None),
+        (Removal("a.md", "src_1", "x", 7), refused("b.md", REFUSED, sha256="y"), None),
     ),
 )
 def test_source_is_kept_if_another_file_may_be_the_same_document(
-    leaving: Leaving, item: ReportItem, cause: Cause | None
+    removal: Removal, item: ReportItem, cause: Cause | None
 ) -> None:
-    found = Replacements([ready("c.md", "x"), item]).find(leaving)
+    found = Replacements([ready("c.md", "x"), item]).find(removal)
     assert found == (cause and (cause, item.path))
 
 

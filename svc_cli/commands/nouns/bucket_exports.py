@@ -11,7 +11,7 @@ from svc_cli.commands.reports import show_report
 from svc_cli.console import clean
 from svc_cli.exits import Exit
 from svc_cli.exports.exporting import write_export
-from svc_cli.exports.importing import Adding, OpenedExport, VectorSender, open_export, plan_import
+from svc_cli.exports.importing import BucketImport, OpenedExport, VectorSender, open_export, plan_import
 from svc_cli.exports.manifests import check_limits
 from svc_cli.render import counted, size
 from svc_cli.transfer.queues import TransferQueue
@@ -96,7 +96,7 @@ def _add_missing(
     plan = plan_import(manifest, [each for some in known.by_title.values() for each in some], as_new=flags.as_new)
     model = None if flags.no_vectors else manifest.model
     sender = VectorSender(client, known.bucket_id or name, model)
-    adding = Adding(
+    importing = BucketImport(
         client=client,
         bucket_id=known.bucket_id or name,
         opened=opened,
@@ -106,9 +106,9 @@ def _add_missing(
     )
     run.progress.begin("sending", len(manifest.sources))
     with run.ended():
-        send_entries(TransferQueue(run, adding.bucket_id, jobs, "batch"), adding.files(plan))
+        send_entries(TransferQueue(run, importing.bucket_id, jobs, "batch"), importing.files(plan))
     if not run.report.stopped_by:
-        run.do_all("adding questions", adding.questions(plan), jobs)
+        run.do_all("adding questions", importing.questions(plan), jobs)
     if not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
-        run.finish(adding.bucket_id, parse_duration(flags.timeout))
+        run.finish(importing.bucket_id, parse_duration(flags.timeout))
     return [each.label for each in plan], sender
