@@ -1,6 +1,8 @@
 """The server's side of an HTTP connection: uvicorn's h11 protocol with time limits (see `ClientLimits`).
 
-`ClientProtocol`, not the application, responds to requests that h11 refuses.
+`ClientProtocol`, not the application, responds to requests that h11 refuses. uvicorn itself limits no time before the
+first request: with 256 descriptors, 300 connections that sent nothing kept it from answering anybody as long as they
+were open. `ConnectionLimit` closes those that have waited longest.
 """
 
 import asyncio
