@@ -1,7 +1,7 @@
 """Sends server-sent events, for `/v1/events` and for answers that are streamed.
 
 If the client disconnects, the stream is cancelled. An error before the first event becomes an ordinary error response.
-sse-starlette 3.0 would save none of that: it sends the head of the response before the first event, so such an error
+sse-starlette 3.0 would save none of that: it sends the head before the first event, so such an error
 could only cut the stream, and its 375 lines replace some 40.
 """
 

@@ -3,8 +3,8 @@
 The first of these that gives a type decides: a signature in the bytes, a specific declared type, the file name,
 heuristics on the text. Types that the bytes contradict are ignored.
 
-By hand, because of nineteen small files without an extension puremagic 1.30 took a PPTX, an XLSX and an ODT for a DOCX and
-gave no type for six; of the same files with one, it knew no notebook, CSV or Markdown and no HTML without a head.
+By hand, because of nineteen small files without an extension puremagic 1.30 took a PPTX, an XLSX and an ODT for a DOCX
+and gave no type for six; of the same files with one, it knew no notebook, CSV or Markdown and no HTML without a head.
 """
 
 import codecs
