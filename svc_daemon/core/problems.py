@@ -30,20 +30,12 @@ class Repair(StrEnum):
     REBUILD_INDEX = "rebuild_index"
     #: Remove from the index a document whose source doesn't exist.
     REMOVE_DOCUMENT = "remove_document"
-    #: Cancel a task that has nothing to do, because no source waits for it or its bucket is not being deleted.
-    CANCEL_TASK = "cancel_task"
     #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
     #: Write the source's buckets to the index again. Until this is done, the source is not active in them.
     SYNC_SOURCE = "sync_source"
     #: Write the source's title and buckets to the index again. The source stays active meanwhile.
     UPDATE_INDEX = "update_index"
-    #: Start the interrupted deletion of a bucket again.
-    QUEUE_CASCADE = "queue_cascade"
-    #: Record the missing event of a source, and schedule its webhook call.
-    RECORD_EVENT = "record_event"
-    #: Schedule the webhook call of a recorded event.
-    SEND_EVENT = "send_event"
 
 
 def lost_files(files: int, known: int) -> str | None:

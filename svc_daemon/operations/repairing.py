@@ -19,20 +19,19 @@ from svc_daemon.errors import ServiceError, StorageError, stored_error
 from svc_daemon.operations.index.rebuilding import queue_rebuild
 from svc_daemon.operations.ingest.files import FileUpload, add_sources, new_source, queued_in
 from svc_daemon.operations.installations import refuse_moved
-from svc_daemon.operations.remove.bucket_deletions import queue_cascade
+from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.shared.events import bucket_event, record_events, source_event
 from svc_daemon.operations.sources import requeue
-from svc_daemon.operations.webhook_deliveries import record_call, record_outcomes
+from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.inspections import DataFolders
 from svc_daemon.store.files.staging import HEAD_BYTES
 from svc_daemon.store.rows import tasks
-from svc_daemon.store.rows.buckets import BucketRow, create_bucket, find_bucket, find_running_cascade, touch_buckets_of
+from svc_daemon.store.rows.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
 from svc_daemon.store.rows.memberships import schedule_syncs, suspend_syncs
 from svc_daemon.store.rows.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.rows.teams import create_team, find_team
 from svc_daemon.store.rows.tombstones import create_detachment
-from svc_daemon.store.rows.webhook_deliveries import resend_delivery
 from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.events import EventType
 
@@ -123,56 +122,24 @@ async def repair_problems(context: Context, problems: Iterable[Problem]) -> list
     order = list(Repair)
     repairable = [problem for problem in problems if problem.repair is not None]
     for problem in sorted(repairable, key=lambda each: order.index(each.repair or Repair.TRIM_LOG)):
-        if problem.repair in _OF_SOURCES:
-            await _repair_source(context, problem)
-        elif problem.repair in _OF_STATE:
-            await context.write(partial(_repair_state, context=context, problem=problem))
-        else:
-            await _repair_bytes(context, problem)
+        about = problem.about
+        match problem.repair:
+            case Repair.TRIM_LOG if "team_id" in about:
+                # Opening the index truncates its write-ahead log.
+                await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
+            case Repair.RECOVER:
+                await recover(context, about["team_id"], about["file"])
+            case Repair.REBUILD_INDEX:
+                await context.write(partial(queue_rebuild, make_ids=context.ids, team=about["team_id"]))
+            case Repair.REMOVE_DOCUMENT:
+                await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
+            case Repair.REMOVE_FILE if "part" in about:
+                await context.stores.parts.delete(about["part"])
+            case Repair.FAIL_SOURCE | Repair.QUEUE_SOURCE | Repair.SYNC_SOURCE | Repair.UPDATE_INDEX:
+                await _repair_source(context, problem)
+    # What is left over is sorted as each start does it.
+    await sort_leftovers(context)
     return repairable
-
-
-_OF_SOURCES = (Repair.FAIL_SOURCE, Repair.QUEUE_SOURCE, Repair.SYNC_SOURCE, Repair.UPDATE_INDEX, Repair.RECORD_EVENT)
-_OF_STATE = (Repair.REBUILD_INDEX, Repair.CANCEL_TASK, Repair.QUEUE_CASCADE, Repair.SEND_EVENT)
-
-
-async def _repair_bytes(context: Context, problem: Problem) -> None:
-    about, stores = problem.about, context.stores
-    match problem.repair:
-        case Repair.TRIM_LOG if "team_id" in about:
-            # Opening the index truncates its write-ahead log.
-            await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
-        case Repair.REMOVE_FILE if "blob" in about:
-            await stores.blobs.delete([about["blob"]])
-        case Repair.REMOVE_FILE if "part" in about:
-            await stores.parts.delete(about["part"])
-        case Repair.REMOVE_FILE if isinstance(stores, DataFolders):
-            stores.blobs.delete_staged(about["staged"])
-        case Repair.RECOVER:
-            await recover(context, about["team_id"], about["file"])
-        case Repair.SET_ASIDE if isinstance(stores, DataFolders):
-            path = stores.blobs.path(about["blob"]) if "blob" in about else stores.parts.path(about["part"])
-            await asyncio.to_thread(stores.set_aside_files.put, path, context.clock.timestamp()[:10])
-        case Repair.REMOVE_DOCUMENT:
-            await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
-
-
-def _repair_state(connection: Connection, context: Context, problem: Problem) -> None:
-    about, now = problem.about, context.clock.timestamp()
-    match problem.repair:
-        case Repair.REBUILD_INDEX:
-            queue_rebuild(connection, context.ids, about["team_id"])
-        case Repair.CANCEL_TASK:
-            tasks.cancel_task(connection, about["task_id"], now)
-        case Repair.SEND_EVENT:
-            resend_delivery(connection, about["event_id"], now)
-        case Repair.QUEUE_CASCADE:
-            stuck = find_running_cascade(connection, about["bucket_id"])
-            if stuck is not None:
-                tasks.cancel_task(connection, stuck.task_id, now)
-            bucket = find_bucket(connection, about["team_id"], about["bucket_id"])
-            if bucket is not None:
-                queue_cascade(connection, context, bucket)
 
 
 async def _repair_source(context: Context, problem: Problem) -> None:
@@ -203,7 +170,5 @@ async def _repair_source(context: Context, problem: Problem) -> None:
                 touch_buckets_of(connection, source.id)
             case Repair.UPDATE_INDEX, SourceRow():
                 create_detachment(connection, source.team_id, source.id)
-            case Repair.RECORD_EVENT, SourceRow():
-                record_call(connection, context, source)
 
     await context.write(work)

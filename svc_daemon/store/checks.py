@@ -46,7 +46,6 @@ ROW_CHECKS = (
         " AND s.task_id = t.id AND s.status IN ('queued', 'indexing')"
         " WHERE t.finished_at IS NULL AND t.type = :indexing AND s.id IS NULL",
         "task {task_id} is {status}, and no source waits for it",
-        Repair.CANCEL_TASK,
     ),
     RowCheck(
         "I13",
@@ -68,7 +67,6 @@ ROW_CHECKS = (
         " SELECT 1 FROM cascades c JOIN tasks t ON t.id = c.task_id WHERE c.bucket_id = b.id"
         " AND t.finished_at IS NULL AND (t.status = 'queued' OR t.lease_until_s IS NOT NULL))",
         "bucket {bucket_id} is being deleted, and no task does it",
-        Repair.QUEUE_CASCADE,
     ),
     RowCheck(
         "I13",
@@ -76,13 +74,11 @@ ROW_CHECKS = (
         " AND NOT EXISTS (SELECT 1 FROM cascades c JOIN buckets b ON b.id = c.bucket_id AND b.status = 'deleting'"
         " WHERE c.task_id = t.id)",
         "task {task_id} deletes a bucket that is not being deleted",
-        Repair.CANCEL_TASK,
     ),
     RowCheck(
         "I13",
         "SELECT d.id AS event_id, d.team_id FROM deliveries d WHERE d.status = 'pending' AND d.due_at IS NULL",
         "event {event_id} is pending, and its call is never due",
-        Repair.SEND_EVENT,
     ),
     RowCheck(
         "I5",
@@ -137,7 +133,6 @@ ROW_CHECKS = (
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
-        Repair.RECORD_EVENT,
     ),
     RowCheck(
         "I9",

@@ -104,32 +104,32 @@ I8: there are 1 vectors of chunks that are not there
     index: INSERT INTO vectors VALUES (1 << 40, 1, x'00')
 I8: source {shared} is not in bucket {other}, and the index has it there
     state: DELETE FROM memberships WHERE source_id = '{shared}' AND bucket_id = '{other}'
+I10: it has version 9
+    index: PRAGMA user_version = 9
+I13: source {queued} is queued, and no task moves it on
+    state: DELETE FROM tasks WHERE source_id = '{queued}'
+I13: source {queued} is indexing, and no task moves it on
+    state: UPDATE sources SET status = 'indexing' WHERE id = '{queued}'
+    state: UPDATE tasks SET status = 'running' WHERE source_id = '{queued}'
+I13: the sync of source {source} into bucket {bucket} is queued, and is never due
+    state: UPDATE memberships SET sync_status = 'queued' WHERE source_id = '{source}'
+"""
+NOT_REPAIRED = """
 I9: source {imported} is active, and its webhook was not called
     state: DELETE FROM delivery_attempts
     state: DELETE FROM deliveries WHERE source_id = '{imported}'
 I9: source {unreadable} is failed, and its webhook was not called
     state: DELETE FROM delivery_attempts
     state: DELETE FROM deliveries WHERE source_id = '{unreadable}'
-I10: it has version 9
-    index: PRAGMA user_version = 9
 I13: is pending, and its call is never due
     state: UPDATE deliveries SET status = 'pending' WHERE source_id = '{imported}'
-I13: source {queued} is queued, and no task moves it on
-    state: DELETE FROM tasks WHERE source_id = '{queued}'
-I13: source {queued} is indexing, and no task moves it on
-    state: UPDATE sources SET status = 'indexing' WHERE id = '{queued}'
-    state: UPDATE tasks SET status = 'running' WHERE source_id = '{queued}'
 I13: is queued, and no source waits for it
     state: UPDATE tasks SET status = 'queued', finished_at = NULL WHERE source_id = '{source}'
-I13: the sync of source {source} into bucket {bucket} is queued, and is never due
-    state: UPDATE memberships SET sync_status = 'queued' WHERE source_id = '{source}'
 I13: bucket {other} is being deleted, and no task does it
     state: UPDATE buckets SET status = 'deleting' WHERE id = '{other}'
 I13: task task_x deletes a bucket that is not being deleted
     state: INSERT INTO tasks (id, team_id, type, status, attempt, token, max_attempts, chunks_done, created_at)\
  VALUES ('task_x', '{team}', 'bucket_delete_cascade', 'queued', 0, 0, 3, 0, '')
-"""
-NOT_REPAIRED = """
 I5: source {source} answers two idempotency keys, first and other
     state: INSERT INTO idempotency SELECT key_id, 'other', route, fingerprint, answer, created_at FROM idempotency
 I5: answers with source {source} of another team

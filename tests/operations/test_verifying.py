@@ -224,17 +224,6 @@ def test_a_repair_keeps_a_foreign_file_in_the_index_folder(directory: SampleDire
     assert directory.verify(repair=True).is_whole and kept.exists()
 
 
-def test_a_bucket_deletion_without_a_task_is_finished_after_a_repair(
-    directory: SampleDirectory, make_daemon: MakeDaemon
-) -> None:
-    directory.sql(f"UPDATE buckets SET status = 'deleting' WHERE id = '{directory.other}'")
-    assert directory.verify(repair=True).is_whole
-    daemon = make_daemon("data")
-    daemon.start()
-    daemon.wait(lambda: daemon.count("buckets") == 1, "the bucket is deleted")
-    daemon.wait_ready(directory.shared)
-
-
 def test_verifying_a_directory_in_use_is_refused(directory: SampleDirectory) -> None:
     with lock_directory(directory.files), pytest.raises(DirectoryLocked, match="Another process is using"):
         directory.verify()
