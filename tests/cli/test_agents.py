@@ -80,8 +80,9 @@ def test_search_applies_the_policy_of_the_named_agent(here: RunSvc, monkeypatch:
     assert here("agent", "rm", "seller", "--force").exit == 0
 
 
-def test_refused_agent_command_prints_one_json_value_and_its_exit_code(here: RunSvc) -> None:
-    for failure, commands in {
+@pytest.mark.parametrize(
+    ("failure", "commands"),
+    {
         (6, "agent_exists"): ("create default",),
         (3, "invalid_agent_profile"): ("create 'x y'", "create x -b nowhere", "create x --top-k 51"),
         (2, "svc_usage"): (
@@ -96,9 +97,13 @@ def test_refused_agent_command_prints_one_json_value_and_its_exit_code(here: Run
         ),
         (5, "agent_not_found"): ("set nobody --role x", "show nobody"),
         (3, "invalid_request"): ("rm default --force",),
-    }.items():
-        for command in commands:
-            assert here("agent", *shlex.split(command), "--json").failure == failure, command
+    }.items(),
+)
+def test_refused_agent_command_prints_one_json_value_and_its_exit_code(
+    failure: tuple[int, str], commands: tuple[str, ...], here: RunSvc
+) -> None:
+    for command in commands:
+        assert here("agent", *shlex.split(command), "--json").failure == failure, command
 
 
 def test_model_id_accepts_an_agent_id_or_a_model_id() -> None:

@@ -47,11 +47,13 @@ def test_the_help_of_mcp_names_every_tool(svc: RunSvc) -> None:
     assert [verb for verb in verbs.values() if verb not in shown] == []
 
 
-def test_ndjson_prints_each_result_and_source_on_its_own_line(here: RunSvc) -> None:
-    for words, rows, name in (("search rule plan", "data", "source_id"), ("source ls", "sources", "id")):
-        page = here(*words.split(), "-b", "handbook", "--json").json
-        *lines, last = map(json.loads, here(*words.split(), "-b", "handbook", "--ndjson").stdout.splitlines())
-        assert ([line[name] for line in lines], set(last)) == ([row[name] for row in page[rows]], set(page) - {rows})
+@pytest.mark.parametrize(
+    ("words", "rows", "name"), (("search rule plan", "data", "source_id"), ("source ls", "sources", "id"))
+)
+def test_ndjson_prints_each_result_and_source_on_its_own_line(words: str, rows: str, name: str, here: RunSvc) -> None:
+    page = here(*words.split(), "-b", "handbook", "--json").json
+    *lines, last = map(json.loads, here(*words.split(), "-b", "handbook", "--ndjson").stdout.splitlines())
+    assert ([line[name] for line in lines], set(last)) == ([row[name] for row in page[rows]], set(page) - {rows})
 
 
 def test_quiet_hides_notes_but_not_results_and_errors(here: RunSvc) -> None:

@@ -54,10 +54,9 @@ def test_committed_scripts_are_current_and_svc_completion_prints_them(svc: RunSv
         assert (printed.exit, printed.stdout) == (0, committed)
 
 
-def test_fast_path_for_bucket_names_behaves_like_the_full_command(tmp_path: Path, odd: OddServer) -> None:
-    environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
-    odd.answer_health()
-    for answer, code, shown in (
+@pytest.mark.parametrize(
+    ("answer", "code", "shown"),
+    (
         ((200, {"buckets": [{"slug": "handbook"}, {"slug": "notes"}]}, {}), 0, ("handbook\nnotes\n", "")),
         ((200, {"buckets": []}, {}), 0, ("", "")),
         (
@@ -65,12 +64,18 @@ def test_fast_path_for_bucket_names_behaves_like_the_full_command(tmp_path: Path
             4,
             ("", "error: No such key.\n"),
         ),
-    ):
-        odd.answers["GET /v1/buckets"] = answer
-        for words in (BUCKET_NAMES, [*BUCKET_NAMES, "--quiet"]):
-            command = [sys.executable, "-m", "svc_cli", *words]
-            ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
-            assert (ended.returncode, (ended.stdout, ended.stderr)) == (code, shown), words
+    ),
+)
+def test_fast_path_for_bucket_names_behaves_like_the_full_command(
+    answer: tuple[int, dict[str, object]], code: int, shown: tuple[str, ...], tmp_path: Path, odd: OddServer
+) -> None:
+    environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
+    odd.answer_health()
+    odd.answers["GET /v1/buckets"] = answer
+    for words in (BUCKET_NAMES, [*BUCKET_NAMES, "--quiet"]):
+        command = [sys.executable, "-m", "svc_cli", *words]
+        ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        assert (ended.returncode, (ended.stdout, ended.stderr)) == (code, shown), words
 
 
 #: Incomplete command lines, and the completions that every shell offers for them.

@@ -78,19 +78,19 @@ def test_without_a_valid_secret_no_daemon_is_trusted_and_the_hint_is_to_kill_it(
     assert odd.keys_seen() == set()
 
 
+@pytest.mark.parametrize("text", (None, "", "two words"))
 def test_lost_admin_key_is_reported_with_the_command_that_creates_a_new_one(
-    svc: RunSvc, odd: OddServer, files: DataFiles
+    text: str | None, svc: RunSvc, odd: OddServer, files: DataFiles
 ) -> None:
     odd.prove_health(SECRET, "ins_1")
     files.admin_key.unlink()
-    for text in (None, "", "two words"):
-        if text is not None:
-            files.admin_key.write_text(text)
-        finished = svc("bucket", "ls", "--json")
-        assert finished.failure == (4, "svc_no_api_key"), text
-        assert "svc-daemon key create --team default --preset admin --save" in finished.json["error"]["hint"]
-        (key,) = [check for check in svc("doctor", "--json").json["checks"] if check["check"] == "service"]
-        assert (key["state"], "--save" in key["hint"]) == ("failed", True), text
+    if text is not None:
+        files.admin_key.write_text(text)
+    finished = svc("bucket", "ls", "--json")
+    assert finished.failure == (4, "svc_no_api_key")
+    assert "svc-daemon key create --team default --preset admin --save" in finished.json["error"]["hint"]
+    (key,) = [check for check in svc("doctor", "--json").json["checks"] if check["check"] == "service"]
+    assert (key["state"], "--save" in key["hint"]) == ("failed", True)
 
 
 def test_port_taken_by_another_program_is_reported_with_a_fix(

@@ -32,15 +32,17 @@ def test_colour_is_decided_by_stream_and_environment(make_console: MakeConsole) 
     assert (has_colour(closed, {}), Console(closed, closed, {}).format) == (False, "text"), "closed is no terminal"
 
 
-def test_error_goes_to_stderr_and_is_also_a_json_value_unless_an_answer_was_printed(make_console: MakeConsole) -> None:
-    for form, answer in (("json", None), ("json", {"a": 1}), ("text", None)):
-        made = make_console(form)
-        if answer:
-            made.console.answer(answer)
-        made.console.fail(UsageError("wrong", hint="do this"))
-        assert made.err.getvalue() == "error: wrong\nhint: do this\n"
-        value: Any = json.loads(made.out.getvalue() or "null")
-        assert value == answer if answer or form == "text" else value["error"]["code"] == "svc_usage"
+@pytest.mark.parametrize(("form", "answer"), (("json", None), ("json", {"a": 1}), ("text", None)))
+def test_error_goes_to_stderr_and_is_also_a_json_value_unless_an_answer_was_printed(
+    form: str, answer: dict[str, Any] | None, make_console: MakeConsole
+) -> None:
+    made = make_console(form)
+    if answer:
+        made.console.answer(answer)
+    made.console.fail(UsageError("wrong", hint="do this"))
+    assert made.err.getvalue() == "error: wrong\nhint: do this\n"
+    value: Any = json.loads(made.out.getvalue() or "null")
+    assert value == answer if answer or form == "text" else value["error"]["code"] == "svc_usage"
 
 
 def test_events_are_printed_only_as_ndjson(make_console: MakeConsole) -> None:

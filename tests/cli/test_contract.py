@@ -48,8 +48,9 @@ def test_failure_prints_one_json_value_or_an_error_line_and_exits_with_its_code(
             assert "Traceback" not in finished.stderr + shown.stderr, command
 
 
-def test_a_usage_error_is_in_plain_words(svc: RunSvc) -> None:
-    for command, message in (
+@pytest.mark.parametrize(
+    ("command", "message"),
+    (
         ("uplaod", "Did you mean 'upload'?"),
         ("restore x", "Did you mean 'svc-daemon restore'?"),
         ("source ls -b b --status redy", "'redy' is not one of 'ready', 'all', "),
@@ -57,10 +58,12 @@ def test_a_usage_error_is_in_plain_words(svc: RunSvc) -> None:
         ("upload x -j many", "must be a whole number."),
         ("search x -k 0", "must be greater than or equal to 1."),
         ("search x -k 51", "must be less than or equal to 50."),
-    ):
-        shown = svc(*command.split()).stderr
-        assert message in shown, command
-        assert not any(odd in shown for odd in ("Value error", "Input should", "unable to parse")), command
+    ),
+)
+def test_a_usage_error_is_in_plain_words(command: str, message: str, svc: RunSvc) -> None:
+    shown = svc(*command.split()).stderr
+    assert message in shown
+    assert not any(odd in shown for odd in ("Value error", "Input should", "unable to parse"))
 
 
 def test_failure_in_ndjson_is_one_line(svc: RunSvc) -> None:
@@ -85,10 +88,12 @@ def test_config_folder_that_cannot_be_written_is_named_in_the_error(
     assert str(tmp_path / "file") in finished.json["error"]["message"]
 
 
-def test_version_flags_show_the_version_and_no_arguments_the_commands(svc: RunSvc) -> None:
-    for words, shown in {"--version": VERSION, "-V": VERSION, "--version --json": VERSION, "": "upload"}.items():
-        finished = svc(*words.split())
-        assert (finished.exit, finished.stderr, shown in finished.stdout) == (0, "", True), words
+@pytest.mark.parametrize(
+    ("words", "shown"), {"--version": VERSION, "-V": VERSION, "--version --json": VERSION, "": "upload"}.items()
+)
+def test_version_flags_show_the_version_and_no_arguments_the_commands(words: str, shown: str, svc: RunSvc) -> None:
+    finished = svc(*words.split())
+    assert (finished.exit, finished.stderr, shown in finished.stdout) == (0, "", True)
 
 
 def test_a_prompt_without_a_terminal_is_a_usage_error_that_names_the_flag(at_odd: RunSvc) -> None:

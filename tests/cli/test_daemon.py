@@ -46,10 +46,10 @@ def test_start_warns_when_other_machines_can_connect_and_a_second_stop_does_noth
     assert [(each["stopped"], each["pid"]) for each in stopped] == [(True, again.json["pid"]), (False, None)]
 
 
-def test_no_autostart_starts_no_daemon(fresh: Installation) -> None:
-    for words in (("bucket", "ls"), ("auth", "logout")):
-        finished = fresh.svc(*words, "--no-autostart", "--json")
-        assert (finished.failure, fresh.files.daemon.exists()) == ((12, "svc_daemon_unreachable"), False), words
+@pytest.mark.parametrize("words", (("bucket", "ls"), ("auth", "logout")))
+def test_no_autostart_starts_no_daemon(words: tuple[str, ...], fresh: Installation) -> None:
+    finished = fresh.svc(*words, "--no-autostart", "--json")
+    assert (finished.failure, fresh.files.daemon.exists()) == ((12, "svc_daemon_unreachable"), False)
 
 
 def test_stale_announcement_of_a_killed_daemon_does_not_prevent_a_start(fresh: Installation) -> None:

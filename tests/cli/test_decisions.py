@@ -74,7 +74,10 @@ def test_files_are_grouped_by_mode_size_and_number() -> None:
 
 
 @pytest.mark.rule("export.metadata")
-def test_file_with_deep_metadata_is_sent_by_the_first_kind_of_request_that_allows_it() -> None:
+@pytest.mark.parametrize(("levels", "kind"), ((28, None), (29, "session"), (31, "session"), (32, "one")))
+def test_file_with_deep_metadata_is_sent_by_the_first_kind_of_request_that_allows_it(
+    levels: int, kind: str | None
+) -> None:
     def deep(levels: int) -> dict[str, Any]:
         value: Any = 1
         for _ in range(levels - 1):
@@ -82,10 +85,9 @@ def test_file_with_deep_metadata_is_sent_by_the_first_kind_of_request_that_allow
         return {"a": value}
 
     grouper = Grouper("batch")
-    for levels, kind in ((28, None), (29, "session"), (31, "session"), (32, "one")):
-        plain = _transfer(1)
-        transfer = replace(plain, description=replace(plain.description, metadata=deep(levels)))
-        assert [each.kind for each in grouper.add(transfer)] == ([kind] if kind else []), levels
+    plain = _transfer(1)
+    transfer = replace(plain, description=replace(plain.description, metadata=deep(levels)))
+    assert [each.kind for each in grouper.add(transfer)] == ([kind] if kind else [])
 
 
 def test_small_files_come_first_within_their_own_group() -> None:

@@ -80,8 +80,9 @@ def test_dry_run_creates_no_key(here: RunSvc) -> None:
     assert listed(here) == before
 
 
-def test_refused_key_command_prints_one_json_value_and_its_exit_code(here: RunSvc) -> None:
-    for failure, commands in {
+@pytest.mark.parametrize(
+    ("failure", "commands"),
+    {
         (2, "svc_usage"): (
             *("create x", "create x --preset read --can knowledge:read", "create x --preset root"),
             *(f"create x --preset read --expires {each}" for each in ("soon", "5", "2040-01-31", "999999999d")),
@@ -91,9 +92,13 @@ def test_refused_key_command_prints_one_json_value_and_its_exit_code(here: RunSv
         (5, "bucket_not_found"): ("create x --preset read -b nowhere",),
         (5, "model_not_found"): ("create x --preset read --model gpt",),
         (5, "key_not_found"): ("revoke key_none", "revoke key_none --dry-run"),
-    }.items():
-        for command in commands:
-            assert here("key", *command.split(), "--json").failure == failure, command
+    }.items(),
+)
+def test_refused_key_command_prints_one_json_value_and_its_exit_code(
+    failure: tuple[int, str], commands: tuple[str, ...], here: RunSvc
+) -> None:
+    for command in commands:
+        assert here("key", *command.split(), "--json").failure == failure, command
 
 
 def test_key_whose_answer_was_lost_is_reported_with_a_hint_to_revoke_it(at_odd: RunSvc, odd: OddServer) -> None:

@@ -96,11 +96,11 @@ def test_file_named_like_standard_input_is_read_in_a_folder(work: Path, monkeypa
     assert (file.title, read(file.path, 100, root=file.root).data) == ("-", b"text")
 
 
-def test_path_without_a_file_is_named_in_the_error(work: Path) -> None:
-    for path in ("missing.md", "missing/", "*.nothing"):
-        with pytest.raises(PathMissing) as refused:
-            select([path], POLICY)
-        assert refused.value.details == {"path": path}
+@pytest.mark.parametrize("path", ("missing.md", "missing/", "*.nothing"))
+def test_path_without_a_file_is_named_in_the_error(path: str, work: Path) -> None:
+    with pytest.raises(PathMissing) as refused:
+        select([path], POLICY)
+    assert refused.value.details == {"path": path}
 
 
 def test_explicitly_named_file_is_selected_even_if_its_folder_would_skip_it(work: Path) -> None:

@@ -75,9 +75,11 @@ def test_error_for_an_invalid_environment_value_names_the_variable(environ: dict
         CliSettings.load(environ | {"SVC_PROGRESS": "loud"}, tmp_path)
 
 
-def test_on_off_variable_accepts_the_usual_spellings(environ: dict[str, str], tmp_path: Path) -> None:
-    for value, on in {"1": True, "true": True, "": False, "0": False, "No": False}.items():
-        assert CliSettings.load(environ | {"SVC_NO_INPUT": value}, tmp_path).is_on("SVC_NO_INPUT") is on, value
+@pytest.mark.parametrize(("value", "on"), {"1": True, "true": True, "": False, "0": False, "No": False}.items())
+def test_on_off_variable_accepts_the_usual_spellings(
+    value: str, on: bool, environ: dict[str, str], tmp_path: Path
+) -> None:
+    assert CliSettings.load(environ | {"SVC_NO_INPUT": value}, tmp_path).is_on("SVC_NO_INPUT") is on
 
 
 def test_settings_file_is_read_back_as_it_was_written(environ: dict[str, str]) -> None:
@@ -131,11 +133,11 @@ def test_credential_file_is_private_and_forget_removes_a_key(environ: dict[str, 
     assert stored.get(origin_of(HERE)) is None
 
 
-def test_deeply_nested_or_invalid_credential_file_is_named_in_the_error(environ: dict[str, str]) -> None:
-    for text in ("[" * 5000, "{", "[" * 250 + "]" * 250):
-        path = _write(CredentialFile(environ).path, text)
-        with pytest.raises(UsageError, match=str(path)):
-            CredentialFile(environ).get(origin_of(HERE))
+@pytest.mark.parametrize("text", ("[" * 5000, "{", "[" * 250 + "]" * 250))
+def test_deeply_nested_or_invalid_credential_file_is_named_in_the_error(text: str, environ: dict[str, str]) -> None:
+    path = _write(CredentialFile(environ).path, text)
+    with pytest.raises(UsageError, match=str(path)):
+        CredentialFile(environ).get(origin_of(HERE))
 
 
 @pytest.mark.parametrize("text", ("", " \n", "two words", "sk-\u00fc", "sk-\x00"))

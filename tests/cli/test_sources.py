@@ -43,10 +43,10 @@ def test_source_is_found_by_title_file_name_or_id_prefix(handbook: RunSvc, monke
     assert handbook("source", "show", "leave.md", "--json").json["id"] == _ids(handbook, "second")["docs/leave.md"]
 
 
-def test_commands_that_read_a_source_accept_the_same_names(handbook: RunSvc) -> None:
-    for words in (("source", "text"), ("source", "get"), ("status",), ("wait",)):
-        finished = handbook(*words, "leave.md", "-b", "handbook")
-        assert (finished.exit, finished.stdout != "") == (0, True), words
+@pytest.mark.parametrize("words", (("source", "text"), ("source", "get"), ("status",), ("wait",)))
+def test_commands_that_read_a_source_accept_the_same_names(words: tuple[str, ...], handbook: RunSvc) -> None:
+    finished = handbook(*words, "leave.md", "-b", "handbook")
+    assert (finished.exit, finished.stdout != "") == (0, True)
 
 
 def test_ambiguous_name_is_an_error_that_lists_the_matches(handbook: RunSvc) -> None:
@@ -86,12 +86,14 @@ def plan(here: RunSvc) -> bytes:
     return content
 
 
-def test_source_get_writes_the_original_bytes_to_a_pipe(plan: bytes, shared_installation: Installation) -> None:
+@pytest.mark.parametrize("output", ((), ("-o", "-")))
+def test_source_get_writes_the_original_bytes_to_a_pipe(
+    output: tuple[str, ...], plan: bytes, shared_installation: Installation
+) -> None:
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    for output in ((), ("-o", "-")):
-        words = ("svc_cli", *GET, *output)
-        with Fork(words, env=shared_installation.environ, cwd=shared_installation.root, **streams) as process:
-            assert (process.communicate(timeout=60)[0], process.returncode) == (plan, 0)
+    words = ("svc_cli", *GET, *output)
+    with Fork(words, env=shared_installation.environ, cwd=shared_installation.root, **streams) as process:
+        assert (process.communicate(timeout=60)[0], process.returncode) == (plan, 0)
 
 
 def test_source_get_replaces_an_existing_file(svc: RunSvc, plan: bytes) -> None:
@@ -101,10 +103,12 @@ def test_source_get_replaces_an_existing_file(svc: RunSvc, plan: bytes) -> None:
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == {"old.pdf": plan}
 
 
-def test_source_get_to_an_unusable_destination_is_a_usage_error(svc: RunSvc, plan: bytes) -> None:
+@pytest.mark.parametrize("words", (("--json",), ("-o", "-", "--json"), ("-o", "folder"), ("-o", "nowhere/plan.pdf")))
+def test_source_get_to_an_unusable_destination_is_a_usage_error(
+    words: tuple[str, ...], svc: RunSvc, plan: bytes
+) -> None:
     Path("folder").mkdir()
-    for words in (("--json",), ("-o", "-", "--json"), ("-o", "folder"), ("-o", "nowhere/plan.pdf")):
-        assert (svc(*GET, *words).exit, [path.name for path in Path().rglob("*")]) == (2, ["folder"]), words
+    assert (svc(*GET, *words).exit, [path.name for path in Path().rglob("*")]) == (2, ["folder"])
 
 
 def test_source_get_keeps_the_existing_file_if_the_hash_differs(at_odd: RunSvc, odd: OddServer) -> None:

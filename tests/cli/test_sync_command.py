@@ -25,18 +25,21 @@ def project(svc: RunSvc) -> RunSvc:
     return svc
 
 
-def test_ambiguous_or_overlapping_mappings_are_refused(project: RunSvc) -> None:
-    for words, message in {
+@pytest.mark.parametrize(
+    ("words", "message"),
+    {
         "docs": "Several mappings match: docs into handbook, public into public.",
         "other --name docs": "The mapping 'docs' is of ",
         "docs/deep": "the mappings 'docs' and 'deep' into handbook overlap",
         "docs --name third": "the mappings 'docs' and 'third' into handbook overlap",
-    }.items():
-        for verb in ("sync", "diff", "watch run"):
-            ended = project(*verb.split(), *words.split(), "--json")
-            error = ended.json["error"]
-            assert (ended.failure, bool(error["hint"])) == ((2, "svc_usage"), True), (verb, words)
-            assert message in error["message"], (verb, words)
+    }.items(),
+)
+def test_ambiguous_or_overlapping_mappings_are_refused(words: str, message: str, project: RunSvc) -> None:
+    for verb in ("sync", "diff", "watch run"):
+        ended = project(*verb.split(), *words.split(), "--json")
+        error = ended.json["error"]
+        assert (ended.failure, bool(error["hint"])) == ((2, "svc_usage"), True), (verb, words)
+        assert message in error["message"], (verb, words)
 
 
 def test_folder_with_the_default_name_of_another_mapping_is_told_from_it(project: RunSvc) -> None:
@@ -48,15 +51,15 @@ def test_folder_with_the_default_name_of_another_mapping_is_told_from_it(project
     assert project("sync", "docs", "-b", "handbook", "--name", "mine").exit == 12
 
 
-def test_sync_all_refuses_a_folder_a_bucket_and_a_name(project: RunSvc) -> None:
-    for words in ("docs", "-b public", "--name docs"):
-        ended = project("sync", "--all", *words.split(), "--json")
-        assert (ended.exit, "--all takes no" in ended.json["error"]["message"]) == (2, True), words
+@pytest.mark.parametrize("words", ("docs", "-b public", "--name docs"))
+def test_sync_all_refuses_a_folder_a_bucket_and_a_name(words: str, project: RunSvc) -> None:
+    ended = project("sync", "--all", *words.split(), "--json")
+    assert (ended.exit, "--all takes no" in ended.json["error"]["message"]) == (2, True)
 
 
-def test_unambiguous_arguments_proceed_to_the_service(project: RunSvc) -> None:
-    for words in ("docs -b public", "--name docs", "other", "--all"):
-        assert project("sync", *words.split(), "--json").exit == 12, words
+@pytest.mark.parametrize("words", ("docs -b public", "--name docs", "other", "--all"))
+def test_unambiguous_arguments_proceed_to_the_service(words: str, project: RunSvc) -> None:
+    assert project("sync", *words.split(), "--json").exit == 12
 
 
 @pytest.mark.parametrize("is_verbose", [False, True])
@@ -75,9 +78,9 @@ def test_skipped_files_are_counted_or_if_verbose_listed(make_console: MakeConsol
     assert ("docs: 5 skipped" in shown, "4.gz" in shown) == (not is_verbose, is_verbose)
 
 
-def test_the_state_of_a_watcher_fits_60_columns(make_console: MakeConsole) -> None:
+@pytest.mark.parametrize("name", ("docs", "handbook", "handbook-of-the-north"))
+def test_the_state_of_a_watcher_fits_60_columns(name: str, make_console: MakeConsole) -> None:
     console = make_console(terminal=True, TERM="xterm-256color", NO_COLOR="1", COLUMNS="60").console
-    for name in ("docs", "handbook", "handbook-of-the-north"):
-        state = {"mapping": name, "bucket": name, "state": "watching", "pending": 12, "last": {"at": time.time()}}
-        shown = render_states(console, [{**state, "dir": "/srv/projects/handbook/docs", "syncs": {}}])
-        assert max(map(len, shown.splitlines())) <= 60, name
+    state = {"mapping": name, "bucket": name, "state": "watching", "pending": 12, "last": {"at": time.time()}}
+    shown = render_states(console, [{**state, "dir": "/srv/projects/handbook/docs", "syncs": {}}])
+    assert max(map(len, shown.splitlines())) <= 60

@@ -85,14 +85,16 @@ def test_every_form_of_a_query_is_read(tmp_path: Path) -> None:
     assert (read.query, read.expected, read.tags) == ("café", (Expectation(text="\N{FOX FACE}"),), ())
 
 
-def test_a_bad_file_is_refused_with_line_and_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_a_bad_file_is_refused_with_line_and_entry(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for text, message in REFUSED:
-        name = message[: message.index(".") + 5]
-        write(tmp_path, text, name)
-        with pytest.raises(UsageError) as refused:
-            read_golden(Path(name))
-        assert (refused.value.message[: len(message)], refused.value.exit) == (message, 2)
+    name = message[: message.index(".") + 5]
+    write(tmp_path, text, name)
+    with pytest.raises(UsageError) as refused:
+        read_golden(Path(name))
+    assert (refused.value.message[: len(message)], refused.value.exit) == (message, 2)
 
 
 def test_bytes_that_are_not_text_and_a_missing_file_are_refused(tmp_path: Path) -> None:
