@@ -25,17 +25,24 @@ def test_agent_commands_create_show_change_and_delete_an_agent(here: RunSvc) -> 
     before = [agent["id"] for agent in here("agent", "ls", "--json").json["agents"]]
     assert "default" in before
     made = here("agent", "create", "sales", "--name", "Sales", "--role", "seller", "-b", "prices", "-b", "handbook")
-    assert (made.exit, made.stdout) == (0, "created svc-agent:sales, which searches 2 buckets\n")
+    assert made.exit == 0
+    assert made.stdout == "created svc-agent:sales, which searches 2 buckets\n"
     shown, text = here("agent", "show", "sales", "--json").json, here("agent", "show", "sales").stdout
-    assert (shown["name"], shown["role"], len(shown["policy"]["bucket_ids"])) == ("Sales", "seller", 2)
+    assert shown["name"] == "Sales"
+    assert shown["role"] == "seller"
+    assert len(shown["policy"]["bucket_ids"]) == 2
     assert [each for each in ("svc-agent:sales", *shown["policy"]["bucket_ids"]) if each not in text] == []
     changed = here("agent", "set", "sales", *shlex.split("--scope team --top-k 4 --threshold 0.5 --surface widget"))
-    assert (changed.exit, changed.stdout) == (0, "changed svc-agent:sales, which searches the whole team\n")
+    assert changed.exit == 0
+    assert changed.stdout == "changed svc-agent:sales, which searches the whole team\n"
     policy = policy_of(here, "sales")
-    assert (policy["scope"], policy["top_k"], policy["score_threshold"]) == ("team", 4, 0.5)
+    assert policy["scope"] == "team"
+    assert policy["top_k"] == 4
+    assert policy["score_threshold"] == 0.5
     assert "sales" in here("agent", "ls").stdout
     refused = here("agent", "rm", "sales", "--json")
-    assert (refused.failure, "--force" in refused.json["error"]["hint"]) == ((2, "svc_usage"), True)
+    assert refused.failure == (2, "svc_usage")
+    assert "--force" in refused.json["error"]["hint"]
     assert here("agent", "rm", "sales", "--force").stdout == "deleted sales\n"
     assert [agent["id"] for agent in here("agent", "ls", "--json").json["agents"]] == before
 
@@ -43,10 +50,12 @@ def test_agent_commands_create_show_change_and_delete_an_agent(here: RunSvc) -> 
 def test_dry_runs_change_nothing(here: RunSvc) -> None:
     before = here("agent", "ls", "--json").json["agents"]
     would = here("agent", "create", "ghost", "-b", "prices", "--dry-run")
-    assert (would.exit, would.stdout) == (0, "would create svc-agent:ghost, which searches 1 bucket\n")
+    assert would.exit == 0
+    assert would.stdout == "would create svc-agent:ghost, which searches 1 bucket\n"
     assert here("agent", "create", "ghost", "--dry-run", "--json").json["dry_run"] is True
     changed = here("agent", "set", "default", "--role", "x", "--dry-run", "--json").json
-    assert (changed["dry_run"], changed["changes"]) == (True, {"role": "x"})
+    assert changed["dry_run"] is True
+    assert changed["changes"] == {"role": "x"}
     assert here("agent", "rm", "default", "--dry-run").exit == 0
     assert here("agent", "ls", "--json").json["agents"] == before
 
@@ -75,7 +84,8 @@ def test_search_applies_the_policy_of_the_named_agent(here: RunSvc, monkeypatch:
     page = here("search", "umber", "--agent", "seller", "--json").json
     assert [result["filename"] for result in page["data"]] == ["prices.txt"]
     left_out = here("search", "umber", "--agent", "seller", "-b", "handbook")
-    assert (left_out.exit, left_out.stdout) == (0, "nothing found.\n")
+    assert left_out.exit == 0
+    assert left_out.stdout == "nothing found.\n"
     assert "does not search the bucket 'handbook'" in left_out.stderr
     assert here("agent", "rm", "seller", "--force").exit == 0
 

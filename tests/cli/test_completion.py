@@ -51,7 +51,8 @@ def test_committed_scripts_are_current_and_svc_completion_prints_them(svc: RunSv
         assert committed == script(grammar), f"svc completion {shell} > completions/{FILES[shell]}"
         assert f"svc {' '.join(BUCKET_NAMES)} " in committed
         printed = svc("completion", shell)
-        assert (printed.exit, printed.stdout) == (0, committed)
+        assert printed.exit == 0
+        assert printed.stdout == committed
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,8 @@ def test_fast_path_for_bucket_names_behaves_like_the_full_command(
     for words in (BUCKET_NAMES, [*BUCKET_NAMES, "--quiet"]):
         command = [sys.executable, "-m", "svc_cli", *words]
         ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
-        assert (ended.returncode, (ended.stdout, ended.stderr)) == (code, shown), words
+        assert ended.returncode == code, words
+        assert (ended.stdout, ended.stderr) == shown, words
 
 
 #: Incomplete command lines, and the completions that every shell offers for them.

@@ -39,9 +39,11 @@ def test_daemon_start_keeps_a_running_daemon(shared_installation: Installation) 
 
 def test_start_warns_when_other_machines_can_connect_and_a_second_stop_does_nothing(fresh: Installation) -> None:
     started = fresh.svc("daemon", "start", "--listen", "0.0.0.0:0", "--json")
-    assert (started.exit, "other machines" in started.stderr) == (0, True)
+    assert started.exit == 0
+    assert "other machines" in started.stderr
     again = fresh.svc("daemon", "restart", "--listen", "127.0.0.1:0", "--json")
-    assert (again.json["pid"] != started.json["pid"], "other machines" in again.stderr) == (True, False)
+    assert again.json["pid"] != started.json["pid"]
+    assert "other machines" not in again.stderr
     stopped = [fresh.svc("daemon", "stop", "--json").json for _ in range(2)]
     assert [(each["stopped"], each["pid"]) for each in stopped] == [(True, again.json["pid"]), (False, None)]
 
@@ -49,7 +51,8 @@ def test_start_warns_when_other_machines_can_connect_and_a_second_stop_does_noth
 @pytest.mark.parametrize("words", (("bucket", "ls"), ("auth", "logout")))
 def test_no_autostart_starts_no_daemon(words: tuple[str, ...], fresh: Installation) -> None:
     finished = fresh.svc(*words, "--no-autostart", "--json")
-    assert (finished.failure, fresh.files.daemon.exists()) == ((12, "svc_daemon_unreachable"), False)
+    assert finished.failure == (12, "svc_daemon_unreachable")
+    assert not fresh.files.daemon.exists()
 
 
 def test_stale_announcement_of_a_killed_daemon_does_not_prevent_a_start(fresh: Installation) -> None:
@@ -65,7 +68,8 @@ def test_stale_announcement_of_a_killed_daemon_does_not_prevent_a_start(fresh: I
 def test_failed_daemon_start_is_reported_with_the_daemons_error(fresh: Installation) -> None:
     fresh.environ["SVC_LOG_LEVEL"] = "shouting"
     finished = fresh.svc("bucket", "ls", "--json")
-    assert (finished.exit, "SVC_LOG_LEVEL" in finished.json["error"]["message"]) == (12, True)
+    assert finished.exit == 12
+    assert "SVC_LOG_LEVEL" in finished.json["error"]["message"]
 
 
 def test_limit_that_the_running_daemon_does_not_use_is_reported(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +77,8 @@ def test_limit_that_the_running_daemon_does_not_use_is_reported(here: RunSvc, mo
     monkeypatch.setenv("SVC_LIMIT_NONSENSE", "1")
     ended = here("bucket", "ls")
     lines = ("SVC_LIMIT_TAGS=7 has no effect yet: the running daemon uses 20", "SVC_LIMIT_NONSENSE is not a setting")
-    assert (ended.exit, [line for line in lines if line not in ended.stderr]) == (0, [])
+    assert ended.exit == 0
+    assert [line for line in lines if line not in ended.stderr] == []
     assert "SVC_LIMIT_CREATES" not in ended.stderr
 
 
@@ -86,12 +91,14 @@ def test_only_an_address_that_the_running_daemon_does_not_use_is_reported(
     for listen, is_reported in {**listens, f"localhost:{port - 1}": True, "localhost:0": False}.items():
         monkeypatch.setenv("SVC_LISTEN", listen)
         ended = here("bucket", "ls")
-        assert (ended.exit, f"SVC_LISTEN={listen} has no effect yet" in ended.stderr) == (0, is_reported), listen
+        assert ended.exit == 0, listen
+        assert (f"SVC_LISTEN={listen} has no effect yet" in ended.stderr) == is_reported, listen
 
 
 def test_daemon_logs_prints_and_follows_the_log(shared_installation: Installation) -> None:
     shown = shared_installation.svc("daemon", "logs", "-n", "5", "--json").json
-    assert (shown["path"], 1 <= len(shown["lines"]) <= 5) == (str(shared_installation.files.log), True)
+    assert shown["path"] == str(shared_installation.files.log)
+    assert 1 <= len(shown["lines"]) <= 5
     following = shared_installation.spawn_svc("daemon", "logs", "--follow", "--ndjson", "-n", "1")
     assert following.stdout is not None
     assert json.loads(following.stdout.readline())["type"] == "log"
@@ -110,10 +117,13 @@ def test_followed_log_lines_are_complete_and_none_is_missed_on_rotation(
     found = Found({"SVC_DATA_DIR": str(tmp_path)})
     log = found.files.log
     log.parent.mkdir()
-    assert (found.log_tail(5), found.read_log(None)) == ([], ([], None))
+    assert found.log_tail(5) == []
+    assert found.read_log(None) == ([], None)
     log.write_bytes(b"one\ntwo\nthr")
     lines, place = found.read_log(None)
-    assert (lines, found.log_tail(1), found.log_tail(0)) == (["one", "two"], ["two"], [])
+    assert lines == ["one", "two"]
+    assert found.log_tail(1) == ["two"]
+    assert found.log_tail(0) == []
     seen = []
 
     def rotate() -> None:
@@ -136,13 +146,20 @@ def test_followed_log_lines_are_complete_and_none_is_missed_on_rotation(
         lines, place = found.read_log(place)
         seen += lines
     assert seen == ["three", "four", "five: a longer line than all before it", "six"]
-    # The logs were deleted, and the daemon started a new one.
+
+
+def test_new_log_is_followed_from_its_start_if_the_old_one_was_deleted(tmp_path: Path) -> None:
+    found = Found({"SVC_DATA_DIR": str(tmp_path)})
+    log = found.files.log
+    log.parent.mkdir()
+    log.write_bytes(b"one\n")
+    _, place = found.read_log(None)
     other = tmp_path / "other"
     other.write_bytes(b"seven\n")
     other.replace(log)
-    Path(f"{log}.1").unlink()
     lines, place = found.read_log(place)
-    assert (lines, found.read_log(place)[0]) == (["seven"], [])
+    assert lines == ["seven"]
+    assert found.read_log(place)[0] == []
 
 
 def test_daemon_run_is_the_daemon_process_itself(fresh: Installation) -> None:
@@ -181,7 +198,10 @@ def test_doctor_passes_with_a_running_daemon_and_warns_about_a_stopped_one(
 ) -> None:
     healthy, asleep = shared_installation.svc("doctor", "--json"), fresh.svc("doctor", "--json")
     checks = {check["check"]: check["state"] for check in healthy.json["checks"]}
-    assert (healthy.exit, set(checks.values())) == (0, {"ok"})
+    assert healthy.exit == 0
+    assert set(checks.values()) == {"ok"}
     assert {"program", "settings", "data folder", "daemon", "key", "service", "answers"} <= set(checks)
     states = {each["check"]: each["state"] for each in asleep.json["checks"]}
-    assert (asleep.exit, states["daemon"], fresh.files.daemon.exists()) == (0, "warning", False)
+    assert asleep.exit == 0
+    assert states["daemon"] == "warning"
+    assert not fresh.files.daemon.exists()

@@ -46,5 +46,6 @@ def test_follow_resumes_after_the_last_event_and_warns_if_it_has_expired(
     assert asked == [*["evt_0"] * 4, *["evt_1"] * 3, "latest", "evt_2"]
     *shown, failure = map(json.loads, ended.stdout.splitlines())
     assert [each["id"] for each in shown] == ["evt_1", "evt_2"]
-    assert (ended.exit, failure["error"]["code"]) == (4, "invalid_project_key")
+    assert ended.exit == 4
+    assert failure["error"]["code"] == "invalid_project_key"
     assert [ended.stderr.count(words) for words in ("the service is away", "may be missing")] == [2, 1]

@@ -144,7 +144,8 @@ def test_ignore_check_shows_the_rule_for_each_path_and_the_file_it_is_in(svc: Ru
     (docs / "svc.toml").write_text('bucket = "b"\n[[map]]\ndir = "."\nexclude = ["a.*"]\n')
     assert check(svc, "a.md") == {"a.md": ("ignored", "a.md", "a.*")}, "`exclude` in svc.toml applies"
     ended = svc("ignore", "check", "../elsewhere.md")
-    assert (ended.exit, "--root" in ended.stderr) == (2, True), "a path outside of the folder is refused"
+    assert ended.exit == 2, "a path outside of the folder is refused"
+    assert "--root" in ended.stderr, "a path outside of the folder is refused"
 
 
 def test_ignore_check_reports_an_ignore_file_that_leads_out_of_the_folder(svc: RunSvc, docs: Path) -> None:
@@ -161,4 +162,5 @@ def test_ignore_list_shows_all_excluded_paths(svc: RunSvc, docs: Path) -> None:
     reasons = dict.fromkeys((".env", ".gitignore", ".svcignore"), "dotfile")
     reasons |= {"build/": "ignored", "other.log": "ignored", "link.md": "link"}
     assert {each["path"]: each["reason"] for each in ended.json["items"]} == reasons
-    assert (ended.json["taken"], svc("ignore", "list", "nothere").exit) == (2, 5)
+    assert ended.json["taken"] == 2
+    assert svc("ignore", "list", "nothere").exit == 5

@@ -30,9 +30,14 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_settings_apply_where_no_flag_is_given(make_console: MakeConsole, alone: Path) -> None:
     (alone / "svc.toml").write_text('wait = "accepted"\n[upload]\njobs = 2\ntags = ["a"]\nstrict = true\n')
     options = _options(make_console)
-    assert (options.wait, options.jobs, options.tags, options.is_strict) == ("accepted", 2, ("a",), True)
+    assert options.wait == "accepted"
+    assert options.jobs == 2
+    assert options.tags == ("a",)
+    assert options.is_strict
     options = _options(make_console, wait="ready", jobs=3, tag=["b"])
-    assert (options.wait, options.jobs, options.tags) == ("ready", 3, ("b",))
+    assert options.wait == "ready"
+    assert options.jobs == 3
+    assert options.tags == ("b",)
 
 
 def test_contradicting_or_invalid_flags_are_a_usage_error(make_console: MakeConsole, alone: Path) -> None:
@@ -57,4 +62,6 @@ def test_metadata_value_is_everything_after_the_first_equals_sign() -> None:
 
 def test_flags_before_and_after_the_command_are_merged() -> None:
     merged = Flags(json=True).over(Flags(debug=True, base_url="http://x"))
-    assert (merged.json, merged.debug, merged.base_url) == (True, True, "http://x")
+    assert merged.json
+    assert merged.debug
+    assert merged.base_url == "http://x"

@@ -38,7 +38,8 @@ def test_nearest_project_file_in_a_parent_folder_is_used(tmp_path: Path) -> None
     inner = _write(tmp_path / "a" / "b" / "svc.toml", "")
     deep = tmp_path / "a" / "b" / "c"
     deep.mkdir()
-    assert (find_project_file(deep), find_project_file(tmp_path / "a")) == (inner, outer)
+    assert find_project_file(deep) == inner
+    assert find_project_file(tmp_path / "a") == outer
 
 
 def test_project_file_that_cannot_be_read_is_not_passed_over(environ: dict[str, str], tmp_path: Path) -> None:

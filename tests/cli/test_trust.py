@@ -67,9 +67,11 @@ def test_untrusted_address_stops_a_command_before_anything_is_sent(
 def test_settings_are_listed_although_the_address_is_untrusted(project: Path, svc: RunSvc) -> None:
     listed = svc("config", "list", "--explain", "--json")
     rows = {row["name"]: row for row in listed.json["settings"]}
-    assert (listed.exit, rows["base_url"]["value"]) == (0, None)
+    assert listed.exit == 0
+    assert rows["base_url"]["value"] is None
     assert "not trusted" in rows["base_url"]["source"]
-    assert (rows["sync.prune"]["value"], rows["sync.prune"]["withheld"]) == ("none", "delete")
+    assert rows["sync.prune"]["value"] == "none"
+    assert rows["sync.prune"]["withheld"] == "delete"
     assert svc("config", "get", "base_url").exit == 2
     assert svc("doctor", "--json").json["checks"]
 
@@ -104,7 +106,9 @@ def test_untrusted_file_does_not_choose_the_bucket_whose_documents_are_changed(
 @pytest.mark.rule("trust.place")
 def test_trust_holds_for_one_place_and_one_content(project: Path, svc: RunSvc, tmp_path: Path) -> None:
     trusted = svc("config", "trust", "--json")
-    assert (trusted.exit, trusted.json["trusted"], trusted.json["values"]["sync.max_delete"]) == (0, True, "100%")
+    assert trusted.exit == 0
+    assert trusted.json["trusted"] is True
+    assert trusted.json["values"]["sync.max_delete"] == "100%"
     assert trusted.json["mappings"][0]["name"] == "handbook-docs"
     assert svc("config", "get", "base_url").stdout == "http://127.0.0.1:9\n"
     (tmp_path / "elsewhere").mkdir()
@@ -121,11 +125,14 @@ def test_trust_holds_for_one_place_and_one_content(project: Path, svc: RunSvc, t
 
 def test_dry_run_of_trust_stores_nothing_and_the_list_is_private(project: Path, svc: RunSvc, tmp_path: Path) -> None:
     planned = svc("config", "trust", str(project), "--dry-run", "--json")
-    assert (planned.exit, planned.json["trusted"], (tmp_path / "config").exists()) == (0, False, False)
+    assert planned.exit == 0
+    assert planned.json["trusted"] is False
+    assert not (tmp_path / "config").exists()
     shown = svc("config", "trust").stdout
     assert [each for each in ("delete", "100%", "http://127.0.0.1:9", "handbook-docs") if each not in shown] == []
     (stored,) = (tmp_path / "config").iterdir()
-    assert (stored.name, stored.stat().st_mode & 0o777) == ("trusted.json", 0o600)
+    assert stored.name == "trusted.json"
+    assert stored.stat().st_mode & 0o777 == 0o600
     assert list(json.loads(stored.read_text())) == [str(project)]
 
 
@@ -164,7 +171,8 @@ def test_damaged_list_of_trusted_files_is_named_in_the_error(project: Path, svc:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "trusted.json").write_text("{")
     ended = svc("bucket", "ls", "--json")
-    assert (ended.exit, "trusted.json can't be read" in ended.json["error"]["message"]) == (2, True)
+    assert ended.exit == 2
+    assert "trusted.json can't be read" in ended.json["error"]["message"]
 
 
 @pytest.mark.rule("trust.place")
@@ -176,5 +184,6 @@ def test_trust_shows_the_values_and_asks_on_a_terminal(
     installation.root.mkdir(exist_ok=True)
     (installation.root / "svc.toml").write_text(PROJECT)
     ended, shown = on_terminal(installation, "config", "trust", typed=f"{answer}\n")
-    assert (ended, shown.index("100%") < shown.index("trust this file? [y/N]")) == (code, True)
+    assert ended == code
+    assert shown.index("100%") < shown.index("trust this file? [y/N]")
     assert (installation.root / "config" / "trusted.json").exists() == (answer == "y")

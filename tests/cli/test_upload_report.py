@@ -68,7 +68,9 @@ def test_counts_of_actions_add_up_to_the_number_of_items() -> None:
     summary = _summary(READY, QUEUED, BROKEN, CONFLICT, _skipped("s"))
     counts = summary.counts
     assert sum(counts[action] for action in summary.ACTIONS) == len(summary.items)
-    assert (counts["ready"], counts["pending"], counts["failed"]) == (1, 1, 1)
+    assert counts["ready"] == 1
+    assert counts["pending"] == 1
+    assert counts["failed"] == 1
 
 
 def test_an_indexed_source_that_is_not_yet_in_its_bucket_is_pending() -> None:
@@ -118,7 +120,5 @@ def test_error_of_an_item_has_all_fields_including_the_request_id() -> None:
         assert summary["items"][0]["error"] == summary["error"] == fields
     item.refuse(ApiError(413, {"code": "file_too_large", "message": "m"}, "req_1"))
     refused = item.as_json()["error"]
-    assert (refused["request_id"], refused["hint"]) == (
-        "req_1",
-        "split the file, or leave out parts that don't have to be searchable.",
-    )
+    assert refused["request_id"] == "req_1"
+    assert refused["hint"] == "split the file, or leave out parts that don't have to be searchable."

@@ -42,8 +42,11 @@ def test_changed_file_is_a_conflict_and_is_not_sent(upload: Upload) -> None:
     _write("a.md", "Other words.")
     second = upload("a.md")
     item = only(second)
-    assert (second.exit, item["action"], item["error"]["code"]) == (6, "conflict", "svc_title_conflict")
-    assert (second.json["bytes_sent"], item["source_id"]) == (0, first["source_id"])
+    assert second.exit == 6
+    assert item["action"] == "conflict"
+    assert item["error"]["code"] == "svc_title_conflict"
+    assert second.json["bytes_sent"] == 0
+    assert item["source_id"] == first["source_id"]
     assert "--replace" in item["error"]["hint"]
 
 
@@ -54,7 +57,8 @@ def test_replace_leaves_one_source_and_can_return_to_earlier_bytes(
     for text in ("first", "second", "first", "second"):
         _write("a.md", f"The {text} words.")
         finished = upload("a.md", "--replace")
-        assert (finished.exit, only(finished)["ready"]) == (0, True)
+        assert finished.exit == 0
+        assert only(finished)["ready"] is True
         ids.append(only(finished)["source_id"])
     with shared_installation.client() as client:
         assert [source["id"] for source in list_sources(client, bucket)] == [ids[-1]]
@@ -79,7 +83,9 @@ def test_deleted_or_detached_file_is_created_again(upload: Upload, bucket: str, 
         (last,) = ids
         assert svc("source", words[0], last, *words[1:]).exit == 0
         item = only(upload("a.md"))
-        assert (item["action"], item["ready"], item["source_id"] in ids) == ("created", True, False)
+        assert item["action"] == "created"
+        assert item["ready"] is True
+        assert item["source_id"] not in ids
         ids = {item["source_id"]}
 
 
@@ -99,7 +105,8 @@ def test_skipped_file_is_listed_and_fails_only_with_strict(upload: Upload) -> No
     _write("docs/a.md")
     _write("docs/empty.md", "")
     relaxed, strict = upload("docs"), upload("docs", "--strict")
-    assert (relaxed.exit, strict.failure) == (0, (3, "svc_some_skipped"))
+    assert relaxed.exit == 0
+    assert strict.failure == (3, "svc_some_skipped")
     assert [item["reason"] for item in relaxed.json["items"] if item["action"] == "skipped"] == ["empty"]
 
 
@@ -111,19 +118,23 @@ def test_title_tags_and_metadata_are_stored(upload: Upload, svc: RunSvc) -> None
     assert facts == ("notes/today.md", "today.md", "text/markdown", True)
     item = only(upload("a.md", "--tag", "x", "--tag", "y z", "--meta", "k=v=w", "--title", "Ü"))
     shown = svc("source", "show", item["source_id"], "--json").json
-    assert (shown["tags"], shown["metadata"], shown["title"]) == (["x", "y z"], {"k": "v=w"}, "Ü")
+    assert shown["tags"] == ["x", "y z"]
+    assert shown["metadata"] == {"k": "v=w"}
+    assert shown["title"] == "Ü"
 
 
 def test_dry_run_reports_actions_and_changes_nothing(upload: Upload, bucket: str, svc: RunSvc) -> None:
     _write("a.md")
     _write("b.md")
     dry = upload("a.md", "b.md", "--dry-run").json
-    assert ([item["action"] for item in dry["items"]], dry["dry_run"]) == (["would_create", "would_create"], True)
+    assert [item["action"] for item in dry["items"]] == ["would_create", "would_create"]
+    assert dry["dry_run"] is True
     assert svc("bucket", "show", bucket).exit == 5
     upload("a.md")
     _write("a.md", "Other words.")
     dry = upload("a.md", "b.md", "--dry-run", "--replace").json
-    assert ([item["action"] for item in dry["items"]], dry["bytes_sent"]) == (["would_replace", "would_create"], 0)
+    assert [item["action"] for item in dry["items"]] == ["would_replace", "would_create"]
+    assert dry["bytes_sent"] == 0
 
 
 def test_unreadable_file_does_not_prevent_other_uploads(upload: Upload) -> None:

@@ -44,7 +44,8 @@ class Service:
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
         """Return a page of the bucket's sources after an id; sources that are gone are not in it."""
         asked = filters or {}
-        assert (bucket, asked["status"]) == ("handbook", "all")
+        assert bucket == "handbook"
+        assert asked["status"] == "all"
         self.listed += 1
         later = [key for key in sorted(self.ends) if key > str(asked["after"]) and self._state(key) != "gone"]
         page = [self.source(key) for key in later[: int(asked["limit"])]]
@@ -79,7 +80,8 @@ class Service:
 
 def test_single_source_is_seen_ready_within_50_ms() -> None:
     service = Service({"a": (0.015, "ready")})
-    assert (service.wait(Watch(["a"]))["a"]["ready"], service.now_s < 0.05) == (True, True)
+    assert service.wait(Watch(["a"]))["a"]["ready"] is True
+    assert service.now_s < 0.05
 
 
 def test_pause_grows_to_the_maximum_and_restarts_when_a_source_settles() -> None:
@@ -107,7 +109,8 @@ def test_only_sources_that_left_the_bucket_are_requested_one_by_one() -> None:
     gone = {NAMES[7], NAMES[250], NAMES[299]}
     service = Service({name: (1, "gone" if name in gone else "ready") for name in NAMES[:300]})
     seen = service.wait(Watch(NAMES[:300], "handbook"))
-    assert ({name for name in seen if seen[name]["status"] == "gone"}, service.asked) == (gone, len(gone))
+    assert {name for name in seen if seen[name]["status"] == "gone"} == gone
+    assert service.asked == len(gone)
     service = Service(dict.fromkeys(NAMES, (0, "ready")))
     assert set(service.wait(Watch(NAMES[::100], "handbook"))) == set(NAMES[::100]), "other sources are ignored"
     assert service.asked == 0
@@ -121,12 +124,14 @@ def test_sources_sent_in_batches_are_polled_through_their_batches() -> None:
     seen = service.wait(Watch(NAMES[:1000], "handbook", batches))
     assert {name for name in seen if seen[name]["status"] == "gone"} == gone
     assert all(seen[name]["warnings"] == [f"of {name}"] for name in seen if name not in gone)
-    assert (service.asked, service.listed) == (len(gone), 0)
+    assert service.asked == len(gone)
+    assert service.listed == 0
     assert service.batches <= 10 + len(service.pauses)
     service = Service(ends)
     service.is_old = True
     assert all(map(is_settled, service.wait(Watch(NAMES[:1000], "handbook", batches)).values()))
-    assert (service.batches, service.listed > 0) == (1, True), "an older service reports no warnings of a batch's items"
+    assert service.batches == 1, "an older service reports no warnings of a batch's items"
+    assert service.listed > 0, "an older service reports no warnings of a batch's items"
 
 
 def test_timeout_names_the_sources_that_are_not_settled() -> None:
@@ -134,7 +139,8 @@ def test_timeout_names_the_sources_that_are_not_settled() -> None:
     watch = Watch(["a", "b"])
     with pytest.raises(WaitTimedOut) as late:
         service.wait(watch, timeout_s=5)
-    assert (late.value.details, late.value.hint) == ({"source_ids": ["b"]}, "svc wait b")
+    assert late.value.details == {"source_ids": ["b"]}
+    assert late.value.hint == "svc wait b"
     assert watch.seen["a"]["ready"] is True
     assert 5 <= service.now_s < 6.5
 
@@ -161,7 +167,8 @@ def test_only_errors_that_may_pass_soon_are_retried() -> None:
 
 
 def test_retry_delays_double_with_jitter_and_follow_retry_after() -> None:
-    assert (RetryPolicy().delay_s(1, 3), RetryPolicy().delay_s(1, 3600)) == (3, None)
+    assert RetryPolicy().delay_s(1, 3) == 3
+    assert RetryPolicy().delay_s(1, 3600) is None
     policy = RetryPolicy(attempts=4, jitter=random.Random(1))
     delays = [policy.delay_s(attempt) for attempt in (1, 2, 3, 4)]
     assert delays[3] is None

@@ -23,7 +23,8 @@ def new(path: str, sha256: str) -> FileRow:
 
 def test_new_file_with_the_hash_of_a_deleted_one_is_a_move() -> None:
     moves, rest = match_moves([new("b.md", "one"), new("c.md", "three")], [row("a.md", "one")])
-    assert ([(to.path, was.path) for to, was in moves], [each.path for each in rest]) == ([("b.md", "a.md")], ["c.md"])
+    assert [(to.path, was.path) for to, was in moves] == [("b.md", "a.md")]
+    assert [each.path for each in rest] == ["c.md"]
 
 
 def test_files_with_equal_hashes_are_matched_by_name() -> None:

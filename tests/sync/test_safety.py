@@ -126,7 +126,9 @@ def test_source_is_kept_if_another_file_may_be_the_same_document(
 def test_each_cause_is_reported_with_its_code_and_a_message() -> None:
     for cause in set(Cause) - {Cause.ENDED_EARLY}:
         shown = Withheld(cause, 3, tuple("abcde")).as_json()
-        assert (shown["code"], shown["files"], shown["because"]) == (cause.value, 3, list("abcde"))
+        assert shown["code"] == cause.value
+        assert shown["files"] == 3
+        assert shown["because"] == list("abcde")
         assert shown["message"].startswith("3 files are gone from the folder, but still in the bucket: "), cause
         assert shown["message"].endswith(" (a, b, c and 2 more)."), cause
     early = Withheld(Cause.ENDED_EARLY, None, tuple("abcde")).as_json()

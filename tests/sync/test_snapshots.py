@@ -32,7 +32,8 @@ def test_skipped_paths_are_listed_with_their_reasons(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("build/\n*.log\n")
     (tmp_path / ".svcignore").write_text("!a.log\n")
     paths, skips, is_complete = walk(tmp_path, exclude=("drafts",))
-    assert (paths, is_complete) == (["a.log", "kept.md", "sub/kept.txt"], True)
+    assert paths == ["a.log", "kept.md", "sub/kept.txt"]
+    assert is_complete is True
     expected = dict.fromkeys((".env", ".git/", ".gitignore", ".svcignore"), "dotfile")
     expected |= dict.fromkeys(("build/", "drafts/", "sub/b.log"), "ignored")
     assert skips == expected | {"empty.md": "empty", "large.md": "too large"}
@@ -41,7 +42,8 @@ def test_skipped_paths_are_listed_with_their_reasons(tmp_path: Path) -> None:
 def test_only_included_files_are_found_and_the_others_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "b.txt", "sub/c.md", "sub/d.txt")
     paths, skips, _ = walk(tmp_path, include=("*.md",))
-    assert (paths, skips) == (["a.md", "sub/c.md"], dict.fromkeys(("b.txt", "sub/d.txt"), "not included"))
+    assert paths == ["a.md", "sub/c.md"]
+    assert skips == dict.fromkeys(("b.txt", "sub/d.txt"), "not included")
 
 
 def test_links_are_skipped_or_followed_within_the_root(tmp_path: Path) -> None:
@@ -74,7 +76,8 @@ def test_walk_is_incomplete_if_a_folder_is_deleted_meanwhile(tmp_path: Path) -> 
     assert next(walking).path == "a.md"
     (tmp_path / "gone" / "b.md").unlink()
     (tmp_path / "gone").rmdir()
-    assert (list(walking), snapshot.is_complete) == ([], False)
+    assert list(walking) == []
+    assert not snapshot.is_complete
 
 
 def test_folder_that_becomes_a_link_during_the_walk_is_not_entered(tmp_path: Path) -> None:
@@ -85,7 +88,8 @@ def test_folder_that_becomes_a_link_during_the_walk_is_not_entered(tmp_path: Pat
     assert next(walking).path == "a.md"
     (tmp_path / "docs" / "sub").rename(tmp_path / "away")
     (tmp_path / "docs" / "sub").symlink_to("../foreign")
-    assert ([entry.path for entry in walking], snapshot.is_complete) == (["z/c.md"], False)
+    assert [entry.path for entry in walking] == ["z/c.md"]
+    assert not snapshot.is_complete
     reason = "can't be read: a link or another file has taken its place"
     assert snapshot.skips == [Skip("sub/", reason, "svc_file_unreadable")]
 
@@ -96,7 +100,9 @@ def test_folder_whose_ignore_file_cannot_be_read_inside_the_root_is_left_out(tmp
     write(tmp_path / "docs", "a.md", "sub/a.md")
     (tmp_path / "docs" / "sub" / ".svcignore").symlink_to(target)
     paths, skips, is_complete = walk(tmp_path / "docs")
-    assert (paths, is_complete, [*skips]) == (["a.md"], False, ["sub/"])
+    assert paths == ["a.md"]
+    assert is_complete is False
+    assert [*skips] == ["sub/"]
     assert f"can't be read: {tmp_path}/docs/sub/.svcignore: " in skips["sub/"]
     with pytest.raises(FileRefused, match=r"sub can't be read: .*\.svcignore"):
         walk(tmp_path / "docs" / "sub")
@@ -147,4 +153,5 @@ def test_walk_of_a_part_also_skips_another_unicode_spelling_of_the_same_name(
     if len(list(folder.iterdir())) == 1:
         pytest.skip("this file system treats both spellings as one file")
     snapshot = Snapshot(Root(folder), Filters(max_bytes=100, max_path_characters=100), FolderPart([composed]))
-    assert ([entry.path for entry in snapshot], len(snapshot.skips)) == ([composed], 1)
+    assert [entry.path for entry in snapshot] == [composed]
+    assert len(snapshot.skips) == 1
