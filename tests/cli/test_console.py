@@ -177,7 +177,7 @@ def test_bar_shows_the_phase_and_is_erased_at_the_end(make_console: MakeConsole)
     assert made.out.getvalue() == ""
 
 
-def test_flow_note_shows_bytes_rate_and_the_number_of_waiting_requests() -> None:
+def test_note_shows_bytes_sent_rate_and_the_number_of_waiting_requests() -> None:
     now_s = [0.0]
     sent = SentBytes(lambda: now_s[0])
     assert sent.note() == "0 KB"

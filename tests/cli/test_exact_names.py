@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pytest
 
-from svc_cli.client.calls import part
+from svc_cli.client.api import Client
 from svc_cli.commands.source_lookups import EVENT, KEY, exact_id
 from svc_cli.errors import ApiError, NotExact, UsageError
 from tests.acceptance.installations import Installation
@@ -214,10 +214,10 @@ def test_a_blank_name_is_a_usage_error(svc: RunSvc, words: str) -> None:
     assert "blank" in refused.json["error"]["message"]
 
 
-@pytest.mark.parametrize("name", ["", " ", "\n", ".", "..", "a/b"])
+@pytest.mark.parametrize("name", ["", " ", "\n", ".", "..", "a/b", "../sources/src_1"])
 def test_the_client_sends_no_blank_name(name: str) -> None:
-    with pytest.raises(UsageError):
-        part(name)
+    with Client("http://127.0.0.1:1", "sk-test") as client, pytest.raises(UsageError):
+        client.bucket(name)
 
 
 def test_exact_id_accepts_an_id_and_a_prefix_that_only_one_id_has() -> None:

@@ -95,7 +95,7 @@ def test_shield_of_another_thread_does_not_delay_an_interrupt() -> None:
     thread.join()
 
 
-def test_interrupt_reaches_a_waiting_main_thread_and_the_crew_finishes_or_cancels_all_work() -> None:
+def test_interrupt_reaches_a_waiting_main_thread_and_the_threads_finish_or_cancel_all_work() -> None:
     pool, done = ThreadPool(2, "test"), SimpleQueue[Future[bool]]()
     begun, go_on = threading.Semaphore(0), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Waiting until sources are settled, the delays of retries, and the gate that paces creates."""
+"""Waiting until sources are settled, the delays of retries, and the pacer of creates."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -183,7 +183,7 @@ def test_retry_after_header_is_parsed_as_seconds_or_none() -> None:
 
 
 class Clock:
-    """A fake clock that is set forward by waiting at a gate."""
+    """A fake clock that is set forward by waiting for a pacer."""
 
     now_s = 100.0
 
@@ -191,11 +191,11 @@ class Clock:
         return self.now_s
 
 
-def _moments(gate: CreatePacer, clock: Clock, count: int, after: Callable[[], None] = lambda: None) -> list[float]:
-    """Return when the gate admits each create of a caller that waits exactly as long as it has to."""
+def _moments(pacer: CreatePacer, clock: Clock, count: int, after: Callable[[], None] = lambda: None) -> list[float]:
+    """Return when the pacer admits each create of a caller that waits exactly as long as it has to."""
     moments = []
     for _ in range(count):
-        while (left_s := gate._take()) > 0:
+        while (left_s := pacer._take()) > 0:
             clock.now_s += left_s
         moments.append(clock.now_s)
         after()
@@ -204,39 +204,39 @@ def _moments(gate: CreatePacer, clock: Clock, count: int, after: Callable[[], No
 
 @pytest.mark.parametrize(("per_second", "late_s"), ((1, 0.0), (2, 0.0), (2, 0.15), (5, 0.0), (5, 0.15), (50, 0.01)))
 def test_paced_creates_never_find_the_token_bucket_empty(per_second: int, late_s: float) -> None:
-    gate = CreatePacer(clock := Clock())
-    gate.pace(per_second)
-    moments = _moments(gate, clock, 200)
+    pacer = CreatePacer(clock := Clock())
+    pacer.pace(per_second)
+    moments = _moments(pacer, clock, 200)
     arrivals = sorted(moment + (late_s if number % 3 == 0 else 0.0) for number, moment in enumerate(moments))
     service = TokenBucket.full(per_second, arrivals[0])
     assert [service.take(arrival_s) for arrival_s in arrivals] == [0.0] * 200
     assert moments[-1] - moments[0] <= 200 / per_second * 1.02
 
 
-def test_create_given_back_to_the_gate_causes_no_wait() -> None:
-    gate = CreatePacer(clock := Clock())
-    gate.pace(5)
-    moments = _moments(gate, clock, 100, after=gate.give_back)
+def test_create_that_was_given_back_causes_no_wait() -> None:
+    pacer = CreatePacer(clock := Clock())
+    pacer.pace(5)
+    moments = _moments(pacer, clock, 100, after=pacer.give_back)
     assert moments[-1] == moments[0]
 
 
 def test_without_a_pace_only_a_hold_makes_creates_wait() -> None:
-    gate = CreatePacer(clock := Clock())
-    assert _moments(gate, clock, 50)[-1] == 100.0
-    gate.hold(3)
-    gate.hold(1)
-    assert _moments(gate, clock, 1) == [103.0]
+    pacer = CreatePacer(clock := Clock())
+    assert _moments(pacer, clock, 50)[-1] == 100.0
+    pacer.hold(3)
+    pacer.hold(1)
+    assert _moments(pacer, clock, 1) == [103.0]
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_held_gate_blocks_all_threads_until_it_opens_or_stops(is_stopped: bool) -> None:
-    gate = CreatePacer()
-    gate.hold(60 if is_stopped else 0.2)
+def test_held_creates_of_all_threads_wait_until_the_pause_ends_or_the_client_stops(is_stopped: bool) -> None:
+    pacer = CreatePacer()
+    pacer.hold(60 if is_stopped else 0.2)
     with ThreadPoolExecutor(4) as threads:
-        passing = [threads.submit(gate.wait) for _ in range(4)]
+        passing = [threads.submit(pacer.wait) for _ in range(4)]
         assert not any(each.done() for each in passing)
         if is_stopped:
-            gate.stop()
+            pacer.stop()
         assert [type(each.exception(10)) for each in passing] == [Stopped if is_stopped else type(None)] * 4
 
 
