@@ -23,15 +23,20 @@ Kind = Literal["auto", "file", "page"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """The options that apply to every URL of a run."""
+    """The URLs to import, and the options that apply to all of them."""
 
-    bucket_id: str
+    urls: tuple[str, ...]
+    #: The slug or id of the bucket; its id once it is known.
+    bucket: str
     kind: Kind
     #: The fields of each request, except for its `url`.
     pattern: ImportRequest
     #: Whether to fetch URLs again that already have a source.
-    is_refresh: bool = False
-    is_dry: bool = False
+    is_refresh: bool
+    wait: Literal["ready", "accepted"]
+    timeout_s: float | None
+    no_create: bool
+    is_dry: bool
 
 
 def sources_by_url(sources: Iterable[JsonMapping]) -> dict[str, JsonMapping]:
@@ -84,7 +89,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
             raise
         # The page already has a source, perhaps under another spelling of its URL or in another bucket.
         source = client.source(str(error.details["source_id"]))
-        if options.bucket_id in source["bucket_ids"]:
+        if options.bucket in source["bucket_ids"]:
             _fetch_again(client, source, item, options)
             return
         hint = f"`svc source attach {source['id']} -b BUCKET` puts it into this bucket too."
@@ -97,14 +102,14 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 def _create(client: Client, wanted: ImportRequest, kind: ImportKind, options: ImportOptions) -> JsonMapping | None:
     """Create the source for a URL; returns None in a dry run."""
     if options.is_dry:
-        client.import_url(options.bucket_id, wanted, kind=kind, dry_run=True)
+        client.import_url(options.bucket, wanted, kind=kind, dry_run=True)
         return None
 
     def send(epoch: int) -> "Reply[SourceAnswerDict]":
-        key = import_key(options.bucket_id, wanted, kind, epoch)
-        return client.import_url(options.bucket_id, wanted, kind=kind, idempotency_key=key)
+        key = import_key(options.bucket, wanted, kind, epoch)
+        return client.import_url(options.bucket, wanted, kind=kind, idempotency_key=key)
 
-    return create_once(client, options.bucket_id, send)
+    return create_once(client, options.bucket, send)
 
 
 def create_once(client: Client, bucket_id: str, send: "Callable[[int], Reply[SourceAnswerDict]]") -> JsonMapping:

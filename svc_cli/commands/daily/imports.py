@@ -1,7 +1,7 @@
 """`svc import`: imports files and web pages from URLs into a bucket."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -24,7 +24,7 @@ from svc_cli.commands.invocations import (
 from svc_cli.commands.reports import show_report
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.transfer.imports import ImportOptions, Kind, import_one, sources_by_url
+from svc_cli.transfer.imports import ImportOptions, import_one, sources_by_url
 from svc_cli.transfer.reports import Report, ReportItem
 from svc_cli.transfer.runs import TransferRun, resumable
 from svc_cli.transfer.uploads import find_or_create, look
@@ -83,7 +83,7 @@ class ImportFlags:
     no_create: NoCreateOption = False
     dry_run: DryRunOption = False
 
-    def checked(self, call: Invocation) -> "ImportPlan":
+    def checked(self, call: Invocation) -> ImportOptions:
         """Combine flags and settings. Raises UsageError for contradictions."""
         urls = tuple(dict.fromkeys(self.urls))
         for url in urls:
@@ -98,7 +98,7 @@ class ImportFlags:
             raise UsageError("--title is for a single URL, but several were given.", hint="leave --title out.")
         metadata = parse_metadata(self.webhook_meta or [], "--webhook-meta")
         webhook = {"url": self.webhook, "metadata": metadata} if self.webhook else None
-        return ImportPlan(
+        return ImportOptions(
             urls=urls,
             bucket=call.bucket(self.bucket, "--refresh" if self.refresh else None),
             kind=self.kind or "auto",
@@ -116,22 +116,6 @@ class ImportFlags:
             no_create=self.no_create,
             is_dry=self.dry_run,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportPlan:
-    """The URLs to import, and the options that apply to all of them."""
-
-    urls: tuple[str, ...]
-    bucket: str
-    kind: Kind
-    #: A template for the request of each URL.
-    pattern: ImportRequest
-    is_refresh: bool
-    wait: Literal["ready", "accepted"]
-    timeout_s: float | None
-    no_create: bool
-    is_dry: bool
 
 
 @command(
@@ -159,7 +143,7 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     return show_report(call.console, report, note)
 
 
-def _import_all(call: Invocation, run: TransferRun, plan: ImportPlan) -> None:
+def _import_all(call: Invocation, run: TransferRun, plan: ImportOptions) -> None:
     client, note = run.client, call.console.note
     bucket = find_or_create(client, plan.bucket, note, may_create=not plan.no_create, is_dry=plan.is_dry)
     known = look(client, bucket)
@@ -167,14 +151,8 @@ def _import_all(call: Invocation, run: TransferRun, plan: ImportPlan) -> None:
         # This is a dry run, which does not create the missing bucket. All URLs would be new in it.
         run.report.items = {url: ReportItem(path=url, action="created") for url in plan.urls}
         return
-    options = ImportOptions(
-        bucket_id=known.bucket_id,
-        kind=plan.kind,
-        pattern=plan.pattern,
-        is_refresh=plan.is_refresh,
-        is_dry=plan.is_dry,
-    )
+    options = replace(plan, bucket=known.bucket_id)
     by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
     run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
     if plan.wait == "ready" and not plan.is_dry:
-        run.finish(known.bucket_id, plan.timeout_s)
+        run.finish(options.bucket, plan.timeout_s)
