@@ -6,13 +6,10 @@ from svc_daemon.core.ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import NOTHING, PolicyFault, TeamAgent, lost_default, policy_text, read_policy
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 
-_INSERT = (
-    "INSERT INTO agents (team_id, id, name, role, instructions, policy, bound_surface, created_at, updated_at)"
-    " VALUES (:team_id, :id, :name, :role, :instructions, :policy, :bound_surface, :created_at, :updated_at)"
-    " ON CONFLICT (team_id, id)"
-)
+_INSERT = f"{insertion(TeamAgent, 'agents', 'policy_fault')} ON CONFLICT (team_id, id)"
 
 
 def create_agent(connection: Connection, agent: TeamAgent) -> bool:
@@ -75,17 +72,8 @@ def delete_agent(connection: Connection, team_id: str, agent_id: str) -> None:
 
 
 def _values(agent: TeamAgent) -> dict[str, Any]:
-    return {
-        "team_id": agent.team_id,
-        "id": agent.id,
-        "name": agent.name,
-        "role": agent.role,
-        "instructions": agent.instructions,
-        "policy": "" if agent.policy_fault is not None else policy_text(agent.policy),
-        "bound_surface": agent.bound_surface,
-        "created_at": agent.created_at,
-        "updated_at": agent.updated_at,
-    }
+    policy = "" if agent.policy_fault is not None else policy_text(agent.policy)
+    return column_values(agent) | {"policy": policy}
 
 
 def _from_row(row: Row) -> TeamAgent:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_texts
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 
 
@@ -53,17 +54,7 @@ class BatchMember:
 
 
 def create_batch(connection: Connection, batch: BatchRow) -> None:
-    connection.execute(
-        "INSERT INTO batches (id, team_id, bucket_ids, expires_at, created_at)"
-        " VALUES (:id, :team_id, :bucket_ids, :expires_at, :created_at)",
-        {
-            "id": batch.id,
-            "team_id": batch.team_id,
-            "bucket_ids": json.dumps(batch.bucket_ids),
-            "expires_at": batch.expires_at,
-            "created_at": batch.created_at,
-        },
-    )
+    connection.execute(insertion(BatchRow, "batches"), column_values(batch))
 
 
 def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:

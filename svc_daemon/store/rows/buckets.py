@@ -6,15 +6,16 @@ these rows. Don't read the sum in a transaction that writes: it would conflict w
 
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import ChunkingOptions
-from svc_daemon.databases.contract import Connection, Parameters, Row
+from svc_daemon.databases.contract import Connection, Parameters, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.stored_json import read_objects
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.buckets import ChunkSizes
 from svc_daemon.wire.error_codes import ErrorCode
 
@@ -33,15 +34,15 @@ class BucketRow:
     metadata: dict[str, Any]
     #: Chunk sizes for documents; None means the defaults.
     chunking: ChunkSizes | None = None
+    #: A part of the bucket's revision: `list_revisions` also adds counts of changes.
+    revision: int = 1
     last_delete_error: str | None = None
     created_at: str
     updated_at: str
 
     @classmethod
     def from_row(cls, row: Row) -> "BucketRow":
-        values = dict(row)
-        # The bucket's revision is more than this column: `list_revisions` also adds counts of changes.
-        del values["revision"]
+        values = values_of(row)
         read_objects(values, "metadata", "chunking")
         return cls(**values)
 
@@ -80,23 +81,8 @@ class Census:
 
 def create_bucket(connection: Connection, bucket: BucketRow) -> bool:
     """Create the bucket. Returns False if the team already has a bucket with this slug."""
-    cursor = connection.execute(
-        "INSERT INTO buckets (id, team_id, slug, name, description, status, metadata, chunking, revision, created_at,"
-        " updated_at) VALUES (:id, :team_id, :slug, :name, :description, :status, :metadata, :chunking, 1,"
-        " :created_at, :updated_at) ON CONFLICT (team_id, slug) DO NOTHING",
-        {
-            "id": bucket.id,
-            "team_id": bucket.team_id,
-            "slug": bucket.slug,
-            "name": bucket.name,
-            "description": bucket.description,
-            "status": bucket.status,
-            "metadata": json.dumps(bucket.metadata),
-            "chunking": json.dumps(bucket.chunking) if bucket.chunking else None,
-            "created_at": bucket.created_at,
-            "updated_at": bucket.updated_at,
-        },
-    )
+    statement = f"{insertion(BucketRow, 'buckets')} ON CONFLICT (team_id, slug) DO NOTHING"
+    cursor = connection.execute(statement, column_values(bucket))
     return cursor.rowcount == 1
 
 
@@ -138,16 +124,7 @@ def update_bucket(connection: Connection, bucket: BucketRow) -> None:
     connection.execute(
         "UPDATE buckets SET name = :name, description = :description, metadata = :metadata, status = :status,"
         " chunking = :chunking, updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
-        {
-            "id": bucket.id,
-            "team_id": bucket.team_id,
-            "name": bucket.name,
-            "description": bucket.description,
-            "metadata": json.dumps(bucket.metadata),
-            "status": bucket.status,
-            "chunking": json.dumps(bucket.chunking) if bucket.chunking else None,
-            "updated_at": bucket.updated_at,
-        },
+        column_values(replace(bucket, chunking=bucket.chunking or None)),
     )
 
 

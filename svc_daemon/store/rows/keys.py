@@ -1,12 +1,12 @@
 """API keys and their permissions. Only a hash of the secret is stored."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_texts
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 
 
@@ -30,18 +30,10 @@ class KeyRow:
 
     @classmethod
     def from_row(cls, row: Row) -> "KeyRow":
-        return cls(
-            id=row["id"],
-            team_id=row["team_id"],
-            name=row["name"],
-            secret_hash=row["secret_hash"],
-            capabilities=read_texts(row["capabilities"]),
-            models=_names(row["models"]),
-            buckets=_names(row["buckets"]),
-            expires_at=row["expires_at"],
-            revoked_at=row["revoked_at"],
-            created_at=row["created_at"],
-        )
+        values = values_of(row)
+        for name in ("capabilities", "models", "buckets"):
+            values[name] = None if values[name] is None else read_texts(values[name])
+        return cls(**values)
 
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
         """Return which of the buckets the key may access. Responses must not mention the other buckets."""
@@ -56,21 +48,7 @@ class KeyRow:
 
 
 def create_key(connection: Connection, key: KeyRow) -> None:
-    connection.execute(
-        "INSERT INTO keys (id, team_id, name, secret_hash, capabilities, models, buckets, expires_at, created_at)"
-        " VALUES (:id, :team_id, :name, :secret_hash, :capabilities, :models, :buckets, :expires_at, :created_at)",
-        {
-            "id": key.id,
-            "team_id": key.team_id,
-            "name": key.name,
-            "secret_hash": key.secret_hash,
-            "capabilities": json.dumps(key.capabilities),
-            "models": None if key.models is None else json.dumps(key.models),
-            "buckets": None if key.buckets is None else json.dumps(key.buckets),
-            "expires_at": key.expires_at,
-            "created_at": key.created_at,
-        },
-    )
+    connection.execute(insertion(KeyRow, "keys"), column_values(key))
 
 
 def find_key(connection: Connection, key_id: str) -> KeyRow | None:
@@ -98,7 +76,3 @@ def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: st
         "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND id = :id AND revoked_at IS NULL",
         {"team_id": team_id, "id": key_id, "revoked_at": revoked_at},
     )
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else read_texts(text)

@@ -9,9 +9,8 @@ from typing import Any
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.rows.uploads import write_texts
 from svc_daemon.store.stored_json import read_objects, read_texts
-from svc_daemon.wire import JsonMapping
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.sources import ExtractionFacts, FetchFacts, QuestionFields, SourceError, WebhookCall
 
@@ -133,40 +132,8 @@ class SourceFilter:
 
 def create_sources(connection: Connection, sources: Iterable[SourceRow]) -> None:
     connection.executemany(
-        "INSERT INTO sources (id, team_id, type, status, generation, title, filename, content_type, size_bytes, sha256,"
-        " tags, metadata, mapping, source_url, url_key, fetched, qa, webhook, replaces, batch_id, task_id, warnings,"
-        " created_at, updated_at)"
-        " VALUES (:id, :team_id, :type, :status, :generation, :title, :filename, :content_type, :size_bytes, :sha256,"
-        " :tags, :metadata, :mapping, :source_url, :url_key, :fetched, :qa, :webhook, :replaces, :batch_id, :task_id,"
-        " '[]', :created_at, :updated_at)",
-        [
-            {
-                "id": source.id,
-                "team_id": source.team_id,
-                "type": source.type,
-                "status": source.status,
-                "generation": source.generation,
-                "title": source.title,
-                "filename": source.filename,
-                "content_type": source.content_type,
-                "size_bytes": source.size_bytes,
-                "sha256": source.sha256,
-                "tags": write_texts(source.tags),
-                "metadata": json.dumps(source.metadata),
-                "mapping": source.mapping,
-                "source_url": source.source_url,
-                "url_key": source.url_key,
-                "fetched": _json(source.fetched),
-                "qa": _json(source.qa),
-                "webhook": _json(source.webhook),
-                "replaces": source.replaces,
-                "batch_id": source.batch_id,
-                "task_id": source.task_id,
-                "created_at": source.created_at,
-                "updated_at": source.updated_at,
-            }
-            for source in sources
-        ],
+        insertion(SourceRow, "sources", "task_type", "task_status", "places", "in_maintenance"),
+        map(column_values, sources),
     )
 
 
@@ -269,15 +236,7 @@ def update_description(connection: Connection, source: SourceRow) -> None:
     connection.execute(
         "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
         " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
-        {
-            "id": source.id,
-            "team_id": source.team_id,
-            "title": source.title,
-            "filename": source.filename,
-            "tags": write_texts(source.tags),
-            "metadata": json.dumps(source.metadata),
-            "updated_at": source.updated_at,
-        },
+        column_values(source),
     )
 
 
@@ -287,21 +246,7 @@ def update_state(connection: Connection, source: SourceRow) -> None:
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
         " task_id = :task_id, content_type = :content_type, error = :error, warnings = :warnings, replaces = :replaces,"
         " extraction = :extraction, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
-        {
-            "id": source.id,
-            "team_id": source.team_id,
-            "status": source.status,
-            "generation": source.generation,
-            "valid_from": source.valid_from,
-            "rechunk": int(source.rechunk),
-            "task_id": source.task_id,
-            "content_type": source.content_type,
-            "error": _json(source.error),
-            "warnings": write_texts(source.warnings),
-            "extraction": _json(source.extraction),
-            "replaces": source.replaces,
-            "updated_at": source.updated_at,
-        },
+        column_values(source),
     )
 
 
@@ -321,15 +266,7 @@ def update_content(connection: Connection, source: SourceRow) -> None:
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
-        {
-            "id": source.id,
-            "team_id": source.team_id,
-            "blob": source.blob,
-            "content_type": source.content_type,
-            "size_bytes": source.size_bytes,
-            "sha256": source.sha256,
-            "fetched": _json(source.fetched),
-        },
+        column_values(source),
     )
 
 
@@ -376,10 +313,6 @@ def list_all_blobs(connection: Connection) -> dict[str, int]:
 def generations_of(valid_from: int | None, generation: int) -> range:
     """Return the generation numbers of the extractions from the source's current bytes."""
     return range(generation if valid_from is None else valid_from, generation + 1)
-
-
-def _json(value: JsonMapping | None) -> str | None:
-    return json.dumps(value) if value else None
 
 
 def places_of(text: str | None) -> dict[str, str]:

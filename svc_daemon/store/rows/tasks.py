@@ -11,6 +11,7 @@ from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 
@@ -53,27 +54,7 @@ class TaskRow:
 
 
 def create_tasks(connection: Connection, tasks: Iterable[TaskRow]) -> None:
-    connection.executemany(
-        "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, token, max_attempts, chunks_done,"
-        " next_attempt_at, created_at, lane, trace)"
-        " VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :next_attempt_at, :created_at,"
-        " :lane, :trace)",
-        [
-            {
-                "id": task.id,
-                "team_id": task.team_id,
-                "type": task.type,
-                "status": task.status,
-                "source_id": task.source_id,
-                "max_attempts": task.max_attempts,
-                "next_attempt_at": task.next_attempt_at,
-                "created_at": task.created_at,
-                "lane": task.lane,
-                "trace": task.trace,
-            }
-            for task in tasks
-        ],
-    )
+    connection.executemany(insertion(TaskRow, "tasks"), map(column_values, tasks))
 
 
 def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:

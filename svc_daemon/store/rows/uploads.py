@@ -7,12 +7,12 @@ The number of received bytes isn't stored in the row, because it is the size of 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects, read_texts
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 
@@ -63,45 +63,8 @@ class UploadRow:
         return cls(**values)
 
 
-@lru_cache
-def write_texts(texts: tuple[str, ...]) -> str:
-    """Convert a list of texts to JSON, the inverse of `read_texts`."""
-    return json.dumps(texts)
-
-
 def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None:
-    connection.executemany(
-        "INSERT INTO uploads (id, team_id, bucket_ids, status, generation, filename, content_type, size_bytes, title,"
-        " tags, metadata, mapping, replaces, sha256, batch_id, client_file_id, position, expires_at, ends_at,"
-        " created_at) VALUES (:id, :team_id, :bucket_ids, :status, :generation, :filename, :content_type, :size_bytes,"
-        " :title, :tags, :metadata, :mapping, :replaces, :sha256, :batch_id, :client_file_id, :position, :expires_at,"
-        " :ends_at, :created_at)",
-        [
-            {
-                "id": upload.id,
-                "team_id": upload.team_id,
-                "bucket_ids": write_texts(upload.bucket_ids),
-                "status": upload.status,
-                "generation": upload.generation,
-                "filename": upload.filename,
-                "content_type": upload.content_type,
-                "size_bytes": upload.size_bytes,
-                "title": upload.title,
-                "tags": write_texts(upload.tags),
-                "metadata": json.dumps(upload.metadata),
-                "mapping": upload.mapping,
-                "replaces": upload.replaces,
-                "sha256": upload.sha256,
-                "batch_id": upload.batch_id,
-                "client_file_id": upload.client_file_id,
-                "position": upload.position,
-                "expires_at": upload.expires_at,
-                "ends_at": upload.ends_at,
-                "created_at": upload.created_at,
-            }
-            for upload in uploads
-        ],
-    )
+    connection.executemany(insertion(UploadRow, "uploads"), map(column_values, uploads))
 
 
 def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects
+from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire import webhook_calls
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.webhook_calls import Standing
@@ -73,21 +74,7 @@ class DeliveryFilter:
 def create_delivery(connection: Connection, delivery: DeliveryRow) -> None:
     """Create the delivery, unless the source already has a delivery for this event."""
     connection.execute(
-        "INSERT INTO deliveries (id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at)"
-        " VALUES (:id, :team_id, :source_id, :event, :url, :body, :status, :tries_left, :due_at, :created_at)"
-        " ON CONFLICT (source_id, event) DO NOTHING",
-        {
-            "id": delivery.id,
-            "team_id": delivery.team_id,
-            "source_id": delivery.source_id,
-            "event": delivery.event,
-            "url": delivery.url,
-            "body": delivery.body,
-            "status": delivery.status,
-            "tries_left": delivery.tries_left,
-            "due_at": delivery.due_at,
-            "created_at": delivery.created_at,
-        },
+        f"{insertion(DeliveryRow, 'deliveries')} ON CONFLICT (source_id, event) DO NOTHING", column_values(delivery)
     )
 
 
@@ -180,13 +167,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
         "INSERT INTO delivery_attempts (delivery_id, attempt, started_at, duration_ms, http_status, error)"
         " SELECT :delivery_id, COALESCE(MAX(attempt), 0) + 1, :started_at, :duration_ms, :http_status, :error"
         " FROM delivery_attempts WHERE delivery_id = :delivery_id",
-        {
-            "delivery_id": attempt.delivery_id,
-            "started_at": attempt.started_at,
-            "duration_ms": attempt.duration_ms,
-            "http_status": attempt.http_status,
-            "error": json.dumps(attempt.error) if attempt.error else None,
-        },
+        column_values(attempt),
     )
 
 
