@@ -14,7 +14,7 @@ from svc_daemon.api.presenting import body_of, caller, context_of, decimal_numbe
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.retrieve.searches import SearchResults, search
+from svc_daemon.operations.retrieve.searches import SearchHit, search
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.error_codes import ErrorCode
@@ -88,7 +88,7 @@ def _fields(request: Request) -> dict[str, Any]:
     return {"query": singles.pop(QUERY), **lists, **singles}
 
 
-def _result(found: SearchResults, *, explain: bool) -> wire.SearchResult:
+def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
     hit, source = found.hit, found.source
     words, meaning = hit.keyword, hit.semantic
     explanation = wire.Explanation(

@@ -20,7 +20,7 @@ from svc_daemon.core.text.words import parse_query
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
-from svc_daemon.operations.retrieve.searches import Results, SearchResults, search
+from svc_daemon.operations.retrieve.searches import Results, SearchHit, search
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Hit
 from svc_daemon.store.rows.keys import KeyRow
@@ -55,7 +55,7 @@ class Cited:
     """A citation in an answer, with the quoted text and its source."""
 
     citation: Citation
-    found: SearchResults
+    found: SearchHit
     quote: str
     place: QuotePlace
 
@@ -114,7 +114,7 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
                 yield replace(piece, cited=tuple(cited), warnings=results.warnings)
 
 
-def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchResults]) -> None:
+def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchHit]) -> None:
     """Raise `answer_failed` if a passage's source was removed while the answer was written.
 
     The model may have used the passage without citing it.
@@ -126,13 +126,13 @@ def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[Sea
         )
 
 
-def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
+def _still_counts(found: SearchHit, source: FoundSource | None) -> bool:
     if source is None or found.hit.generation not in source.generations:
         return False
     return not found.bucket_ids or any(source.places.get(bucket) == readiness.ACTIVE for bucket in found.bucket_ids)
 
 
-async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
+async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchHit], list[Passage]]:
     """Return the hits that reach the minimum score, and their passages.
 
     If neither the request nor the agent's policy sets a minimum score, return the hits that can support an answer.

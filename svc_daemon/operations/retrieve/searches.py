@@ -82,7 +82,7 @@ GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResults:
+class SearchHit:
     """A valid hit and its source."""
 
     hit: Hit
@@ -93,7 +93,7 @@ class SearchResults:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    found: tuple[SearchResults, ...]
+    found: tuple[SearchHit, ...]
     has_more: bool
     warnings: tuple[str, ...]
     #: The agent whose policy was applied, if any.
@@ -248,11 +248,11 @@ def _judge_page(
     return Judged(results, is_short=is_short, is_overtaken=is_overtaken)
 
 
-def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Collection[str]) -> SearchResults | None:
+def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Collection[str]) -> SearchHit | None:
     if source is None or hit.generation not in source.generations:
         return None
     active = tuple(bucket for bucket in scope.bucket_ids if source.places.get(bucket) == readiness.ACTIVE)
-    return SearchResults(hit, source, active) if active or source.id in unplaced else None
+    return SearchHit(hit, source, active) if active or source.id in unplaced else None
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
