@@ -10,9 +10,12 @@
     client/         the HTTP client (`from svc_cli.client import Client`)
     daemon/         finds, starts and stops the local daemon, and connects to it or to another service
     render          tables and lines of text
+    progress        bars on a terminal, otherwise lines
     console         the two output streams: data on stdout, messages on stderr
     settings        reads settings from flags, environment, svc.toml, the user's file and defaults
+    credentials     the API keys of `svc auth login`, and which service each is for
     trust           remembers which project files (svc.toml) the user trusts
+    private_files   reads and writes the files that only the user may read
     interrupts      Ctrl-C: the first raises an exception, the second ends the process
     exits, errors   the exit codes, and the errors with their exit codes
 

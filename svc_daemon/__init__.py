@@ -2,29 +2,26 @@
 
 Layers
 ------
-Each folder is a layer. A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
+A module imports only from layers below its own, as `tests/rules/layers.py` enforces:
 
-    command, admin_commands, backup_command, migrate_command, move_command, model_command
-                                     the command line of `svc-daemon`
-    backing_up, restoring, upgrading, offline_move, cluster_verify
-                                     `backup`; `restore`; `migrate`; `move`; `verify` on a cluster
-    serve_command, admin_requests, offline_verify
-                                     `serve`; `team`, `key` and so on, with or without a running daemon; `verify`
-      server                         creates all components, serves, and shuts down
-      engines                        opens the stores of the data directory, or those of a cluster
-      listening_socket, uvicorn_server, os_limits, service_managers
-                                     sockets, uvicorn and the operating system
-      api | workers                  HTTP requests | background loops
-        operations                   one module per noun: apply a policy, then run one transaction
-         process                     shared state in memory: open stores, clock, rate limits, locks, wake-up events
-          store, provider, extract,  SQL and blobs | the search index | bytes to text |
-          embed, fetch, llm          text to vectors | requests to URLs given by users | the model that writes answers
+    command                          the command line of `svc-daemon`, one module for each group of commands
+      offline                        backup, restore, verify and upgrades: under the lock, without the server
+       server                        creates all components, serves, and shuts down; `server.engines` opens the stores
+        api | workers                HTTP requests | background loops
+         operations                  apply a policy, then run one transaction: `shared`, which the others use,
+                                     `ingest`, `index`, `retrieve`, `remove`, and a module for each other noun
+          process                    shared state in memory: open stores, clock, rate limits, locks, wake-up events
+           store, provider, extract, SQL and blobs | the search index | bytes to text |
+           embed, fetch, llm         text to vectors | requests to URLs given by users | the model that writes answers
             databases                engines that keep rows: one writer that commits in groups, and many readers
             data_directory           the data directory's folders and its lock
             child_processes          processes for work that may crash: parsers and models
-              core                   pure decisions without I/O or clock: text, answers, search, uploads, access
-                errors               domain errors, with the error code and HTTP status of each
-                  wire, tools, paths, settings, logs, exits
+             core                    pure decisions without I/O or clock: text, answers, search, uploads, access
+              errors                 domain errors, with the error code and HTTP status of each
+               tools, settings, exits, logs
+                wire, paths          the HTTP contract | where things are
+
+`cluster` has what a cluster needs of several of these layers, and is opened by `server.engines` alone.
 
 The command line, `svc_cli`, imports only `wire`, `paths` and `tools`.
 

@@ -1,9 +1,12 @@
 """Imports go down only, and each library has its owners."""
 
+import ast
+import re
+
 import pytest
 
-from tests.rules.layers import level_of, violations
-from tests.rules.modules import Module, modules
+from tests.rules.layers import LEVELS, level_of, violations
+from tests.rules.modules import ROOT, Module, modules
 
 REFUSED = (
     ("svc_daemon.store.rows.sources", "from svc_daemon import api"),
@@ -46,3 +49,14 @@ def test_an_import_against_the_table_is_found(name: str, source: str) -> None:
 
 def test_an_import_that_the_table_allows_is_not_reported() -> None:
     assert [violation for name, source in ALLOWED for violation in violations(Module(name, source))] == []
+
+
+@pytest.mark.parametrize("package", sorted(LEVELS))
+def test_the_map_of_a_package_names_its_parts_and_no_others(package: str) -> None:
+    text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    shown = re.findall(r"^ {4,20}([a-z_/|, ]+?),?(?:  |$| (?=SQL|text ))", text, re.MULTILINE)
+    named = {name for line in shown for name in re.findall(r"[a-z_]+", line)}
+    there = {
+        path.stem for path in (ROOT / package).iterdir() if (path / "__init__.py").exists() or path.suffix == ".py"
+    }
+    assert named == there - {"__init__", "__main__", "cluster"}
