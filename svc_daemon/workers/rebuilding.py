@@ -8,7 +8,6 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from functools import partial
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
@@ -16,6 +15,7 @@ from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRe
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index import extraction as documents
 from svc_daemon.operations.index import extraction as extracting
+from svc_daemon.operations.index.claims import park
 from svc_daemon.operations.index.extraction import SourceReading
 from svc_daemon.operations.index.indexing import WAVE_BYTES
 from svc_daemon.operations.index.rebuilding import (
@@ -31,16 +31,15 @@ from svc_daemon.operations.index.rebuilding import (
     next_reading,
     note_cleared,
     note_read,
-    park_rebuild,
     rebuild_damaged,
     requeue_document,
 )
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
+from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.tasks import REBUILD
-from svc_daemon.workers.runners import LONGEST_S, Worker, keep_leases
+from svc_daemon.workers.runners import LONGEST_S, TaskWorker, Worker
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ RECHUNK_READS = 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
-class RebuildingWorker(Worker):
+class RebuildingWorker(TaskWorker):
     """Rebuilds the search indexes of teams one after another.
 
         claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
@@ -62,29 +61,17 @@ class RebuildingWorker(Worker):
     """
 
     doing = "rebuilding"
+    task_type = REBUILD
 
     def __init__(self, context: Context, extractor: Extractor) -> None:
         super().__init__(context, context.wakes.rebuilding)
         self._extractor = extractor
 
-    async def work(self) -> float:
+    async def claim(self) -> TaskRow | None:
         await rebuild_damaged(self.context)
-        task = await claim_rebuild(self.context)
-        if task is None:
-            return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=REBUILD)))
-        beat = asyncio.create_task(keep_leases(self.context, [task]))
-        try:
-            await self._rebuild(task)
-        except asyncio.CancelledError:
-            await park_rebuild(self.context, task)
-            raise
-        except Exception as error:
-            await self.context.shortages.get_through(partial(self._give_back, task, error))
-        finally:
-            beat.cancel()
-        return 0
+        return await claim_rebuild(self.context)
 
-    async def _rebuild(self, task: TaskRow) -> None:
+    async def perform(self, task: TaskRow) -> None:
         if task.stage != INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
@@ -152,9 +139,9 @@ class RebuildingWorker(Worker):
                 raise Short from failure
             log.info("%s could not be read again: %s", reading.source.id, failure)
 
-    async def _give_back(self, task: TaskRow, error: Exception) -> None:
+    async def give_back(self, task: TaskRow, error: Exception) -> None:
         if await self.context.shortages.is_cause_of(error):
-            await park_rebuild(self.context, task)
+            await park(self.context, task)
             await self.context.shortages.passed()
             return
         unexpected = None if isinstance(error, ProviderError) else error

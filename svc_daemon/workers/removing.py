@@ -3,18 +3,16 @@
 import asyncio
 import logging
 import random
-from functools import partial
 
 from svc_daemon.core import task_retries
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.index.claims import park
 from svc_daemon.operations.remove.bucket_deletions import (
-    CascadeClaim,
     claim_cascade,
     end_uploads,
     finish_cascade,
     give_back_cascade,
     next_members,
-    park_cascade,
     remove_members,
     skip_member,
 )
@@ -22,45 +20,38 @@ from svc_daemon.operations.remove.team_removals import (
     claim_removal,
     give_back_removal,
     is_removing,
-    park_removal,
     remove_contents,
     remove_index,
     remove_rows,
 )
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
+from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.tasks import CASCADE, TEAM_REMOVAL
-from svc_daemon.workers.runners import PAUSE_AFTER_ERROR_S, Worker, keep_leases
+from svc_daemon.workers.runners import PAUSE_AFTER_ERROR_S, TaskWorker
 
 log = logging.getLogger(__name__)
 
 
-class DeletingWorker(Worker):
+class DeletingWorker(TaskWorker):
     """Deletes buckets one at a time. First, it removes the bucket's sources in batches.
 
     If a batch fails, its sources are removed one by one, so that one bad source doesn't block the others.
     """
 
     doing = "deleting a bucket"
+    task_type = CASCADE
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, context.wakes.cascading)
 
-    async def work(self) -> float:
-        claim = await claim_cascade(self.context)
-        if claim is None:
-            return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=CASCADE)))
-        try:
-            while source_ids := next_members(self.context, claim):
-                await self._remove(claim, source_ids)
-            await end_uploads(self.context, claim)
-            await finish_cascade(self.context, claim)
-        except asyncio.CancelledError:
-            await park_cascade(self.context, claim)
-            raise
-        except Exception as error:
-            await self.context.shortages.get_through(partial(self._give_back, claim, error))
-        return 0
+    async def claim(self) -> TaskRow | None:
+        return await claim_cascade(self.context)
+
+    async def perform(self, task: TaskRow) -> None:
+        while source_ids := next_members(self.context, task):
+            await self._remove(task, source_ids)
+        await end_uploads(self.context, task)
+        await finish_cascade(self.context, task)
 
     async def outlast(self, error: Exception, doing: str) -> None:
         """Wait briefly after an error, even during a shortage, because deleting a bucket frees disk space."""
@@ -72,30 +63,28 @@ class DeletingWorker(Worker):
         """Return whether this error was caused by a shortage of memory or disk space."""
         return await self.context.shortages.is_cause_of(error, kinds=())
 
-    async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:
+    async def _remove(self, task: TaskRow, source_ids: list[str], *, singly: bool = False) -> None:
         try:
-            await remove_members(self.context, claim, source_ids)
+            await remove_members(self.context, task, source_ids)
         except Exception as error:
             if await self._is_short(error):
                 raise
             if singly:
                 log.warning("%s can't be deleted: %s", source_ids[0], error)
-                await skip_member(self.context, claim, source_ids[0], _explain(error))
+                await skip_member(self.context, task, source_ids[0], _explain(error))
                 return
-            log.exception(
-                "a step of deleting %s failed; its members are now deleted one by one", claim.cascade.bucket_id
-            )
+            log.exception("a step of %s failed; the bucket's members are now deleted one by one", task.id)
             for source_id in source_ids:
-                await self._remove(claim, [source_id], singly=True)
+                await self._remove(task, [source_id], singly=True)
 
-    async def _give_back(self, claim: CascadeClaim, error: Exception) -> None:
+    async def give_back(self, task: TaskRow, error: Exception) -> None:
         if await self._is_short(error):
-            await park_cascade(self.context, claim)
+            await park(self.context, task)
             await asyncio.sleep(PAUSE_AFTER_ERROR_S)
             return
-        log.error("deleting the bucket %s failed", claim.cascade.bucket_id, exc_info=error)
+        log.error("deleting a bucket (%s) failed", task.id, exc_info=error)
         jitter = random.SystemRandom().random()
-        await give_back_cascade(self.context, claim, _explain(error), jitter)
+        await give_back_cascade(self.context, task, _explain(error), jitter)
 
 
 def _explain(error: Exception) -> str:
@@ -112,31 +101,19 @@ def _explain(error: Exception) -> str:
 PAUSE_S = 0.2
 
 
-class RemovingWorker(Worker):
+class RemovingWorker(TaskWorker):
     """Removes teams, one at a time."""
 
     doing = "removing a team"
+    task_type = TEAM_REMOVAL
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, context.wakes.removing)
 
-    async def work(self) -> float:
-        task = await claim_removal(self.context)
-        if task is None:
-            return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=TEAM_REMOVAL)))
-        beat = asyncio.create_task(keep_leases(self.context, [task]))
-        try:
-            await self._remove(task)
-        except asyncio.CancelledError:
-            await park_removal(self.context, task)
-            raise
-        except Exception as error:
-            await self.context.shortages.get_through(partial(self._give_back, task, error))
-        finally:
-            beat.cancel()
-        return 0
+    async def claim(self) -> TaskRow | None:
+        return await claim_removal(self.context)
 
-    async def _remove(self, task: TaskRow) -> None:
+    async def perform(self, task: TaskRow) -> None:
         log.info("the team %s is being removed (%s)", task.team_id, task.id)
         while is_removing(self.context, task):
             if await remove_contents(self.context, task.team_id):
@@ -148,9 +125,9 @@ class RemovingWorker(Worker):
                 await asyncio.sleep(PAUSE_S)
         log.info("the team %s is removed", task.team_id)
 
-    async def _give_back(self, task: TaskRow, error: Exception) -> None:
+    async def give_back(self, task: TaskRow, error: Exception) -> None:
         if await self.context.shortages.is_cause_of(error, kinds=()):
-            await park_removal(self.context, task)
+            await park(self.context, task)
             await asyncio.sleep(PAUSE_S)
             return
         log.error("removing the team %s failed, tried again", task.team_id, exc_info=error)

@@ -5,12 +5,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.index.claims import extend_claims
+from svc_daemon.operations.index.claims import extend_claims, park
 from svc_daemon.process.contexts import Context, Wake
-from svc_daemon.store.rows.tasks import TaskRow
+from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +105,40 @@ class Worker(ABC):
             return look_s
         # A change of the wall clock must not delay work for long.
         return min(max(due_s, 0.001), look_s)
+
+
+class TaskWorker(Worker):
+    """A worker that does one task of its type at a time. The task's lease is extended meanwhile."""
+
+    task_type: str
+
+    @abstractmethod
+    async def claim(self) -> TaskRow | None:
+        """Claim a task that is due, if there is one."""
+
+    @abstractmethod
+    async def perform(self, task: TaskRow) -> None:
+        """Do the task to its end."""
+
+    @abstractmethod
+    async def give_back(self, task: TaskRow, error: Exception) -> None:
+        """Queue the task for another attempt after this error, or end it."""
+
+    async def work(self) -> float:
+        task = await self.claim()
+        if task is None:
+            return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=self.task_type)))
+        beat = asyncio.create_task(keep_leases(self.context, [task]))
+        try:
+            await self.perform(task)
+        except asyncio.CancelledError:
+            await park(self.context, task)
+            raise
+        except Exception as error:
+            await self.context.shortages.get_through(partial(self.give_back, task, error))
+        finally:
+            beat.cancel()
+        return 0
 
 
 async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:

@@ -19,12 +19,11 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.errors import ERRORS
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.offline.verify import verify_directory
+from svc_daemon.operations.index.claims import park
 from svc_daemon.operations.index.indexing import release_expired
 from svc_daemon.operations.remove import bucket_deletions
-from svc_daemon.operations.remove.bucket_deletions import CascadeClaim
 from svc_daemon.operations.remove.team_removals import (
     claim_removal,
-    park_removal,
     queue_removal,
     remove_contents,
     remove_rows,
@@ -32,6 +31,7 @@ from svc_daemon.operations.remove.team_removals import (
 from svc_daemon.paths import DataFiles
 from svc_daemon.server.server import open_context
 from svc_daemon.settings.limits import Limits
+from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.workers.removing import RemovingWorker
@@ -49,17 +49,17 @@ def delete(daemon: Daemon, bucket: str = "inbox") -> str:
     return str(daemon.delete(f"/v1/buckets/{bucket}", force="true")["deletion"]["task_id"])
 
 
-def claim(daemon: Daemon) -> CascadeClaim:
+def claim(daemon: Daemon) -> TaskRow:
     found = daemon.loop.run(bucket_deletions.claim_cascade(daemon.context))
     assert found is not None
     return found
 
 
-def finish(daemon: Daemon, held: CascadeClaim) -> None:
+def finish(daemon: Daemon, held: TaskRow) -> None:
     daemon.loop.run(bucket_deletions.finish_cascade(daemon.context, held))
 
 
-def remove_sources(daemon: Daemon, held: CascadeClaim, *source_ids: str) -> None:
+def remove_sources(daemon: Daemon, held: TaskRow, *source_ids: str) -> None:
     daemon.loop.run(bucket_deletions.remove_members(daemon.context, held, source_ids))
 
 
@@ -82,7 +82,7 @@ def test_expired_leases_do_not_count_as_attempts_of_a_bucket_deletion(daemon: Da
     daemon.add_source()
     delete(daemon)
     for _ in range(10):
-        assert claim(daemon).task.attempt == 1
+        assert claim(daemon).attempt == 1
         daemon.loop.run(release_expired(daemon.context, float("inf")))
     assert daemon.ask("GET", "/v1/buckets/inbox").json()["status"] == "deleting"
 
@@ -258,7 +258,7 @@ def test_removing_a_team_disables_its_keys_at_once_and_waits_for_running_tasks(
     assert {table: daemon.count(table) for table in before} == before
     free = "UPDATE tasks SET status = 'queued', lease_until_s = NULL WHERE source_id = :id"
     daemon.write(lambda c: c.execute(free, {"id": source}))
-    daemon.loop.run(park_removal(daemon.context, task))
+    daemon.loop.run(park(daemon.context, task))
     daemon.run_worker(lambda: RemovingWorker(daemon.context))
     daemon.wait(lambda: daemon.count("teams") == 1, "the team is removed")
     assert (daemon.blob_names(), daemon.count("keys"), daemon.count("tasks")) == ([], 1, 0)

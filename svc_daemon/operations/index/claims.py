@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import partial
 
 from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection
@@ -11,8 +11,6 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import tasks
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.error_codes import SourceErrorCode
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +21,12 @@ UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 async def claim_next(
     context: Context,
     task_type: str,
-    take: Callable[[Connection, str], T | None],
-) -> T | None:
-    """Find the oldest due task of the first team that has one, and claim it with `take`.
+    stage: str,
+    take: Callable[[Connection, str, str, float, str], TaskRow | None] = tasks.claim_task,
+) -> TaskRow | None:
+    """Find the oldest due task of the first team that has one, and claim it with `take` for its first stage.
 
-    Returns what `take` returns, or None if no task is due.
+    Returns None if no task is due.
     """
     now = context.clock.timestamp()
 
@@ -36,12 +35,17 @@ async def claim_next(
         waiting = (tasks.find_waiting(connection, team_id, task_type, now) for team_id in teams[lanes.SINGLE])
         return next((task_id for task_id in waiting if task_id), None)
 
-    def claim(connection: Connection) -> T | None:
+    def claim(connection: Connection) -> TaskRow | None:
         task_id = find(connection)
-        return take(connection, task_id) if task_id else None
+        return take(connection, task_id, context.clock.timestamp(), lease_end_s(context), stage) if task_id else None
 
     # Find the task in a read first, because only claiming it needs a commit.
     return await context.write(claim) if context.read(find) else None
+
+
+async def park(context: Context, task: TaskRow) -> None:
+    """Queue the task again because the process is stopping. The interrupted attempt is not counted."""
+    await context.write(partial(tasks.park_task, task=task))
 
 
 def lease_end_s(context: Context) -> float:

@@ -19,7 +19,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.index.claims import claim_next, lease_end_s
+from svc_daemon.operations.index.claims import claim_next
 from svc_daemon.operations.index.extraction import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.index.indexing import indexed, put_back
 from svc_daemon.operations.keys import get_team
@@ -125,10 +125,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 async def claim_rebuild(context: Context) -> TaskRow | None:
     """Claim a rebuild that is due. An interrupted rebuild continues at its last stage."""
 
-    def take(connection: Connection, task_id: str) -> TaskRow | None:
-        return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
-
-    return await claim_next(context, REBUILD, take)
+    return await claim_next(context, REBUILD, CLEAR, tasks.claim_again)
 
 
 async def note_cleared(context: Context, task: TaskRow) -> None:
@@ -221,11 +218,6 @@ async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter
         tasks.retry_task(connection, task, due_at, error, is_endless=True)
 
     await context.write(work)
-
-
-async def park_rebuild(context: Context, task: TaskRow) -> None:
-    """Queue the rebuild again because the process is stopping."""
-    await context.write(lambda connection: tasks.park_task(connection, task))
 
 
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:

@@ -5,7 +5,7 @@ again, and its `lastDeleteError` has the reason.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import ids, readiness, task_retries
@@ -33,12 +33,10 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import find_source
 from svc_daemon.store.rows.tasks import (
     TaskRow,
-    claim_task,
     create_tasks,
     extend_lease,
     finish_task,
     is_held,
-    park_task,
     retry_task,
     update_progress,
 )
@@ -53,14 +51,6 @@ from svc_daemon.wire.tasks import CASCADE
 STEP_LIMIT = 200
 #: The name of the task's only stage, shown in its progress.
 STAGE = "delete"
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeClaim:
-    """A bucket's deletion task, as it was when this worker claimed it."""
-
-    task: TaskRow
-    cascade: Cascade
 
 
 async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
@@ -112,64 +102,61 @@ def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -
     return cascade
 
 
-async def claim_cascade(context: Context) -> CascadeClaim | None:
+async def claim_cascade(context: Context) -> TaskRow | None:
     """Claim a bucket deletion that is due. Returns None if no deletion is due."""
-
-    def take(connection: Connection, task_id: str) -> CascadeClaim | None:
-        task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
-        cascade = find_cascade(connection, task.id) if task else None
-        return CascadeClaim(task, cascade) if task and cascade else None
-
-    return await claim_next(context, CASCADE, take)
+    return await claim_next(context, CASCADE, STAGE)
 
 
-def next_members(context: Context, claim: CascadeClaim) -> list[str]:
+def next_members(context: Context, task: TaskRow) -> list[str]:
     """Return the ids of the sources to remove next.
 
     The list is empty if no source is left, or if the claim has expired.
     """
 
     def work(connection: Connection) -> list[str]:
-        now = _held(connection, claim)
+        now = _held(connection, task)
         return memberships.list_member_ids(connection, now.bucket_id, now.after_id, STEP_LIMIT) if now else []
 
     return context.read(work)
 
 
-async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
+async def remove_members(context: Context, task: TaskRow, source_ids: Sequence[str]) -> None:
     """Remove these sources from the bucket. Delete the sources that have no other bucket.
 
     Does nothing if the claim has expired.
     """
 
     def work(connection: Connection) -> None:
-        now = _held(connection, claim)
+        now = _held(connection, task)
         if now is None:
             return
         gone = [_remove(connection, context, now, source_id) for source_id in source_ids]
         counted = replace(now, deleted=now.deleted + sum(gone), detached=now.detached + len(gone) - sum(gone))
-        _note(connection, context, claim, replace(counted, after_id=source_ids[-1]))
+        _note(connection, context, task, replace(counted, after_id=source_ids[-1]))
 
     await context.write(work)
     context.wakes.sweeping.set()
     context.wakes.syncing.set()
 
 
-async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
+async def skip_member(context: Context, task: TaskRow, source_id: str, reason: str) -> None:
     """Record that a source can't be deleted and stays in the bucket."""
 
     def work(connection: Connection) -> None:
-        now = _held(connection, claim)
+        now = _held(connection, task)
         if now is not None:
             skipped = replace(now, failed=now.failed + 1, after_id=source_id, reason=reason)
-            _note(connection, context, claim, skipped)
+            _note(connection, context, task, skipped)
 
     await context.write(work)
 
 
-async def end_uploads(context: Context, claim: CascadeClaim) -> None:
+async def end_uploads(context: Context, task: TaskRow) -> None:
     """Cancel the upload sessions that have only this bucket, and remove the bucket from other sessions."""
-    bucket_id, after_id = claim.cascade.bucket_id, ""
+    cascade, after_id = context.read(partial(find_cascade, task_id=task.id)), ""
+    if cascade is None:
+        return
+    bucket_id = cascade.bucket_id
     refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
         for upload in found:
@@ -181,44 +168,39 @@ async def end_uploads(context: Context, claim: CascadeClaim) -> None:
         after_id = found[-1].id
 
 
-async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
+async def finish_cascade(context: Context, task: TaskRow) -> None:
     """End the task: delete the bucket or, if sources are left, make the bucket active again."""
 
     def work(connection: Connection) -> None:
-        now = _held(connection, claim)
+        now = _held(connection, task)
         if now is not None:
-            _end(connection, context, claim, now)
+            _end(connection, context, task, now)
 
     await context.write(work)
     context.wakes.syncing.set()
 
 
-async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
+async def give_back_cascade(context: Context, task: TaskRow, reason: str, jitter: float) -> None:
     """Schedule another attempt to delete the bucket. If no attempt is left, make the bucket active again."""
 
     def work(connection: Connection) -> None:
-        now = _held(connection, claim)
+        now = _held(connection, task)
         if now is None:
             return
-        if not task_retries.is_last(claim.task.attempt, claim.task.max_attempts, retryable=True):
-            pause_s = task_retries.pause_s(claim.task.attempt, jitter)
-            retry_task(connection, claim.task, context.clock.timestamp(pause_s), _failed(reason))
+        if not task_retries.is_last(task.attempt, task.max_attempts, retryable=True):
+            pause_s = task_retries.pause_s(task.attempt, jitter)
+            retry_task(connection, task, context.clock.timestamp(pause_s), _failed(reason))
             return
-        _end(connection, context, claim, replace(now, reason=reason))
+        _end(connection, context, task, replace(now, reason=reason))
 
     await context.write(work)
     context.wakes.cascading.set()
     context.wakes.syncing.set()
 
 
-async def park_cascade(context: Context, claim: CascadeClaim) -> None:
-    """Queue the task again because the process is stopping. The interrupted attempt is not counted."""
-    await context.write(lambda connection: park_task(connection, claim.task))
-
-
-def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
+def _held(connection: Connection, task: TaskRow) -> Cascade | None:
     """Return the task's current row, or None if the claim has expired."""
-    return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
+    return find_cascade(connection, task.id) if is_held(connection, task) else None
 
 
 def _remove(connection: Connection, context: Context, cascade: Cascade, source_id: str) -> bool:
@@ -234,24 +216,24 @@ def _remove(connection: Connection, context: Context, cascade: Cascade, source_i
     return True
 
 
-def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
-    update_cascade(connection, claim.task, cascade)
+def _note(connection: Connection, context: Context, task: TaskRow, cascade: Cascade) -> None:
+    update_cascade(connection, task, cascade)
     done = cascade.deleted + cascade.detached + cascade.failed
-    update_progress(connection, claim.task, STAGE, done, cascade.total)
-    extend_lease(connection, claim.task, lease_end_s(context))
+    update_progress(connection, task, STAGE, done, cascade.total)
+    extend_lease(connection, task, lease_end_s(context))
 
 
-def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
+def _end(connection: Connection, context: Context, task: TaskRow, cascade: Cascade) -> None:
     left = memberships.count_members(connection, cascade.bucket_id)
     # Sources that other requests deleted meanwhile count as deleted too.
     ended = replace(cascade, failed=left, deleted=cascade.total - cascade.detached - left)
-    _note(connection, context, claim, ended)
+    _note(connection, context, task, ended)
     if left:
         now = context.clock.timestamp()
         message = f"{left} of {ended.total} sources could not be deleted: {ended.reason or 'unknown'}"
         buckets.restore_bucket(connection, ended.bucket_id, message, now)
         memberships.renew_syncs(connection, ended.bucket_id, now)
-        finish_task(connection, claim.task, "failed", now, _failed(message))
+        finish_task(connection, task, "failed", now, _failed(message))
         restored = bucket_event(EventType.BUCKET_UPDATED, get_bucket(connection, cascade.team_id, cascade.bucket_id))
         record_events(connection, context.ids, cascade.team_id, [restored])
         return
@@ -259,7 +241,7 @@ def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade:
     record_events(connection, context.ids, cascade.team_id, [gone])
     delete_offers_of_bucket(connection, cascade.bucket_id)
     buckets.delete_bucket(connection, cascade.bucket_id)
-    finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
+    finish_task(connection, task, "succeeded", context.clock.timestamp())
 
 
 def _failed(message: str) -> SourceError:

@@ -13,7 +13,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.index.claims import claim_next, lease_end_s
+from svc_daemon.operations.index.claims import claim_next
 from svc_daemon.operations.keys import get_team, view_team
 from svc_daemon.operations.remove.bucket_deletions import end_upload
 from svc_daemon.operations.remove.setting_aside import count_set_aside_files
@@ -66,10 +66,7 @@ def queue_removal(connection: Connection, make_ids: Ids, team: str) -> wire.Team
 async def claim_removal(context: Context) -> TaskRow | None:
     """Claim a team's removal that is due, or return None."""
 
-    def take(connection: Connection, task_id: str) -> TaskRow | None:
-        return tasks.claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
-
-    return await claim_next(context, TEAM_REMOVAL, take)
+    return await claim_next(context, TEAM_REMOVAL, STAGE)
 
 
 def is_removing(context: Context, task: TaskRow) -> bool:
@@ -168,8 +165,3 @@ async def give_back_removal(context: Context, task: TaskRow, reason: str, pause_
     error = ServiceError(ErrorCode.INTERNAL_ERROR, reason).as_error()
     due_at = context.clock.timestamp(pause_s)
     await context.write(lambda connection: tasks.retry_task(connection, task, due_at, error, is_endless=True))
-
-
-async def park_removal(context: Context, task: TaskRow) -> None:
-    """Queue the task again because the process is stopping."""
-    await context.write(lambda connection: tasks.park_task(connection, task))
