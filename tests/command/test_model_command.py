@@ -3,12 +3,11 @@
 import fcntl
 from pathlib import Path
 
-from tests.test_command import run
-
 from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.embed.installing import install
 from svc_daemon.embed.origins import DEFAULT
 from tests.acceptance.forks import ROOT
+from tests.command.test_command import run
 from tests.embed.tiny_models import weights_sha256, write_model, write_wheel
 
 USAGE, REFUSED, MISSING, TEMPORARY, LOCKED = 2, 3, 5, 7, 14
