@@ -31,7 +31,7 @@ from svc_daemon.core.problems import Problem
 from svc_daemon.data_directory import NotEmpty, OpenFolder, lock_directory, make_folders, sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
-from svc_daemon.errors import ServiceError, StorageError
+from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import Verdict, verify_directory
 from svc_daemon.operations.index.rebuilding import queue_rebuild
 from svc_daemon.operations.installations import check_admin_key, check_secret, mark_restored
@@ -49,7 +49,7 @@ from svc_daemon.store.files.copies import (
     find_folder,
     list_stored,
 )
-from svc_daemon.store.foreign_states import refuse_foreign
+from svc_daemon.store.foreign_states import read_any_text, refuse_foreign
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.rows import sources, teams
 from svc_daemon.store.rows.tasks import is_in_maintenance
@@ -155,10 +155,10 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
 
 @contextmanager
 def _leaving_nothing(made: DataFiles) -> Iterator[None]:
-    """Remove what was made if the backup turns out to be unusable. After other errors, a restore can be continued."""
+    """Remove what was made, whatever the error is. Only after an error of the system can a restore be continued."""
     try:
         yield
-    except (BackupRefused, ServiceError, OSError) as error:
+    except Exception as error:
         if getattr(error, "errno", None) in (None, errno.ENOTDIR, errno.ELOOP):
             shutil.rmtree(made.root, ignore_errors=True)
         raise
@@ -234,6 +234,7 @@ def _take_state(
         if copied is None or copied.size_bytes == 0:
             raise StorageError(f"{path} can't be read: it is missing, empty or not a file.")
         with open_copy(made.state, named=path) as state:
+            state.text_factory = read_any_text
             refuse_foreign(state, copied.size_bytes)
             found = list_stored(state), list_open_ids(state)
         undo.pop_all()

@@ -6,6 +6,7 @@ again.
 
 import asyncio
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
@@ -13,7 +14,7 @@ from pathlib import Path, PurePath
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import Problem, Repair
 from svc_daemon.core.text import media_types
-from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.core.uploads.source_fields import check_title, clean_file_name
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, StorageError, stored_error
 from svc_daemon.operations.index.rebuilding import queue_rebuild
@@ -58,13 +59,13 @@ async def recover(context: Context, team_id: str, place: str) -> None:
     found = await blob.find()
     if found is None:
         raise StorageError(f"The blob {name} is gone.")
-    # The file's name is lost, so use the title.
-    try:
-        filename = clean_file_name(stored.title)
-    except ServiceError:
-        filename = source_id
+    # The file's name is lost, so use the title, unless it is one that a stranger's index has in place of it.
+    title = filename = source_id
+    with suppress(ServiceError):
+        title = check_title(stored.title, context.limits)
+        filename = clean_file_name(title)
     content_type = media_types.detect(await blob.read(0, HEAD_BYTES), filename)
-    upload = FileUpload(filename=filename, content_type=content_type, title=stored.title)
+    upload = FileUpload(filename=filename, content_type=content_type, title=title)
     described = new_source(context, team_id, upload, size_bytes=found.size_bytes, sha256=await blob.hash())
     own_name = None if name == source_id else name
     source = replace(described, id=source_id, blob=own_name, generation=document.generation + 1)

@@ -14,6 +14,7 @@ from svc_daemon.store.rows.agents import list_agents
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.store.tables import count_unreferred
+from svc_daemon.wire.events import EventType
 from svc_daemon.wire.parsing import MOST_LEVELS, parse_json
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
@@ -168,6 +169,7 @@ STATES = {
     ("uploads", "status"): ("open", "finalized", "canceled", "expired", "failed"),
     ("deliveries", "status"): ("pending", "delivered", "failed"),
     ("deliveries", "event"): ("source.ready", "source.failed"),
+    ("events", "type"): tuple(EventType),
 }
 
 

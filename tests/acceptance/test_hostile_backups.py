@@ -100,7 +100,7 @@ TAMPERED = {
         [f"UPDATE sources SET metadata = '{DEEP}'"],
         "sources.metadata with JSON that is nested",
     ),
-    "what is no text": (["UPDATE sources SET id = CAST(x'ff' AS TEXT)"], "can't be read"),
+    "what is no text": (["UPDATE sources SET id = CAST(x'ff' AS TEXT)"], r"sources.id is '\udcff'"),
 }
 
 

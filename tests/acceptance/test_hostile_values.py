@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.store.files.backups import BackupRefused
+from svc_daemon.store.foreign_states import read_any_text, refuse_foreign
 from tests.acceptance.backups import Stage, fill_data, restore_backup
 from tests.acceptance.calls import list_sources, take_in, wait_ended
 from tests.acceptance.installations import wait_until
@@ -27,6 +28,7 @@ def stage(data: Path, tmp_path: Path) -> Stage:
     return Stage(data, tmp_path)
 
 
+NOW, GONE = "2026-01-02T03:04:05.678Z", "src_01k2aaaaaaaaaaaaaaaaaaaaaa"
 #: Values that the service can't read, by table and column, and a part of the error.
 MISSHAPEN = [
     ("sources", "webhook", "{}", "url"),
@@ -75,6 +77,22 @@ MISSHAPEN = [
     ("delivery_attempts", "error", "{}", "code"),
     ("usage", "month", "x", "is 'x'"),
     ("facts", "value", "x", "search_disabled"),
+    ("sources", "metadata", '{"a": 1e999}', "not valid"),
+    ("buckets", "metadata", '{"a": NaN}', "not valid"),
+    ("deliveries", "body", '{"a": [-Infinity]}', "not valid"),
+    ("events", "type", "source.eaten", "which is no type"),
+    ("events", "type", "\x1b[1m", "which is no type"),
+    ("buckets", "name", "\x1b[2J", "invisible characters"),
+    ("buckets", "slug", "../x", "is '../x'"),
+    ("buckets", "description", "\x1b]0;x", "control"),
+    ("teams", "name", "\u202ex", "invisible characters"),
+    ("keys", "name", "a\nb", "invisible characters"),
+    ("agents", "name", "\x9b1m", "invisible characters"),
+    ("agents", "instructions", "\x07", "control"),
+    ("sources", "title", "\x1b]0;x", "invisible characters"),
+    ("sources", "mapping", "a\rb", "invisible characters"),
+    ("sources", "tags", '["a\\ud800"]', "wrong shape"),
+    ("uploads", "tags", '["\\u001b[1m"]', "a tag must not"),
 ]
 ONE_OF_EACH = [
     "INSERT INTO batches SELECT 'bat_' || substr(id, 6), id, '[]', '{0}', '{0}', NULL FROM teams",
@@ -91,7 +109,7 @@ ONE_OF_EACH = [
 def test_value_that_the_service_cannot_read_is_refused_with_its_row(
     stage: Stage, table: str, column: str, value: str, message: str | None
 ) -> None:
-    stage.sql(*(each.format("2026-01-02T03:04:05.678Z") for each in ONE_OF_EACH))
+    stage.sql(*(each.format(NOW) for each in ONE_OF_EACH))
     assert restore_backup(stage.backup, stage.root / "before").is_whole
     where = "WHERE name = 'search_disabled'" if table == "facts" else ""
     stage.sql("PRAGMA ignore_check_constraints = ON", f"UPDATE {table} SET {column} = '{value}' {where}")
@@ -105,21 +123,103 @@ def test_value_that_the_service_cannot_read_is_refused_with_its_row(
     assert stage.files() == []
 
 
+#: Tables that a backup has rows of at times only.
+RARE = [
+    "INSERT INTO tombstones (source_id, team_id, created_at) SELECT 'src_' || substr(id, 6), id, '{0}' FROM teams",
+    "INSERT INTO detachments (source_id, team_id) SELECT 'src_' || substr(id, 6), id FROM teams",
+    "INSERT INTO cascades SELECT min(t.id), t.team_id, b.id, '', 1, 1, 0, 0, NULL FROM tasks t, buckets b",
+    "INSERT INTO vector_offers SELECT team_id, 'x', id, 'm', 'v', 1, '{0}' FROM buckets",
+]
+
+
+def test_every_number_and_every_text_is_checked(stage: Stage) -> None:
+    stage.sql(*(each.format(NOW) for each in (*ONE_OF_EACH, *RARE)), "PRAGMA journal_mode = DELETE")
+    path, tried = stage.backup / "state.db", 0
+    with closing(sqlite3.connect(path, isolation_level=None)) as state:
+        state.row_factory, state.text_factory = sqlite3.Row, read_any_text
+        state.execute("PRAGMA ignore_check_constraints = ON")
+        listed = state.execute(
+            "SELECT m.name, p.name, p.type FROM sqlite_master m, pragma_table_info(m.name) p"
+            " WHERE m.type = 'table' AND m.name NOT LIKE '%sqlite%'"
+        )
+        for table, column, kind in listed.fetchall():
+            for value in ("CAST(x'61ff' AS TEXT)", "'a' || char(0)") if kind == "TEXT" else (-1, 2**63 - 1):
+                state.execute("BEGIN")
+                changed = state.execute(f"UPDATE OR REPLACE {table} SET {column} = {value}")
+                assert changed.rowcount > 0, table
+                with pytest.raises(BackupRefused, match=rf"\b{table}\.{column} "):
+                    refuse_foreign(state, path.stat().st_size)
+                state.execute("ROLLBACK")
+                tried += 1
+        refuse_foreign(state, path.stat().st_size)
+    assert tried > 300
+
+
+ONE, LAST = (f"(SELECT {which}(id) FROM sources)" for which in ("min", "max"))
+#: Statements that make values which fit their columns and can't be used, and a part of the error.
+UNUSABLE = {
+    "a source that replaces itself": (f"UPDATE sources SET replaces = id WHERE id = {ONE}", "sources.replaces of id"),
+    "sources that replace each other": (
+        f"UPDATE sources SET replaces = CASE id WHEN {ONE} THEN {LAST} ELSE {ONE} END WHERE id IN ({ONE}, {LAST})",
+        "leads back to the row itself",
+    ),
+    "a deleted source that replaces itself": (
+        f"INSERT INTO tombstones SELECT '{GONE}', id, '{GONE}', NULL, '{NOW}', NULL FROM teams",
+        "tombstones.replaced_by of source_id",
+    ),
+    "a task without attempts": ("UPDATE tasks SET max_attempts = 0", "is 0, which is not from 1"),
+    "a question without words": ("UPDATE sources SET type = 'qa'", "is missing, and its type is qa"),
+    "a page without an address": ("UPDATE sources SET type = 'page'", "is missing, and its type is page"),
+    "an endless lease": ("UPDATE memberships SET lease_until_s = 9e999", "is inf, which is not from 0"),
+    "a title of megabytes": ("UPDATE sources SET title = printf('%.*c', 2000000, 'A')", "bytes in sources.title"),
+    "metadata of megabytes": (
+        """UPDATE sources SET metadata = printf('{"a": "%.*c"}', 20000000, 'A')""",
+        "bytes in sources.metadata",
+    ),
+    "an integer of thousands of digits": (
+        f"""UPDATE sources SET metadata = '{{"a": {"9" * 5000}}}'""",
+        "sources.metadata of id",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_value_that_the_service_cannot_use_is_refused(stage: Stage, name: str) -> None:
+    statement, message = UNUSABLE[name]
+    stage.sql(statement)
+    with pytest.raises(BackupRefused) as refused:
+        restore_backup(stage.backup, stage.data)
+    assert message in str(refused.value)
+    assert stage.files() == []
+    assert not (stage.data / "restoring").exists()
+
+
+def test_unexpected_error_of_a_restore_leaves_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OverflowError("int too big to convert")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("svc_daemon.offline.restoring._renew_state", fail)
+        with pytest.raises(OverflowError):
+            restore_backup(stage.backup, stage.data)
+    assert not (stage.data / "restoring").exists()
+    assert restore_backup(stage.backup, stage.data).is_whole
+
+
 REQUEUED = [
     "UPDATE sources SET status = 'queued'",
     "UPDATE tasks SET status = 'queued', attempt = 0, finished_at = NULL WHERE source_id IS NOT NULL",
     "UPDATE memberships SET sync_status = 'queued'",
 ]
-ONE = "WHERE id = (SELECT min(id) FROM sources)"
 OF_ONE = "WHERE source_id = (SELECT min(id) FROM sources)"
 DUE = "UPDATE deliveries SET status = 'pending', due_at = '2026-01-02T03:04:05.678Z', url = 'http://127.0.0.1:1/'"
 #: Values in a state that is in use, of which at most one of three sources may fail.
 DAMAGED = {
-    "a webhook": f"UPDATE sources SET webhook = '{{}}' {ONE}",
-    "a webhook's address": f'UPDATE sources SET webhook = \'{{"url": 7, "metadata": 7}}\' {ONE}',
-    "metadata": f"UPDATE sources SET metadata = '[' {ONE}",
-    "tags": f"UPDATE sources SET tags = '{{}}' {ONE}",
-    "an extraction": f"UPDATE sources SET extraction = '7' {ONE}",
+    "a webhook": f"UPDATE sources SET webhook = '{{}}' WHERE id = {ONE}",
+    "a webhook's address": f'UPDATE sources SET webhook = \'{{"url": 7, "metadata": 7}}\' WHERE id = {ONE}',
+    "metadata": f"UPDATE sources SET metadata = '[' WHERE id = {ONE}",
+    "tags": f"UPDATE sources SET tags = '{{}}' WHERE id = {ONE}",
+    "an extraction": f"UPDATE sources SET extraction = '7' WHERE id = {ONE}",
     "places": f"UPDATE memberships SET created_at = 'x' {OF_ONE}",
     "chunk sizes": "UPDATE buckets SET chunking = '[7]'",
     "no chunk sizes": "UPDATE buckets SET chunking = '{}'",
@@ -129,11 +229,12 @@ DAMAGED = {
     "the next attempt": f"UPDATE tasks SET next_attempt_at = 'x' {OF_ONE}",
     "a trace": f"UPDATE tasks SET trace = 'x' {OF_ONE}",
     "attempts": f"UPDATE tasks SET max_attempts = -1 {OF_ONE}",
-    "a batch": f"UPDATE sources SET batch_id = (SELECT id FROM batches) {ONE}; UPDATE batches SET bucket_ids = '7'",
+    "a batch": "UPDATE sources SET batch_id = (SELECT id FROM batches); UPDATE batches SET bucket_ids = '7'",
     "a secret": f"UPDATE webhook_secrets SET rotated_at = 'x'; {DUE}",
     "the end of time": f"UPDATE webhook_secrets SET rotated_at = '9999-12-31T23:59:59.999Z'; {DUE}",
     "a generation": f"UPDATE webhook_secrets SET generation = -7; {DUE}",
     "an address": f"{DUE}; UPDATE deliveries SET url = 'x' {OF_ONE}",
+    "a source that replaces itself": f"UPDATE sources SET replaces = id WHERE id = {ONE}",
     "a call": f"{DUE}; UPDATE deliveries SET due_at = '0' {OF_ONE}",
     "an upload": "UPDATE uploads SET bucket_ids = '7', metadata = '7', expires_at = '0'",
 }
@@ -141,7 +242,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_row_in_use_costs_only_itself(stage: Stage, make_installation: MakeInstallation, name: str) -> None:
-    stage.sql(*(each.format("2026-01-02T03:04:05.678Z") for each in ONE_OF_EACH))
+    stage.sql(*(each.format(NOW) for each in ONE_OF_EACH))
     installation = make_installation(**UNLIMITED)
     assert restore_backup(stage.backup, installation.files.root).is_whole
     with closing(sqlite3.connect(installation.files.state)) as state:
@@ -153,9 +254,9 @@ def test_damaged_row_in_use_costs_only_itself(stage: Stage, make_installation: M
         assert sum(source["ready"] for source in ended) >= 2
         client.patch("/v1/buckets/inbox", json={"chunking": {}}).raise_for_status()
         assert take_in(client, "inbox", "new.md", b"# New\n\nThe umber quay.\n")
-        pending = "/v1/webhooks/deliveries?status=pending"
-        wait_until(lambda: client.get(pending).raise_for_status().json()["deliveries"] == [], "no call is pending")
         with closing(sqlite3.connect(installation.files.state)) as state:
+            pending = "SELECT count(*) FROM deliveries WHERE status = 'pending'"
+            wait_until(lambda: state.execute(pending).fetchone() == (0,), "no call is pending")
             batches = [row[0] for row in state.execute("SELECT id FROM batches")]
         for batch_id in batches:
             client.get(f"/v1/knowledge/batches/{batch_id}").raise_for_status()

@@ -208,7 +208,10 @@ def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> 
     """Return the sources that this source replaces in the bucket, directly or through other sources."""
     line: list[SourceRow] = []
     older: SourceRow | None = source
-    while older is not None and older.replaces is not None:
+    # A damaged row may lead back to a source of this line.
+    seen = {source.id}
+    while older is not None and older.replaces is not None and older.replaces not in seen:
+        seen.add(older.replaces)
         older = find_source(connection, source.team_id, older.replaces)
         if older is not None and bucket_id in older.places:
             line.append(older)
