@@ -14,19 +14,18 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from svc_daemon.core.problems import Problem
 from svc_daemon.core.times import to_text
 from svc_daemon.data_directory import NoDirectory, OpenFolder, has_state
-from svc_daemon.databases.sqlite import copy_database, log_bytes, open_copy
+from svc_daemon.databases.sqlite import copy_database, open_copy
 from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import check_files
 from svc_daemon.operations.installations import INSTALLATION_ID, check_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.files import list_teams
-from svc_daemon.store.files.backups import Backup, BackupFolder, BackupRecord, BackupRefused
+from svc_daemon.store.files.backups import Backup, BackupFolder, BackupRecord, BackupRefused, stamp_of
 from svc_daemon.store.files.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
 from svc_daemon.store.files.removals import Removals
 from svc_daemon.store.rows.teams import find_fact
@@ -139,7 +138,7 @@ def _copy_databases(
     for team_id in list_teams(files.index):
         name = f"{team_id}.db"
         try:
-            stamp = _stamp_of(files.index / name)
+            stamp = stamp_of(files.index / name)
             if known.get(name) != stamp or not copy.link_same(files.index.name, name):
                 copy_database(files.index / name, partial.index / name)
             stamps[name] = stamp
@@ -147,12 +146,3 @@ def _copy_databases(
             # The index is damaged or being rebuilt. Leave it out: a restore rebuilds it.
             (partial.index / name).unlink(missing_ok=True)
     return stamps
-
-
-def _stamp_of(path: Path) -> list[int]:
-    """Return inode, sizes and times of an index and its log. Each change of the index changes one of these values."""
-    found = path.stat()
-    log = path.with_name(f"{path.name}-wal")
-    # Reading a database can create an empty write-ahead log, which doesn't count as a change.
-    ends = log.stat() if log_bytes(path) else None
-    return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]

@@ -1,10 +1,6 @@
-"""Backups: complete copies of a data directory, in a folder that may be on another disk.
+"""Backups: complete copies of a data directory. `docs/reference/backups.md` describes the folder that has them.
 
-- A backup is a folder named after its start time. It has the layout of a data directory, and a `backup.json`.
-- A file that is unchanged since the previous backup is a hard link to that backup's file. A backup has no hard links to
-  files of the data directory, because damage to such a file would also damage the backup.
-- A backup is made in the folder `backup.partial`, which is renamed at the end. After an interruption, the next backup
-  continues in this folder.
+A backup has no hard links to files of the data directory, because damage to such a file would also damage the backup.
 """
 
 import fcntl
@@ -22,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from svc_daemon.core.times import from_text
 from svc_daemon.data_directory import DirectoryRefused, OpenFolder, sync_folder
+from svc_daemon.databases.sqlite import log_bytes
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.files.copies import NAMES, Syncer
 from svc_daemon.store.files.removals import BackupRunning
@@ -45,17 +42,13 @@ class BackupRecord:
     """The content of `backup.json`."""
 
     v: int = LAYOUT
-    #: Greater than the numbers of all earlier backups, even if the clock was set back.
     number: int
     installation_id: str
-    #: Version of the program that made the backup.
     version: str
-    #: When the backup began. The backup contains all changes that were acknowledged before this time.
     started_at: str
     finished_at: str
     sources: int
-    #: Inode, size and modification time of each search index, by file name. The next backup hard-links unchanged
-    #: indexes.
+    #: Made by `stamp_of`.
     indexes: Mapping[str, Sequence[int]]
 
 
@@ -212,3 +205,12 @@ def find_backup(folder: Path) -> Backup:
 def _is_own(path: Path) -> bool:
     is_backup = path.name in (PARTIAL, REMOVING) or (_NAME.fullmatch(path.name) and (path / RECORD).exists())
     return bool(is_backup) and path.is_dir() and not path.is_symlink()
+
+
+def stamp_of(path: Path) -> list[int]:
+    """Return inode, sizes and times of an index and its log. Each change of the index changes one of these values."""
+    found = path.stat()
+    log = path.with_name(f"{path.name}-wal")
+    # Reading a database can create an empty write-ahead log, which doesn't count as a change.
+    ends = log.stat() if log_bytes(path) else None
+    return [found.st_ino, found.st_size, found.st_mtime_ns, *([ends.st_size, ends.st_mtime_ns] if ends else [])]
