@@ -86,11 +86,12 @@ class ApiError(SvcError):
     """An error response: `status` is the HTTP status, `code` the API's error code."""
 
     def __init__(self, status: int, error: Mapping[str, Any], request_id: str | None = None) -> None:
+        details = error.get("details")
         super().__init__(
             # Name the flag instead of the API's query parameter.
             str(error.get("message") or f"The service answered {status}.").replace("force=true", "--force"),
             code=str(error.get("code") or "svc_bad_answer"),
-            details=dict(error.get("details") or {}),
+            details=dict(details) if isinstance(details, Mapping) else {},
             request_id=request_id,
         )
         self.status = status

@@ -4,15 +4,16 @@ They use the standard library, because a command would spend 80 to 170 ms of a p
 """
 
 import http.client
-import io
+import math
 import select
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult
+
+from svc_cli.http_responses import LimitedResponse
 
 if TYPE_CHECKING:
     import ssl
@@ -27,64 +28,6 @@ Proof = Callable[[http.client.HTTPConnection], None]
 
 class ConnectionFailed(Exception):
     """The connection could not be opened; `__cause__` is the OSError or UnicodeError."""
-
-
-class _Lines(io.BufferedReader):
-    """Remembers the last line read, so that `_Response` can check that the headers were complete."""
-
-    last = b""
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        self.last = super().readline(size)
-        return self.last
-
-
-class _TimedReader(io.RawIOBase):
-    """Reads a socket until a given time, then raises TimeoutError, even if bytes still arrive."""
-
-    def __init__(self, raw: io.RawIOBase, sock: socket.socket, until_s: float) -> None:
-        self._raw, self._socket, self._until_s = raw, sock, until_s
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int | None:
-        left_s = self._until_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError("timed out")
-        self._socket.settimeout(left_s)
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _Response(http.client.HTTPResponse):
-    """An HTTP response that corrects two faults of `http.client`.
-
-    It raises RemoteDisconnected if the headers end early, and skips all interim responses, not only `100 Continue`.
-    """
-
-    def __init__(self, sock: socket.socket, *arguments: Any, until_s: float | None = None, **options: Any) -> None:
-        super().__init__(sock, *arguments, **options)
-        self._socket, self._until_s = sock, until_s
-
-    def abort(self) -> None:
-        """Close the connection. Any thread may call this; the reading thread gets an error."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    def begin(self) -> None:
-        raw = self.fp.detach()
-        lines = self.fp = _Lines(raw if self._until_s is None else _TimedReader(raw, self._socket, self._until_s))
-        while True:
-            super().begin()
-            if lines.last not in {b"\r\n", b"\n"}:
-                raise http.client.RemoteDisconnected("Remote end closed connection within the head of its answer")
-            if not 101 < self.status < 200:
-                return
-            self.headers = None  # type: ignore[assignment]  # otherwise `begin` would not read the next headers
 
 
 class ConnectionPool:
@@ -112,7 +55,7 @@ class ConnectionPool:
         headers: Mapping[str, str | bytes],
         silence_s: float,
         response_s: float | None = None,
-    ) -> Iterator[http.client.HTTPResponse]:
+    ) -> Iterator[LimitedResponse]:
         """Send a request and yield its response, to be read inside the `with` block.
 
         `silence_s` is the timeout of each read and write, `response_s` of the whole response. Raises ConnectionFailed
@@ -127,10 +70,10 @@ class ConnectionPool:
             except (BrokenPipeError, ConnectionResetError):
                 # The server may have refused the request before all was sent. Its response explains why.
                 is_sent = False
-            until_s = None if response_s is None else time.monotonic() + response_s
-            connection.response_class = partial(_Response, until_s=until_s)  # type: ignore[assignment]
+            until_s = math.inf if response_s is None else time.monotonic() + response_s
+            connection.response_class = partial(LimitedResponse, silence_s=silence_s, until_s=until_s)  # type: ignore[assignment]
             response = connection.getresponse()
-            yield response
+            yield response  # type: ignore[misc]
         finally:
             # Don't reuse a connection after an error response: the server may close it after the rest of the body.
             is_free = is_sent and response is not None and response.isclosed() and response.status < 400
@@ -163,7 +106,6 @@ class ConnectionPool:
         except (OSError, UnicodeError) as error:
             # UnicodeError: a label of the host name is empty or too long.
             raise ConnectionFailed from error
-        connection.sock.settimeout(silence_s)
         # Without this, `http.client` would connect again by itself if the server has closed the connection.
         connection.auto_open = 0
         if self._proof is not None:
@@ -172,6 +114,8 @@ class ConnectionPool:
             except BaseException:
                 connection.close()
                 raise
+        if connection.sock is not None:  # None if the answer to the proof closed the connection
+            connection.sock.settimeout(silence_s)
         return connection
 
 

@@ -13,9 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
+from svc_cli.http_responses import OddResponse
 
 #: Codes of rate limits. Waiting for them does not count as an attempt.
 PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
+#: Longer waits that a service asks for are cut to this: no timer of Python takes every number.
+LONGEST_WAIT_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +74,21 @@ def foreign_response(where: str, status: int) -> SvcError:
     return NetworkFailed(message) if status in PROXY_STATUSES else BadAnswer(message)
 
 
+def odd_response(where: str, error: OddResponse) -> BadAnswer:
+    """Return the error for a response that breaks a limit."""
+    return BadAnswer(f"{where} answered with a response that does not come from svc: {error}.")
+
+
 def wait_s(error: Exception) -> float | None:
     """Return how many seconds the service asks to wait; None if it asks for no wait."""
     value = error.details.get("retry_after_seconds") if isinstance(error, ApiError) else None
-    return float(value) if isinstance(value, int | float) else None
+    return float(min(value, LONGEST_WAIT_S)) if isinstance(value, int | float) else None
 
 
 def parse_retry_after(value: str | None) -> float | None:
     """Parse a `Retry-After` header, in seconds; None for a date."""
     try:
-        return max(0.0, float(value)) if value else None
+        return min(max(0.0, float(value)), LONGEST_WAIT_S) if value else None
     except ValueError:
         return None
 

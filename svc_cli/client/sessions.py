@@ -4,6 +4,7 @@ Anyone who has an upload URL can use it without an API key, so upload URLs never
 """
 
 import http.client
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +15,19 @@ from urllib.parse import SplitResult, urlsplit
 from svc_cli.client.calls import Calls, key_or_random, part
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
 from svc_cli.client.new_files import Content, Description, NewFile, OpenFileContent
-from svc_cli.client.retries import RetryPolicy, Stopped, foreign_response, may_pass, parse_retry_after, wait_s
+from svc_cli.client.retries import (
+    RetryPolicy,
+    Stopped,
+    foreign_response,
+    may_pass,
+    odd_response,
+    parse_retry_after,
+    wait_s,
+)
 from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
-from svc_daemon.wire.parsing import parse_json
+from svc_cli.http_responses import OddResponse, parse_answer
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -33,6 +42,10 @@ if TYPE_CHECKING:
 TIMEOUT_S = 60.0
 #: A body up to this size is sent together with its headers.
 SMALL_BYTES = 1024 * 1024
+#: An upload URL, with its path and query as the group.
+_UPLOAD_URL = re.compile(r"(?:[^/?#]*//[^/?#]*)?(/[!-~]*)")
+#: The number of bytes in a header.
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 OnSent = Callable[[int], None]
 
@@ -100,16 +113,18 @@ class Storage:
         body = b"".join(blocks) if length <= SMALL_BYTES else blocks
         try:
             with self._pool.exchange("PUT", address, body, headers, TIMEOUT_S) as response:
-                reply = response.read()
+                reply = response.read_whole()
         except ConnectionFailed as failed:
             raise _network_failed(address, failed.__cause__ or failed) from failed
+        except OddResponse as error:
+            raise odd_response("The storage address", error) from error
         except (OSError, http.client.HTTPException) as error:
             raise _network_failed(address, error) from error
         if response.status not in {200, 308}:
             raise _refusal(response, reply)
         # `Range: bytes=0-N` shows the stored bytes. Without this header, no bytes are stored.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
-        return total if response.status == 200 else int(last) + 1 if last.isdecimal() else 0
+        return total if response.status == 200 else int(last) + 1 if _COUNT.fullmatch(last) else 0
 
     def _watched(self, content: Content, offset: int, on_sent: OnSent | None) -> Iterator[bytes]:
         for block in content.blocks(offset):
@@ -120,9 +135,9 @@ class Storage:
                 on_sent(len(block))
 
 
-def _refusal(response: http.client.HTTPResponse, body: bytes) -> SvcError:
+def _refusal(response: http.client.HTTPResponse, body: bytearray) -> SvcError:
     try:
-        value = parse_json(body)
+        value = parse_answer(body)
         error = dict(value["error"])
     except (ValueError, KeyError, TypeError):
         return foreign_response("The storage address", response.status)
@@ -175,9 +190,10 @@ class SessionCalls(Calls):
         With `resume`, ask first how many bytes the service has. `on_sent` is called with the size of each block.
         Bytes are sent only to the service's own address, whatever address is in `upload_url`.
         """
-        asked = urlsplit(upload_url)
-        own_url = f"{self._transport.base_url}{asked.path}" + (f"?{asked.query}" if asked.query else "")
-        return self._storage.send(own_url, content, resume=resume, on_sent=on_sent)
+        asked = _UPLOAD_URL.fullmatch(str(upload_url))
+        if asked is None:
+            raise BadAnswer("The service answered with an upload URL that does not come from svc.")
+        return self._storage.send(f"{self._transport.base_url}{asked[1]}", content, resume=resume, on_sent=on_sent)
 
     def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswerDict]":
         """Create the source from an uploaded file; a second call returns the same source.

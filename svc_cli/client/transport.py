@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from http.client import HTTPException, HTTPResponse, IncompleteRead
+from http.client import HTTPException
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -23,13 +23,14 @@ from svc_cli.client.retries import (
     RetryPolicy,
     foreign_response,
     may_pass,
+    odd_response,
     parse_retry_after,
     wait_s,
 )
 from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
+from svc_cli.http_responses import LimitedResponse, OddResponse, parse_answer
 from svc_daemon.wire import headers
-from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ T = TypeVar("T")
 Body = TypeVar("Body")
 
 CONNECT_S = 5.0
-#: Block size for reading long responses.
-BLOCK_BYTES = 64 * 1024
 #: The media type sent with every file. It makes the service detect the actual type, in the same way for all clients.
 UNKNOWN_TYPE = "application/octet-stream"
 #: Bytes not allowed in an idempotency key. Each is sent as 0xFF, so that the service refuses the key.
@@ -127,34 +126,29 @@ class Transport:
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
-                for line in response:
+                for line in response.lines():
                     if line.startswith(b"data: {"):
-                        yield parse_json(line.removeprefix(b"data: "))
+                        yield parse_answer(line.removeprefix(b"data: "), object_hook=ReplyBody)
             except ValueError:
                 raise self._no_answer(request, response) from None
             except (OSError, HTTPException) as error:
-                raise self._network_failed(request, error) from error
+                raise self._failure(request, error) from error
 
     @contextmanager
     def follow(self, request: Request) -> "Iterator[StreamedEvents]":
         """Open a stream of events that does not end. Retries and raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
-            yield StreamedEvents(response, partial(self._network_failed, request))
+            yield StreamedEvents(response, partial(self._failure, request))
 
     def blocks(self, request: Request) -> Iterator[bytes]:
         """Yield the bytes of the response as they arrive. Retries only before the first bytes; raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
-            # On a chunked response, `read` would wait for all requested bytes.
-            read = response.read1 if response.chunked else response.read
             try:
-                while block := read(BLOCK_BYTES):
-                    yield block
-                if response.length:
-                    raise IncompleteRead(b"", response.length)
+                yield from response.blocks()
             except (OSError, HTTPException) as error:
-                raise self._network_failed(request, error) from error
+                raise self._failure(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
         """Send the request until it succeeds. Raises the last error if no retry is allowed."""
@@ -186,19 +180,19 @@ class Transport:
                 response = self._open(stack, request)
                 return self._read_reply(request, response)
             except (ConnectionFailed, OSError, HTTPException) as error:
-                return self._network_failed(request, error)
+                return self._failure(request, error)
 
-    def _try_to_open(self, stack: ExitStack, request: Request) -> "HTTPResponse | SvcError":
+    def _try_to_open(self, stack: ExitStack, request: Request) -> "LimitedResponse | SvcError":
         try:
             response = self._open(stack, request)
             if 200 <= response.status < 300:
                 return response
             refusal = self._read_reply(request, response)
         except (ConnectionFailed, OSError, HTTPException) as error:
-            return self._network_failed(request, error)
+            return self._failure(request, error)
         return refusal if isinstance(refusal, SvcError) else self._no_answer(request, response)
 
-    def _open(self, stack: ExitStack, request: Request) -> HTTPResponse:
+    def _open(self, stack: ExitStack, request: Request) -> LimitedResponse:
         """Send a request and return the response, readable until `stack` is closed."""
         body, described = _encode(request)
         if request.idempotency_key is not None:
@@ -213,10 +207,12 @@ class Transport:
         query = f"?{urlencode(request.params, safe=',', quote_via=quote)}" if request.params else ""
         return f"{self.base_url}{request.path}{query}"
 
-    def _no_answer(self, request: Request, response: HTTPResponse) -> SvcError:
+    def _no_answer(self, request: Request, response: LimitedResponse) -> SvcError:
         return foreign_response(self._url(request), response.status)
 
-    def _network_failed(self, request: Request, error: Exception) -> NetworkFailed:
+    def _failure(self, request: Request, error: Exception) -> SvcError:
+        if isinstance(error, OddResponse):
+            return odd_response(self._url(request), error)
         cause = error.__cause__ if isinstance(error, ConnectionFailed) else error
         what = str(cause).strip() or type(cause).__name__
         failure = NetworkFailed(
@@ -226,11 +222,11 @@ class Transport:
         failure.is_dead = isinstance(error, ConnectionFailed)
         return failure
 
-    def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply[Any] | SvcError":
+    def _read_reply(self, request: Request, response: LimitedResponse) -> "Reply[Any] | SvcError":
         """Read the response, and return ApiError if the service refuses the request."""
-        content = response.read()
+        content = response.read_whole()
         try:
-            body = parse_json(content, object_hook=ReplyBody) if content else {}
+            body = parse_answer(content, object_hook=ReplyBody) if content else {}
         except ValueError:
             body = None
         if not isinstance(body, dict) or (response.status in PROXY_STATUSES and "error" not in body):
@@ -252,23 +248,23 @@ class Transport:
 class StreamedEvents:
     """An open stream of server-sent events with ids."""
 
-    def __init__(self, response: HTTPResponse, as_failure: Callable[[Exception], NetworkFailed]) -> None:
+    def __init__(self, response: LimitedResponse, as_failure: Callable[[Exception], SvcError]) -> None:
         self._response = response
         self._as_failure = as_failure
 
     def records(self) -> Iterator[tuple[str | None, dict[str, Any] | None]]:
         """Yield the id and content of each event. A comment has no content, but may have an id.
 
-        Raises NetworkFailed if the connection breaks.
+        Raises NetworkFailed if the connection breaks, and BadAnswer if the stream is not one of the service.
         """
         event_id, event = None, None
         try:
-            for line in self._response:
+            for line in self._response.lines():
                 name, _, value = line.rstrip(b"\r\n").partition(b": ")
                 if name == b"id":
                     event_id = value.decode()
                 elif name == b"data":
-                    event = parse_json(value)
+                    event = parse_answer(value, object_hook=ReplyBody)
                 elif not name and not value:
                     yield event_id, event
                     event_id, event = None, None
@@ -278,9 +274,7 @@ class StreamedEvents:
 
     def abort(self) -> None:
         """End the stream. Any thread may call this; the reading thread gets an error."""
-        abort: Callable[[], None] | None = getattr(self._response, "abort", None)
-        if abort is not None:
-            abort()
+        self._response.abort()
 
 
 class ReplyBody(dict[str, Any]):

@@ -8,8 +8,9 @@ import os
 import re
 import secrets
 import ssl
+import time
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hmac import compare_digest
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -19,8 +20,8 @@ from urllib.parse import urlsplit
 
 from svc_cli.credentials import Credential, origin_of
 from svc_cli.errors import DaemonUnreachable, Incompatible, NotAuthenticated, UsageError
+from svc_cli.http_responses import LimitedResponse, OddResponse, parse_answer
 from svc_daemon.wire.local_daemons import pin, prove, read_secret
-from svc_daemon.wire.parsing import parse_json
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
@@ -53,8 +54,13 @@ def _trusting(file: str | None, folder: str | None) -> ssl.SSLContext:
     return context
 
 
-#: Seconds to wait for an answer, long enough for a busy daemon.
+#: Seconds to wait for the whole answer, long enough for a busy daemon.
 PROBE_TIMEOUT_S = 5.0
+#: Maximum size of the answer.
+MOST_BYTES = 64 * 1024
+#: Maximum length of a version.
+MOST_CHARACTERS = 64
+_INSTALLATION_ID = re.compile(r"ins_[0-9a-z]{1,64}")
 
 
 class DaemonHealth(NamedTuple):
@@ -89,13 +95,16 @@ def probe(
 
     If `certificate` is given, an https server must have exactly this certificate.
     """
+    until_s = time.monotonic() + timeout_s
     connection = _connect(base_url, timeout_s, certificate)
     if not isinstance(connection, HTTPConnection):
         return connection
     try:
-        return _ask(connection, urlsplit(base_url).path.rstrip("/"), secret)
+        return _ask(connection, urlsplit(base_url).path.rstrip("/"), secret, until_s)
     except TimeoutError:
         return Foreign("it does not answer", is_silent=True)
+    except OddResponse as error:
+        return Foreign(str(error))
     except (HTTPException, OSError) as error:
         return Foreign(f"it does not speak HTTP ({type(error).__name__})")
     finally:
@@ -116,7 +125,7 @@ class LocalProof:
     def __call__(self, connection: HTTPConnection) -> None:
         """Raise DaemonUnreachable if the other end is not the daemon, and HTTPException if the answer doesn't tell."""
         secret = read_secret(self.secret)
-        seen = _ask(connection, "", secret)
+        seen = _ask(connection, "", secret, time.monotonic() + PROBE_TIMEOUT_S)
         if isinstance(seen, Foreign):
             raise HTTPException(f"before anything was sent, {seen.reason}")
         if not seen.is_proven or seen.installation_id != self.installation_id:
@@ -174,17 +183,23 @@ def refuse_other_installation(credential: Credential, health: DaemonHealth, orig
         )
 
 
-def _ask(connection: HTTPConnection, path: str, secret: bytes | None) -> DaemonHealth | Foreign:
-    """Request `/healthz` on an open connection. Raises OSError and HTTPException."""
+def _ask(connection: HTTPConnection, path: str, secret: bytes | None, until_s: float) -> DaemonHealth | Foreign:
+    """Request `/healthz` on an open connection, and read the answer until this time. Raises OSError and HTTPException.
+
+    A server may send its answer byte by byte, or interim responses without end.
+    """
+    left_s = max(0.001, until_s - time.monotonic())
+    connection.sock.settimeout(left_s)
+    connection.response_class = partial(LimitedResponse, silence_s=left_s, until_s=until_s)  # type: ignore[assignment]
     nonce = secrets.token_hex(16)
     query = f"?nonce={nonce}" if secret else ""
     connection.request("GET", f"{path}/healthz{query}", headers={"Svc-Api": API_RANGE})
-    response = connection.getresponse()
-    seen = _read_health(response.status, response.read(65536))
+    response: LimitedResponse = connection.getresponse()  # type: ignore[assignment]
+    seen = _read_health(response.status, response.read_whole(MOST_BYTES))
     if secret is None or isinstance(seen, Foreign):
         return seen
-    proof = prove(secret, seen.installation_id, connection.port, nonce)
-    return seen._replace(is_proven=compare_digest(str(seen.answer.get("proof")).encode(), proof.encode()))
+    proof, given = prove(secret, seen.installation_id, connection.port, nonce), seen.answer.get("proof")
+    return seen._replace(is_proven=isinstance(given, str) and compare_digest(given.encode(), proof.encode()))
 
 
 def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPConnection | Foreign | None:
@@ -221,11 +236,14 @@ def check_api(health: DaemonHealth, where: str) -> None:
     )
 
 
-def _read_health(status: int, body: bytes) -> DaemonHealth | Foreign:
+def _read_health(status: int, body: bytearray) -> DaemonHealth | Foreign:
     try:
-        answer = parse_json(body)
+        answer = parse_answer(body)
     except ValueError:
         return Foreign(f"it answered {status} with something that is not JSON")
-    if not isinstance(answer, dict) or not isinstance(answer.get("installation_id"), str):
+    if not isinstance(answer, dict) or not _INSTALLATION_ID.fullmatch(str(answer.get("installation_id"))):
         return Foreign(f"it answered {status} without an installation id")
-    return DaemonHealth(answer["installation_id"], str(answer.get("version")), str(answer.get("api")), answer)
+    version, api = str(answer.get("version")), str(answer.get("api"))
+    if not all(len(each) <= MOST_CHARACTERS and each.isascii() and each.isprintable() for each in (version, api)):
+        return Foreign(f"it answered {status} without a version")
+    return DaemonHealth(answer["installation_id"], version, api, answer)

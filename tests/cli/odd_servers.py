@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -12,16 +12,26 @@ from urllib.parse import parse_qs
 from svc_daemon.wire.local_daemons import prove
 
 
+@dataclass(frozen=True)
+class Raw:
+    """Bytes to send as they are, then others again and again, as long as the client reads."""
+
+    start: bytes
+    again: bytes = b""
+    pause_s: float = 0.0
+
+
 @dataclass
 class OddServer:
-    #: Answers by `METHOD path`: status, body (an object becomes JSON), headers; or a function of the query that gives
-    #: them. None cuts the connection.
+    #: Answers by `METHOD path`: status, body (an object becomes JSON), headers; a Raw; or a function of the query that
+    #: gives one of them. None cuts the connection.
     answers: dict[str, Any] = field(default_factory=dict)
     #: Every request: method, path, headers.
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     #: Every request that has a body: path, headers, body.
     calls: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     port: int = 0
+    is_over: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:
@@ -58,6 +68,7 @@ def serving(port: int = 0) -> Iterator[OddServer]:
     try:
         yield served
     finally:
+        served.is_over.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -79,6 +90,9 @@ def _handler_of(served: OddServer) -> type[BaseHTTPRequestHandler]:
             if planned is None:
                 self.close_connection = True
                 return
+            if isinstance(planned, Raw):
+                self._send_raw(planned)
+                return
             status, body, headers = planned
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
@@ -86,6 +100,13 @@ def _handler_of(served: OddServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
+
+        def _send_raw(self, planned: Raw) -> None:
+            self.close_connection = True
+            with suppress(OSError):
+                self.wfile.write(planned.start)
+                while planned.again and not served.is_over.wait(planned.pause_s):
+                    self.wfile.write(planned.again)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
 

@@ -1,0 +1,132 @@
+"""What a command does if whatever listens at the address answers slowly, without end, or with what no service sends."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.forks import Fork
+from tests.acceptance.installations import PATIENCE_S, environment, stop_process
+from tests.cli.odd_servers import OddServer, Raw
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+#: Answers that never end.
+ENDLESS = {
+    "head": Raw(OK + b"X: ", b"a", 0.2),
+    "body": Raw(OK + b"Content-Length: 60000\r\n\r\n{", b" ", 0.2),
+    "continue": Raw(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 10, 0.05),
+    "hints": Raw(b"", b"HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n", 0.05),
+    "headers": Raw(OK, b"X: y\r\n", 0.01),
+    "chunks": Raw(CHUNKED, b"1\r\n \r\n", 0.2),
+    "trailers": Raw(CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: y\r\n", 0.05),
+    "flood": Raw(OK + b"\r\n", b"[" * 65536),
+}
+#: Answers of an impossible size.
+SIZES = {
+    "negative chunk": Raw(CHUNKED + b"-5\r\nabc\r\n"),
+    "chunk of many digits": Raw(CHUNKED + b"9" * 60000 + b"\r\n"),
+    "huge chunk": Raw(CHUNKED + b"fffffffffffffff\r\nabc"),
+    "huge length": Raw(OK + b"Content-Length: 99999999999999\r\n\r\nabc"),
+    "length of many digits": Raw(OK + b"Content-Length: " + b"9" * 25 + b"\r\n\r\nabc"),
+    "negative length": Raw(OK + b"Content-Length: -1\r\n\r\n[]"),
+}
+#: Answers to a health check that hold text or numbers that Python's parsers let pass.
+FORGED = [
+    {"installation_id": "\ud800"},
+    {"installation_id": "ins_1", "proof": "\udfff"},
+    {"installation_id": "ins_1", "proof": "\u00e9"},
+    {"installation_id": "ins_1", "proof": ["x"]},
+    {"installation_id": ["ins_1"]},
+    {"installation_id": "ins_1", "version": "9" * 5000},
+    {"installation_id": "ins_1", "api": "9" * 5000 + "-1"},
+    {"installation_id": "ins_1", "version": "\x1b]0;x\x07"},
+]
+
+
+def run(environ: dict[str, str], *words: str, cwd: Path, patience_s: float = PATIENCE_S) -> Any:
+    """Run `svc … --json` as a process, and return its exit code and its JSON value."""
+    pipe = subprocess.PIPE
+    process = Fork(
+        ("svc_cli", *words, "--json"), env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe
+    )
+    try:
+        out, err = process.communicate(timeout=patience_s)
+    finally:
+        process.kill()
+    assert b"Traceback" not in err
+    return process.returncode, json.loads(out)
+
+
+@pytest.fixture
+def stale(tmp_path: Path, odd: OddServer) -> dict[str, str]:
+    """The environment of an installation whose stopped daemon had the port on which the odd server listens now."""
+    environ = environment(tmp_path, {"SVC_LISTEN": "127.0.0.1:0"})
+    data = Path(environ["SVC_DATA_DIR"])
+    data.mkdir(mode=0o700)
+    data.joinpath("secret").write_text(bytes(range(32)).hex())
+    facts = {"pid": 2**22 + 1, "base_url": odd.url, "version": "0.1.0", "installation_id": "ins_1"}
+    data.joinpath("daemon.json").write_text(json.dumps(facts))
+    return environ
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_port_of_a_stopped_daemon_that_answers_without_end_is_not_the_daemon(
+    odd: OddServer, stale: dict[str, str], tmp_path: Path, kind: str
+) -> None:
+    odd.answers["GET /healthz"] = ENDLESS[kind]
+    began_s = time.monotonic()
+    code, shown = run(stale, "daemon", "status", cwd=tmp_path)
+    assert (code, shown["error"]["code"]) == (12, "svc_daemon_unreachable")
+    assert time.monotonic() - began_s < 10
+
+
+def test_daemon_starts_on_another_port_if_its_old_one_answers_without_end(
+    odd: OddServer, stale: dict[str, str], tmp_path: Path
+) -> None:
+    odd.answers["GET /healthz"] = ENDLESS["head"]
+    code, shown = run(stale, "daemon", "start", cwd=tmp_path)
+    stop_process(shown.get("pid"))
+    assert (code, shown["running"], shown["base_url"] == odd.url) == (0, True, False)
+
+
+def test_fixed_port_that_answers_without_end_is_taken(odd: OddServer, tmp_path: Path) -> None:
+    environ = environment(tmp_path, {"SVC_LISTEN": f"127.0.0.1:{odd.port}"})
+    for kind in ("continue", "body"):
+        odd.answers["GET /healthz"] = ENDLESS[kind]
+        code, shown = run(environ, "daemon", "start", cwd=tmp_path)
+        assert (code, shown["error"]["code"]) == (12, "svc_port_taken"), kind
+
+
+def test_forged_health_is_the_answer_of_another_program(odd: OddServer, stale: dict[str, str], tmp_path: Path) -> None:
+    for forged in FORGED:
+        odd.answers["GET /healthz"] = (200, forged, {})
+        code, shown = run(stale, "daemon", "status", cwd=tmp_path)
+        assert (code, shown["error"]["code"]) == (12, "svc_daemon_unreachable"), forged
+
+
+@pytest.fixture
+def given(odd: OddServer, tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has given the address of the odd server, which poses as a service."""
+    odd.answer_health()
+    return environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
+
+
+@pytest.mark.parametrize("kind", ["head", "continue", "hints", "headers", "flood"])
+def test_answer_without_end_is_refused(odd: OddServer, given: dict[str, str], tmp_path: Path, kind: str) -> None:
+    odd.answers["GET /v1/buckets"] = ENDLESS[kind]
+    code, shown = run(given, "bucket", "ls", cwd=tmp_path, patience_s=40)
+    assert (code, shown["error"]["code"] in {"svc_bad_answer", "svc_network_failed"}) == (7, True)
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_answer_of_an_impossible_size_is_refused(
+    odd: OddServer, given: dict[str, str], tmp_path: Path, kind: str
+) -> None:
+    for name in ("GET /v1/buckets", "GET /v1/sources/src_odd/content"):
+        odd.answers[name] = SIZES[kind]
+    code, shown = run(given, "bucket", "ls", cwd=tmp_path)
+    assert (code, shown["error"]["code"] in {"svc_bad_answer", "svc_network_failed"}) == (7, True)
