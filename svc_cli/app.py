@@ -15,7 +15,7 @@ import typer
 from svc_cli.commands.help_pages import HELP_FLAGS, HelpfulGroup, write_examples
 from svc_cli.commands.invocations import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
-from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_by_system
+from svc_cli.errors import NO_ROOM, BadAnswer, Interrupted, SvcError, UsageError, refused_by_system
 from svc_cli.exits import Exit
 from svc_daemon.wire.field_errors import plain
 
@@ -147,7 +147,7 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
     except Exception as error:
         hint = "`--debug` shows where; please report it."
         bug = SvcError(f"{type(error).__name__}: {error}", code="svc_bug", hint=hint)
-        return _fail(console, _local_trouble(error) or bug)
+        return _fail(console, _local_trouble(error) or _odd_answer(console) or bug)
 
 
 def _local_trouble(error: Exception) -> UsageError | None:
@@ -159,6 +159,19 @@ def _local_trouble(error: Exception) -> UsageError | None:
     if isinstance(error, OSError) and (error.filename is not None or error.errno in NO_ROOM):
         return refused_by_system(error)
     return None
+
+
+def _odd_answer(console: Console) -> BadAnswer | None:
+    """Return the error for an exception after a service has answered that may not be svc; None if there is none.
+
+    Its answers have no fixed form, so each use of a value may fail.
+    """
+    if console.unproven_service is None:
+        return None
+    return BadAnswer(
+        f"The service at {console.unproven_service} answered with a response that does not come from svc.",
+        hint="`--debug` shows where; if the service is svc, please report it.",
+    )
 
 
 def _fail(console: Console, error: SvcError) -> int:

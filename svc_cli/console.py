@@ -42,6 +42,8 @@ class Console:
     is_verbose: bool = False
     #: Whether the final JSON value has been written.
     answered: bool = False
+    #: The address of a service whose answers are read, and which has not proved to be the local daemon.
+    unproven_service: str | None = None
 
     @property
     def is_text(self) -> bool:

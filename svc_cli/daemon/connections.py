@@ -68,6 +68,7 @@ def connected(
     destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
     credential = find_key(settings.environ, destination)
     refuse_other_installation(credential, health, destination.origin)
+    console.unproven_service = None if destination.proof else destination.origin
     # Python may lose a KeyboardInterrupt that is raised during an import.
     with shielded():
         from svc_cli.client.api import Client

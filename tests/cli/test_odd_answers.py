@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from svc_cli.client import BadAnswer, BytesContent, Client
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import PATIENCE_S, environment, stop_process
 from tests.cli.odd_servers import OddServer, Raw
@@ -47,18 +48,22 @@ FORGED = [
 ]
 
 
-def run(environ: dict[str, str], *words: str, cwd: Path, patience_s: float = PATIENCE_S) -> Any:
-    """Run `svc … --json` as a process, and return its exit code and its JSON value."""
+def finish(environ: dict[str, str], *words: str, cwd: Path, patience_s: float = PATIENCE_S) -> tuple[int, str, str]:
+    """Run `svc` as a process, and return its exit code, its output and its messages."""
     pipe = subprocess.PIPE
-    process = Fork(
-        ("svc_cli", *words, "--json"), env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe
-    )
+    process = Fork(("svc_cli", *words), env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     try:
         out, err = process.communicate(timeout=patience_s)
     finally:
         process.kill()
     assert b"Traceback" not in err
-    return process.returncode, json.loads(out)
+    return process.returncode, out.decode(), err.decode()
+
+
+def run(environ: dict[str, str], *words: str, cwd: Path, patience_s: float = PATIENCE_S) -> Any:
+    """Run `svc … --json` as a process, and return its exit code and its JSON value."""
+    code, out, _ = finish(environ, *words, "--json", cwd=cwd, patience_s=patience_s)
+    return code, json.loads(out)
 
 
 @pytest.fixture
@@ -106,6 +111,61 @@ def test_forged_health_is_the_answer_of_another_program(odd: OddServer, stale: d
         odd.answers["GET /healthz"] = (200, forged, {})
         code, shown = run(stale, "daemon", "status", cwd=tmp_path)
         assert (code, shown["error"]["code"]) == (12, "svc_daemon_unreachable"), forged
+
+
+#: Answers with values that no service sends, by the command that reads them: the path and the answer.
+MISSHAPEN = [
+    (("bucket", "ls"), "GET /v1/buckets", {"buckets": 5}),
+    (("bucket", "ls"), "GET /v1/buckets", {"buckets": None}),
+    (("bucket", "ls"), "GET /v1/buckets", {"buckets": ["x"]}),
+    (("bucket", "ls"), "GET /v1/buckets", {"buckets": [{"slug": "\ud800"}]}),
+    (("bucket", "ls"), "GET /v1/buckets", b'{"buckets": [], "n": NaN}'),
+    (("bucket", "ls"), "GET /v1/buckets", b'{"buckets": [{"n": ' + b"9" * 5000 + b"}]}"),
+    (("bucket", "ls"), "GET /v1/buckets", b'{"buckets": "\xed\xa0\x80"}'),
+    (("webhook", "deliveries"), "GET /v1/webhooks/deliveries", {"deliveries": "none", "has_more": False}),
+    (("diff", ".", "-b", "b"), "GET /v1/limits", {"limits": {"file_bytes": 5, "title_characters": 5}}),
+    (("upload", "a.md", "-b", "b"), "GET /v1/limits", {"limits": 5}),
+    (
+        ("upload", "a.md", "-b", "b"),
+        "GET /v1/limits",
+        {"limits": {"file_bytes": {"value": "9"}, "creates_per_second": {"value": {}}}},
+    ),
+    (("batch", "show", "bat_1"), "GET /v1/knowledge/batches/bat_1", {"items": None}),
+    (("status",), "GET /v1/buckets", {"buckets": [[]]}),
+    (("search", "x", "-b", "b"), "POST /v1/search", {"data": [5], "warnings": None}),
+    (("ask", "x"), "POST /v1/responses", b'data: {"type": "response.completed", "response": 5}\n\n'),
+    (("events",), "GET /v1/events", {"data": {"a": 1}, "has_more": False}),
+    (("agent", "ls"), "GET /v1/agents", {"agents": [None]}),
+    (("key", "ls"), "GET /v1/keys", {"keys": 7}),
+    (("source", "ls", "-b", "b"), "GET /v1/buckets/b/sources", {"sources": [1], "has_more": False}),
+    (("doctor",), "GET /v1/buckets", {"buckets": 5}),
+]
+
+
+@pytest.mark.parametrize(("words", "route", "answer"), MISSHAPEN)
+def test_value_of_the_wrong_form_is_an_answer_that_does_not_come_from_svc(
+    odd: OddServer, given: dict[str, str], tmp_path: Path, words: tuple[str, ...], route: str, answer: Any
+) -> None:
+    (tmp_path / "a.md").write_text("words")
+    odd.answers["PUT /v1/buckets/b"] = (200, {"id": "bkt_1", "slug": "b", "created": False}, {})
+    odd.answers["GET /v1/buckets/b"] = (200, {"id": "bkt_1", "slug": "b"}, {})
+    odd.answers[route] = (200, answer, {})
+    code, _, said = finish(given, *words, cwd=tmp_path)
+    assert (code, "does not come from svc" in said or "lacks `" in said) == (7, True), said
+
+
+def test_error_with_fields_of_the_wrong_form_is_an_error_of_the_service(
+    odd: OddServer, given: dict[str, str], tmp_path: Path
+) -> None:
+    for error in ({"code": ["x"], "message": {}, "details": [1]}, {"details": {"retry_after_seconds": 10**400}}):
+        odd.answers["GET /v1/buckets"] = (400, {"error": error, "request_id": {}}, {"Retry-After": "1e999"})
+        assert run(given, "bucket", "ls", cwd=tmp_path)[0] == 3, error
+
+
+@pytest.mark.parametrize("url", ["http://[::1/x", "../../x", "x y", "http://127.0.0.1/\u00e9", 5, None])
+def test_odd_upload_url_is_refused(odd: OddServer, url: Any) -> None:
+    with Client(odd.url, "sk-test") as client, pytest.raises(BadAnswer):
+        client.send_bytes(url, BytesContent(b"words"))
 
 
 @pytest.fixture
