@@ -16,6 +16,7 @@
     credentials     the API keys of `svc auth login`, and which service each is for
     trust           remembers which project files (svc.toml) the user trusts
     private_files   reads and writes the files that only the user may read
+    http_responses  reads HTTP responses within limits of time and size
     interrupts      Ctrl-C: the first raises an exception, the second ends the process
     exits, errors   the exit codes, and the errors with their exit codes
 
