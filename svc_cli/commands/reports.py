@@ -9,8 +9,8 @@ from svc_cli.console import Console, clean
 from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
 from svc_cli.sync.run_state import CHANGES, SyncReport
-from svc_cli.transfer.ignores import code_of
 from svc_cli.transfer.reports import DRY_ACTIONS, Report, ReportItem
+from svc_cli.transfer.skips import code_of
 
 #: Maximum number of listed files with one reason. `--json` and `-v` list all.
 MOST_NAMES = 3

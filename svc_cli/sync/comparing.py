@@ -18,7 +18,7 @@ from svc_cli.errors import FileRefused, SvcError
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge
 from svc_cli.transfer.contents import FileContent, read
-from svc_cli.transfer.ignores import UNREADABLE_TYPE, can_extract
+from svc_cli.transfer.skips import UNREADABLE_TYPE, can_extract
 from svc_cli.transfer.snapshots import Entry, Snapshot
 
 

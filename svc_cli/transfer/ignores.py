@@ -1,24 +1,18 @@
-"""Decides which files of a folder are left out, by which rule, and what title each file gets.
+"""The rules of ignore files: which files of a folder are left out, and by which rule.
 
 Git's rules apply: files in an ignored folder are left out, because the folder is not entered.
 """
 
 import os
 import re
-import stat
-import unicodedata
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import NamedTuple, Self
 
-from svc_cli.errors import FileRefused
-from svc_cli.transfer.contents import opened
 from svc_cli.transfer.globs import Glob
 from svc_cli.transfer.rooted_files import Root, find_repository
-from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.names import NameFlaw, find_flaw, find_odd_character
 
 #: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
@@ -209,143 +203,5 @@ def _inherit(folder: Path) -> tuple[IgnoreRules, str | None]:
     return rules, None
 
 
-UNREADABLE_TYPE = "type can't be read"
-SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
-#: Bytes to read to decide whether a file is text.
-SNIFF_BYTES = 8192
-
-#: Maps each reason, up to a colon in its text, to the `reason_code` in JSON.
-CODES = {
-    "dotfile": "dotfile",
-    "ignored": "ignored",
-    "not included": "not_included",
-    "link": "link",
-    "link out of the folder": "link_outside",
-    "link in a circle": "link_loop",
-    "link leads nowhere": "link_broken",
-    "not a regular file": "not_a_file",
-    "empty": "empty",
-    "too large": "too_large",
-    "path is too long": "path_too_long",
-    UNREADABLE_TYPE: "type_unreadable",
-    "can't be read": "unreadable",
-    NameFlaw.NO_NAME: "name_invalid",
-    NameFlaw.NOT_UTF8: "name_not_utf8",
-    NameFlaw.TOO_LONG: "name_too_long",
-    NameFlaw.INVISIBLE: "name_invisible",
-    SPELLED_TWICE: "name_taken",
-    "left out with its folder": "folder_left_out",
-}
-
-
-def readable_extensions(limits: JsonMapping) -> frozenset[str]:
-    """Return the extensions that the service can read, such as `.pdf`."""
-    return frozenset(f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"])
-
-
-class Skip(NamedTuple):
-    """A file or folder that is left out; a folder's path ends in `/`."""
-
-    path: str
-    reason: str
-    #: Set if the file counts as failed.
-    error_code: str | None = None
-
-    @classmethod
-    def unreadable(cls, path: str, error: OSError) -> "Skip":
-        """Return the skip for an unreadable path. The file counts as failed, unless it no longer exists."""
-        is_gone = isinstance(error, FileNotFoundError)
-        return cls(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
-
-
-def code_of(reason: str) -> str:
-    """Return the `reason_code` of a reason."""
-    words = reason.partition(":")[0]
-    return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
-
-
 #: Finds a character that Unicode can encode in several ways, such as `K`, which is also the Kelvin sign.
 has_twins = re.compile(r"[^\x00-\x7f]|[K;`]").search
-
-
-class Titles:
-    """Assigns titles to paths, so that two Unicode spellings of a name get different titles."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, str] = {}
-
-    def name(self, path: str) -> str:
-        """Return the title of a path. If another path has the same title, non-ASCII characters are escaped."""
-        title = composed(path)
-        if not has_twins(title) or self._first.setdefault(title, path) == path:
-            return title
-        return path.encode("ascii", "backslashreplace").decode()
-
-
-def composed(path: str) -> str:
-    """Convert a path to a title that is the same on all systems: `/`-separated and in Unicode NFC."""
-    if path.isascii() and os.sep == "/":
-        return path
-    return unicodedata.normalize("NFC", path if os.sep == "/" else path.replace(os.sep, "/"))
-
-
-def is_utf8(name: str) -> bool:
-    """Whether a file name is UTF-8."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
-    """Return why a file or folder is left out because of its name or path; None if it is not."""
-    if name.startswith("."):
-        return "dotfile"
-    if rules.layers and rules.ignores(path, is_folder=is_folder):
-        return "ignored"
-    flaw = find_odd_character(name) if is_folder else find_flaw(name)
-    return None if flaw is None else flaw.value
-
-
-def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_characters: int) -> str | None:
-    """Return why a file is left out because of its metadata or title; None if it is not."""
-    if not stat.S_ISREG(facts.st_mode):
-        return "not a regular file"
-    if facts.st_size == 0:
-        return "empty"
-    if facts.st_size > max_bytes:
-        return "too large"
-    return "path is too long" if len(title) > max_path_characters else None
-
-
-def leads_to_folder(link: Path) -> bool:
-    """Whether a link points to a folder; False if it can't be followed."""
-    try:
-        return link.is_dir()
-    except OSError:
-        return False
-
-
-def can_extract(name: str, extensions: frozenset[str], root: Root, place: str) -> bool:
-    """Whether the service can read the file, judged by the extension of its name or by its first bytes."""
-    suffixes = PurePath(name).suffixes
-    if not extensions.isdisjoint({"".join(suffixes[-1:]).lower(), "".join(suffixes[-2:]).lower()}):
-        return True
-    try:
-        with opened(Path(place), root) as file:
-            start = file.read(SNIFF_BYTES)
-    except FileRefused:
-        return True  # the error is reported when the file is read
-    return is_text(start)
-
-
-def is_text(start: bytes) -> bool:
-    """Whether the first bytes of a file are UTF-8 text, perhaps cut within a character."""
-    if b"\0" in start:
-        return False
-    try:
-        start.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start >= len(start) - 3 and len(start) == SNIFF_BYTES
-    return True

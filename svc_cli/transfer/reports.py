@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from svc_cli.errors import FileRefused, SvcError, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import counted
-from svc_cli.transfer.ignores import Skip, code_of
+from svc_cli.transfer.skips import Skip, code_of
 from svc_daemon.wire import Json, JsonMapping
 
 #: The names of the actions in a dry run.

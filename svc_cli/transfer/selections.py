@@ -16,16 +16,8 @@ from typing import NamedTuple
 from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.transfer.contents import STDIN
 from svc_cli.transfer.globs import Glob
-from svc_cli.transfer.ignores import (
-    SPELLED_TWICE,
-    UNREADABLE_TYPE,
-    Skip,
-    Titles,
-    can_extract,
-    composed,
-    leads_to_folder,
-)
 from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, refuse_way_out
+from svc_cli.transfer.skips import SPELLED_TWICE, UNREADABLE_TYPE, Skip, Titles, can_extract, composed, leads_to_folder
 from svc_cli.transfer.snapshots import Filters, Snapshot
 
 #: If the user names more paths than this, their folders are not kept open, because a process may open few files.

@@ -11,21 +11,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import FileRefused, UsageError
-from svc_cli.transfer.ignores import (
-    IGNORE_FILES,
+from svc_cli.transfer.ignores import IGNORE_FILES, IgnoreRules, Patterns, has_twins, rules_above
+from svc_cli.transfer.rooted_files import LIST, Root
+from svc_cli.transfer.skips import (
     SPELLED_TWICE,
-    IgnoreRules,
-    Patterns,
     Skip,
     Titles,
     composed,
-    has_twins,
     leads_to_folder,
     reason_by_facts,
     reason_by_name,
-    rules_above,
 )
-from svc_cli.transfer.rooted_files import LIST, Root
 
 #: Reads all fields of a fingerprint in one call, for speed.
 _FACTS = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_dev")

@@ -18,11 +18,11 @@ from svc_cli.client.new_files import Description
 from svc_cli.errors import ApiError, FileRefused, SvcError
 from svc_cli.interrupts import shielded
 from svc_cli.transfer.contents import read
-from svc_cli.transfer.ignores import is_utf8
 from svc_cli.transfer.queues import Mode, TransferQueue
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.runs import ThreadPool, TransferRun, take
 from svc_cli.transfer.selections import SelectedFile
+from svc_cli.transfer.skips import is_utf8
 from svc_cli.transfer.transfers import Transfer, stops_everything
 from svc_daemon.wire import Json, JsonMapping
 

@@ -11,9 +11,9 @@ import pytest
 
 from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.transfer.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
-from svc_cli.transfer.ignores import is_text
 from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.selections import MOST_KEPT, expand, select
+from svc_cli.transfer.skips import is_text
 from svc_cli.transfer.snapshots import Filters
 from tests.cli.consoles import write
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from svc_cli.errors import FileRefused
-from svc_cli.transfer.ignores import Skip
 from svc_cli.transfer.rooted_files import Root
+from svc_cli.transfer.skips import Skip
 from svc_cli.transfer.snapshots import Filters, FolderPart, Snapshot
 from tests.cli.consoles import write
 

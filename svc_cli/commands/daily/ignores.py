@@ -12,8 +12,8 @@ from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.errors import FileRefused, PathMissing
 from svc_cli.exits import Exit
 from svc_cli.render import table
-from svc_cli.transfer.ignores import code_of
 from svc_cli.transfer.rooted_files import Root
+from svc_cli.transfer.skips import code_of
 from svc_cli.transfer.snapshots import Filters, Snapshot, explain_all
 
 app = new_app("Show which files a sync skips, and which rule excludes them.")

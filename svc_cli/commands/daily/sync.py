@@ -41,10 +41,10 @@ from svc_cli.sync.mappings import (
 from svc_cli.sync.run_state import SyncOptions, SyncReport
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.syncs import sync
-from svc_cli.transfer.ignores import readable_extensions
 from svc_cli.transfer.reports import worst
 from svc_cli.transfer.rooted_files import absolute, find_way_out, refuse_way_out
 from svc_cli.transfer.runs import resumable
+from svc_cli.transfer.skips import readable_extensions
 from svc_cli.transfer.snapshots import Filters
 from svc_cli.transfer.transfers import stops_everything
 from svc_daemon import paths

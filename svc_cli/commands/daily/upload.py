@@ -24,10 +24,10 @@ from svc_cli.commands.invocations import (
 from svc_cli.commands.reports import show_report
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.transfer.ignores import readable_extensions
 from svc_cli.transfer.reports import Report, ReportItem
 from svc_cli.transfer.runs import TransferRun, resumable
 from svc_cli.transfer.selections import expand, select
+from svc_cli.transfer.skips import readable_extensions
 from svc_cli.transfer.snapshots import Filters
 from svc_cli.transfer.uploads import UploadOptions, find_or_create, look, send_files
 
