@@ -148,7 +148,7 @@ def _show(
 @contextmanager
 def _refusing(verb: str, as_json: bool) -> Iterator[None]:
     """Report the errors of a backup or restore in `svc`'s format, and exit."""
-    from svc_daemon.core.task_retries import find_shortage
+    from svc_daemon.core.shortages import find_shortage
     from svc_daemon.data_directory import DirectoryRefused
 
     # Only this user may read files created here.

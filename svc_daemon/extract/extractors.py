@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from svc_daemon.child_processes import await_end, last_words, start_module
-from svc_daemon.core.task_retries import find_shortage
+from svc_daemon.core.shortages import find_shortage
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import documents
 from svc_daemon.extract import documents as failures

@@ -10,7 +10,6 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.index.claims import lease_end_s
 from svc_daemon.operations.ingest.files import new_indexing_task
 from svc_daemon.operations.retrieve.search_scopes import ask_index, refuse_in_maintenance
 from svc_daemon.operations.shared.authorization import (
@@ -20,6 +19,7 @@ from svc_daemon.operations.shared.authorization import (
     get_reachable_source,
     get_usable_bucket,
 )
+from svc_daemon.operations.shared.claims import lease_end_s
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText

@@ -11,7 +11,7 @@ from functools import partial
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.access.api_keys import WEBHOOK_MANAGE, team_secret
-from svc_daemon.core.task_retries import ShortageKind
+from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from svc_daemon.core.task_retries import SENTENCES, ShortageKind, find_shortage
+from svc_daemon.core.shortages import SENTENCES, ShortageKind, find_shortage
 from svc_daemon.core.times import Clock, from_text
 from svc_daemon.errors import StorageError
 from svc_daemon.provider.errors import ProviderError

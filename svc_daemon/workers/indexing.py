@@ -29,7 +29,6 @@ from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRe
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index import extraction as documents
 from svc_daemon.operations.index import extraction as extracting
-from svc_daemon.operations.index.claims import UNREADABLE, abandon
 from svc_daemon.operations.index.indexing import (
     Failure,
     IndexedDocument,
@@ -42,6 +41,7 @@ from svc_daemon.operations.index.indexing import (
     park_indexing,
     queue_kept,
 )
+from svc_daemon.operations.shared.claims import UNREADABLE, abandon
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import IndexDamaged, ProviderError

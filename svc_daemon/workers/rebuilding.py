@@ -15,7 +15,6 @@ from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRe
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index import extraction as documents
 from svc_daemon.operations.index import extraction as extracting
-from svc_daemon.operations.index.claims import park
 from svc_daemon.operations.index.extraction import SourceReading
 from svc_daemon.operations.index.indexing import WAVE_BYTES
 from svc_daemon.operations.index.rebuilding import (
@@ -34,6 +33,7 @@ from svc_daemon.operations.index.rebuilding import (
     rebuild_damaged,
     requeue_document,
 )
+from svc_daemon.operations.shared.claims import park
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError

@@ -6,7 +6,6 @@ import random
 
 from svc_daemon.core import task_retries
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.index.claims import park
 from svc_daemon.operations.remove.bucket_deletions import (
     claim_cascade,
     end_uploads,
@@ -24,6 +23,7 @@ from svc_daemon.operations.remove.team_removals import (
     remove_index,
     remove_rows,
 )
+from svc_daemon.operations.shared.claims import park
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.tasks import CASCADE, TEAM_REMOVAL

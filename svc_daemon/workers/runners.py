@@ -9,7 +9,7 @@ from functools import partial
 
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.index.claims import extend_claims, park
+from svc_daemon.operations.shared.claims import extend_claims, park
 from svc_daemon.process.contexts import Context, Wake
 from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
 

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.task_retries import (
-    ERRNOS,
-    LONGEST_PAUSE_S,
-    SENTENCES,
-    ShortageKind,
-    find_shortage,
-    is_last,
-    pause_s,
-    retry_after_s,
-)
+from svc_daemon.core.shortages import ERRNOS, SENTENCES, ShortageKind, find_shortage
+from svc_daemon.core.task_retries import LONGEST_PAUSE_S, is_last, pause_s, retry_after_s
 
 
 def test_pauses_grow_to_a_minute() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Chunk, Extraction
-from svc_daemon.operations.index import claims as tasks
 from svc_daemon.operations.index import extraction as documents
 from svc_daemon.operations.index import indexing, syncing
 from svc_daemon.operations.index.extraction import IndexEntry
 from svc_daemon.operations.index.indexing import Failure, IndexedDocument, IndexingClaim
 from svc_daemon.operations.remove import sweeping
+from svc_daemon.operations.shared import claims as tasks
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.error_codes import SourceErrorCode

@@ -19,7 +19,6 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.errors import ERRORS
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.offline.verify import verify_directory
-from svc_daemon.operations.index.claims import park
 from svc_daemon.operations.index.indexing import release_expired
 from svc_daemon.operations.remove import bucket_deletions
 from svc_daemon.operations.remove.team_removals import (
@@ -28,6 +27,7 @@ from svc_daemon.operations.remove.team_removals import (
     remove_contents,
     remove_rows,
 )
+from svc_daemon.operations.shared.claims import park
 from svc_daemon.paths import DataFiles
 from svc_daemon.server.server import open_context
 from svc_daemon.settings.limits import Limits

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svc_daemon.api.middleware.guards import FramingFault
 from svc_daemon.api.middleware.response_headers import Header, request_id_of
 from svc_daemon.core.json_bodies import refusals
-from svc_daemon.core.task_retries import SENTENCES, find_shortage
+from svc_daemon.core.shortages import SENTENCES, find_shortage
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as names
 from svc_daemon.wire.error_codes import ErrorCode

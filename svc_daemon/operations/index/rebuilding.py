@@ -19,10 +19,10 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.index.claims import claim_next
 from svc_daemon.operations.index.extraction import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.index.indexing import indexed, put_back
 from svc_daemon.operations.keys import get_team
+from svc_daemon.operations.shared.claims import claim_next
 from svc_daemon.operations.shared.events import maintenance_event, record_events
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context

@@ -13,12 +13,12 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.index.claims import claim_next
 from svc_daemon.operations.keys import get_team, view_team
 from svc_daemon.operations.remove.bucket_deletions import end_upload
 from svc_daemon.operations.remove.setting_aside import count_set_aside_files
 from svc_daemon.operations.remove.source_deletions import remove_source
 from svc_daemon.operations.remove.sweeping import clean_tombstones
+from svc_daemon.operations.shared.claims import claim_next
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import IndexDamaged
 from svc_daemon.store.migrations import list_tables
