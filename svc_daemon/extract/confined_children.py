@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
 from svc_daemon.core.text.media_types import detect, find_format
-from svc_daemon.extract import documents as failures
+from svc_daemon.extract import documents
 from svc_daemon.extract.builders import pages_named
 from svc_daemon.extract.child_limits import CageLimits, ChildProgress
 from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, shares
@@ -165,7 +165,7 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
         except ExtractionFailed as failure:
             out.write(failure_line(failure))
         except RecursionError:
-            out.write(failure_line(failures.unreadable("The document is nested too deeply.")))
+            out.write(failure_line(documents.unreadable("The document is nested too deeply.")))
         out.flush()
     out.close()
 
@@ -194,11 +194,11 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
     empty = document.pages_without_text
     if not any(map(str.isalnum, document.text)):
         if empty:
-            raise failures.no_text(f"None of the {document.pages} pages holds text; they may be scanned images.")
-        raise failures.no_text()
+            raise documents.no_text(f"None of the {document.pages} pages holds text; they may be scanned images.")
+        raise documents.no_text()
     chunks = chunk_document(document, requested.chunking)
     if len(chunks) > limits.chunks:
-        raise failures.over_limit(f"The document has more than {limits.chunks} passages.")
+        raise documents.over_limit(f"The document has more than {limits.chunks} passages.")
     if empty:
         have = f"{pages_named(empty)} {'has' if len(empty) == 1 else 'have'}"
         warning = f"{have} no text and can't be found; scanned images need text recognition first."

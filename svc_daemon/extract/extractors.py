@@ -29,7 +29,6 @@ from svc_daemon.child_processes import await_end, last_words, start_module
 from svc_daemon.core.shortages import find_shortage
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract import documents
-from svc_daemon.extract import documents as failures
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import (
     WAVE_DOCUMENT_BYTES,
@@ -244,7 +243,7 @@ class Extractor:
     async def _living_server(self) -> "_Server":
         async with self._starting:
             if self._is_closed:
-                raise failures.crashed("The service is stopping.")
+                raise documents.crashed("The service is stopping.")
             if self._server is None or not self._server.is_alive:
                 if self._server is not None:
                     await self._server.stop()
@@ -288,7 +287,7 @@ class _Server:
             send_request(self._control, {"job": job, **request}, (blob, writable))
         except OSError as error:
             os.close(readable)
-            raise failures.crashed("The extraction server did not take the document.") from error
+            raise documents.crashed("The extraction server did not take the document.") from error
         finally:
             os.close(writable)
         outcome = self._outcomes[job] = asyncio.get_running_loop().create_future()

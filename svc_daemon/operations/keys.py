@@ -18,7 +18,6 @@ from svc_daemon.store.rows import teams as store
 from svc_daemon.store.rows.keys import KeyRow, create_key, get_key, list_keys, revoke_key
 from svc_daemon.store.rows.teams import TeamRow, find_removal
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire import keys as team_wire
 from svc_daemon.wire import keys as wire
 from svc_daemon.wire.error_codes import ErrorCode
 
@@ -132,7 +131,7 @@ def _is_visible(key: KeyRow, other: KeyRow) -> bool:
 Verb = Callable[[Connection, Ids], JsonMapping]
 
 
-def create_team(connection: Connection, make_ids: Ids, fields: team_wire.TeamCreate) -> team_wire.TeamKey:
+def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) -> wire.TeamKey:
     """Create a team with its first admin key; raises `invalid_request` if the name is taken."""
     check_name(fields.name)
     if ids.is_id(fields.name, ids.TEAM):
@@ -143,10 +142,10 @@ def create_team(connection: Connection, make_ids: Ids, fields: team_wire.TeamCre
     store.create_team(connection, team.id, team.name, team.created_at)
     minted = mint_key(make_ids, team.id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
     create_key(connection, minted.key)
-    return team_wire.TeamKey(team=view_team(connection, team), key=view_new_key(minted))
+    return wire.TeamKey(team=view_team(connection, team), key=view_new_key(minted))
 
 
-def create_team_key(connection: Connection, make_ids: Ids, fields: team_wire.OperatorKeyCreate) -> team_wire.TeamKey:
+def create_team_key(connection: Connection, make_ids: Ids, fields: wire.OperatorKeyCreate) -> wire.TeamKey:
     """Create a key in any team; raises `not_found` and the errors of creating a key."""
     team = get_team(connection, fields.team)
     if find_removal(connection, team.id) is not None:
@@ -162,7 +161,7 @@ def create_team_key(connection: Connection, make_ids: Ids, fields: team_wire.Ope
     )
     minted = plan_key(connection, make_ids, maker, fields)
     create_key(connection, minted.key)
-    return team_wire.TeamKey(team=view_team(connection, team), key=view_new_key(minted))
+    return wire.TeamKey(team=view_team(connection, team), key=view_new_key(minted))
 
 
 def get_team(connection: Connection, team: str) -> TeamRow:
@@ -173,18 +172,18 @@ def get_team(connection: Connection, team: str) -> TeamRow:
     return found
 
 
-def list_teams(connection: Connection) -> team_wire.TeamList:
-    return team_wire.TeamList(teams=[view_team(connection, team) for team in store.list_teams(connection)])
+def list_teams(connection: Connection) -> wire.TeamList:
+    return wire.TeamList(teams=[view_team(connection, team) for team in store.list_teams(connection)])
 
 
-def view_team(connection: Connection, team: TeamRow) -> team_wire.Team:
+def view_team(connection: Connection, team: TeamRow) -> wire.Team:
     """Convert a team to its API form, and count its sources and their bytes."""
     sources, size_bytes = store.measure_sources(connection, team.id)
-    return team_wire.Team(
+    return wire.Team(
         id=team.id,
         object="team",
         name=team.name,
-        status=team_wire.ACTIVE if find_removal(connection, team.id) is None else team_wire.REMOVING,
+        status=wire.ACTIVE if find_removal(connection, team.id) is None else wire.REMOVING,
         sources=sources,
         size_bytes=size_bytes,
         created_at=team.created_at,

@@ -14,7 +14,7 @@ from zlib import crc32
 from svc_daemon.core import readiness
 from svc_daemon.embed.choices import Choice, OpenEmbedder
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.operations.index import extraction
+from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.vectors import find_offers, finish_offers
 from svc_daemon.process.contexts import Context, EmbeddingState
 from svc_daemon.provider.contract import ChunkText
@@ -175,7 +175,7 @@ class EmbeddingWorker(Worker):
             chunks = ours[: self._batch]
             await self.context.upload_priority.let_uploads_go_first()
             if chunks:
-                await asyncio.to_thread(extraction.check_room, self.context)
+                await asyncio.to_thread(documents.check_room, self.context)
             offered = await asyncio.to_thread(find_offers, self.context, team_id, embedder, chunks)
             computed = await self._embed(embedder, offered.select_to_embed(chunks))
             if vectors := offered.add_to(computed):

@@ -27,7 +27,7 @@ from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.operations.index import extraction as documents
+from svc_daemon.operations.index import documents
 from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.index.indexing import (
     Failure,

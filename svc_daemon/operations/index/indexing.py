@@ -13,7 +13,8 @@ from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.errors import stored_error
 from svc_daemon.extract.documents import WAVE_DOCUMENTS
-from svc_daemon.operations.index.extraction import IndexEntry, SourceReading, list_chunkings
+from svc_daemon.operations.index.documents import IndexEntry
+from svc_daemon.operations.index.extraction import SourceReading, list_chunkings
 from svc_daemon.operations.index.syncing import take_place
 from svc_daemon.operations.shared.claims import UNREADABLE, abandon, lease_end_s
 from svc_daemon.operations.shared.events import record_events, source_event

@@ -8,7 +8,6 @@ from typing import Any
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.uploads import batches as pack_rules
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads import sessions
 from svc_daemon.core.uploads.batches import PackItem, RollUp
@@ -24,13 +23,11 @@ from svc_daemon.operations.shared.destination_buckets import Destination, settle
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
-from svc_daemon.store.files import packs as pack_store
-from svc_daemon.store.files.packs import PackMember
 from svc_daemon.store.rows import batches as store
 from svc_daemon.store.rows import uploads
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.uploads import UploadRow
+from svc_daemon.store.rows.uploads import PackMember, UploadRow
 from svc_daemon.wire.error_codes import ErrorCode
 
 #: Maximum total size in bytes of the uploads finalized in one transaction.
@@ -237,7 +234,7 @@ def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | Pa
 
 def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMember]:
     """Return the pack's upload sessions if the token is valid; otherwise raises `session_not_found`."""
-    members = context.look(lambda connection: pack_store.list_members(connection, batch_id))
+    members = context.look(lambda connection: uploads.list_pack_members(connection, batch_id))
     generation = max((member.generation for member in members), default=0)
     if not members or not sessions.is_token(token, context.secret, batch_id, generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
@@ -264,16 +261,16 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
 
 async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     """Compute the pack's progress from its upload sessions, after making the received bytes durable."""
-    members = context.look(lambda connection: pack_store.list_members(connection, batch_id))
+    members = context.look(lambda connection: uploads.list_pack_members(connection, batch_id))
     stored = await context.parts.settle(*(member.id for member in members))
-    items = pack_rules.place_items(
+    items = rules.place_items(
         # A session that has ended needs no more bytes.
         (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
         for member, size in zip(members, stored, strict=True)
     )
-    received_bytes, size_bytes = pack_rules.received_bytes(items), sum(item.size_bytes for item in items)
+    received_bytes, size_bytes = rules.received_bytes(items), sum(item.size_bytes for item in items)
     statuses = {uploads.CANCELED if member.status == uploads.FAILED else member.status for member in members}
     now = context.clock.timestamp()
     is_expired = any(member.status == uploads.OPEN and now >= member.expires_at for member in members)
-    state = pack_rules.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
+    state = rules.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
     return PackProgress(items, state, received_bytes, size_bytes)

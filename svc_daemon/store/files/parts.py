@@ -19,7 +19,7 @@ from svc_daemon.core.uploads.batches import PackItem
 from svc_daemon.data_directory import hash_file, list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.store.files.blobs import BlobFile, Blobs, FolderSync
-from svc_daemon.store.files.packs import PackWriter
+from svc_daemon.store.files.part_writers import PackWriter
 from svc_daemon.store.files.staging import HEAD_BYTES
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ The number of received bytes isn't stored in the row, because it is the size of 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
@@ -15,6 +15,9 @@ from svc_daemon.store.stored_json import read_objects, read_texts
 from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
+
+if TYPE_CHECKING:
+    pass
 
 OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
 
@@ -182,3 +185,25 @@ def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[
 def list_open_ids(connection: Connection) -> set[str]:
     """List the ids of the open sessions of all teams."""
     return {row["id"] for row in connection.execute("SELECT id FROM uploads WHERE status = 'open'").fetchall()}
+
+
+@dataclass(frozen=True, slots=True)
+class PackMember:
+    """The columns of an upload session that are needed to receive a pack."""
+
+    id: str
+    #: Status of the session (see `store.rows.uploads`).
+    status: str
+    generation: int
+    size_bytes: int
+    expires_at: str
+
+
+def list_pack_members(connection: Connection, batch_id: str) -> list[PackMember]:
+    """List the upload sessions of a batch in the client's order."""
+    rows = connection.execute(
+        "SELECT id, status, generation, size_bytes, expires_at FROM uploads WHERE batch_id = :batch_id"
+        " ORDER BY position",
+        {"batch_id": batch_id},
+    ).fetchall()
+    return [PackMember(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Packs: several files of a batch, sent as one stream. Each file is appended to the part of its upload session.
+"""Appends bytes to the parts of upload sessions: to one, or to those of several files that come as one pack.
 
 The parts are written and closed one by one, then made durable by one `syncfs`. If there are few parts, or
 `syncfs` isn't safe here, each part is fsynced instead. Then `Parts` records how many bytes of each part are durable.
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import PackItem
-from svc_daemon.databases.contract import Connection
 from svc_daemon.store.files import blobs
 
 if TYPE_CHECKING:
@@ -23,28 +22,6 @@ if TYPE_CHECKING:
 FEW_FILES = 8
 #: Number of bytes to buffer before they are written.
 WRITE_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class PackMember:
-    """The columns of an upload session that are needed to receive a pack."""
-
-    id: str
-    #: Status of the session (see `store.rows.uploads`).
-    status: str
-    generation: int
-    size_bytes: int
-    expires_at: str
-
-
-def list_members(connection: Connection, batch_id: str) -> list[PackMember]:
-    """List the upload sessions of a batch in the client's order."""
-    rows = connection.execute(
-        "SELECT id, status, generation, size_bytes, expires_at FROM uploads WHERE batch_id = :batch_id"
-        " ORDER BY position",
-        {"batch_id": batch_id},
-    ).fetchall()
-    return [PackMember(*row) for row in rows]
 
 
 @dataclass(slots=True)
