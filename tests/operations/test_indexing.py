@@ -10,8 +10,7 @@ import pytest
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Chunk, Extraction
-from svc_daemon.operations.index import documents as documents
-from svc_daemon.operations.index import indexing, syncing
+from svc_daemon.operations.index import documents, indexing, syncing
 from svc_daemon.operations.index.documents import IndexEntry
 from svc_daemon.operations.index.indexing import Failure, IndexedDocument, IndexingClaim
 from svc_daemon.operations.remove import sweeping

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.operations.index import documents as documents
+from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.extraction import SourceReading, extract
 from svc_daemon.operations.index.rebuilding import begin_rechunk, finish_rechunk, next_reading
 from svc_daemon.operations.remove.sweeping import reconcile_index

@@ -339,9 +339,7 @@ async def release_expired(context: Context, now_s: float) -> int:
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
     """Return the source's current row, or None if the source was deleted or the worker no longer holds the task."""
-    if not is_held(connection, claim.task):
-        return None
-    return find_source(connection, claim.source.team_id, claim.source.id)
+    return find_source(connection, claim.source.team_id, claim.source.id) if is_held(connection, claim.task) else None
 
 
 def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: bool) -> SourceRow:
