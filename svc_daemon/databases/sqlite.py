@@ -116,8 +116,7 @@ class SqliteDatabase:
                 try:
                     return work(reader.connection)
                 finally:
-                    # Ignore an error of this COMMIT: a read wrote nothing, and the error of `work` must not be
-                    # replaced.
+                    # Ignore an error of COMMIT: a read wrote nothing, and the error of `work` must not be replaced.
                     with suppress(sqlite3.Error):
                         if reader.connection.in_transaction:
                             reader.connection.execute("COMMIT")
@@ -379,12 +378,14 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
 
 @contextmanager
 def _translating_storage() -> Iterator[None]:
-    """Turn disk errors of a read into StorageError."""
+    """Turn disk errors of a read into StorageError, and a text that is not UTF-8 into UnicodeError."""
     try:
         yield
     except sqlite3.Error as error:
         if _is_named(error, "IOERR", "FULL", "CANTOPEN", "READONLY_"):
             raise StorageError("The disk failed a read; try again, and look at the log.") from error
+        if "decode to UTF-8" in str(error):
+            raise UnicodeError(str(error)) from error
         raise
 
 

@@ -35,7 +35,7 @@ from svc_daemon.store.rows.webhook_deliveries import (
 from svc_daemon.wire import webhook_calls
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
-from svc_daemon.wire.webhook_calls import Standing, signed_headers
+from svc_daemon.wire.webhook_calls import signed_headers
 from svc_daemon.wire.webhooks import CallError
 
 log = logging.getLogger(__name__)
@@ -119,9 +119,11 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
     store.create_delivery(connection, delivery)
 
 
-async def deliver(context: Context, delivery: DeliveryRow) -> None:
-    """Make one webhook call and record the result. Does nothing if the stored delivery differs from `delivery`."""
-    if not context.look(lambda connection: store.is_unchanged(connection, delivery)):
+async def deliver(context: Context, delivery_id: str) -> None:
+    """Make one webhook call and record the result. Does nothing if the delivery is no longer due."""
+    now = context.clock.timestamp()
+    delivery = context.look(lambda connection: store.find_due(connection, delivery_id, now))
+    if delivery is None:
         return
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
     started_s, started_at = context.clock.monotonic(), context.clock.now()
@@ -146,10 +148,9 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
     await context.shortages.get_through(partial(_finish, context, delivery, attempt))
 
 
-async def give_up(context: Context, delivery: DeliveryRow) -> None:
+async def give_up(context: Context, delivery_id: str) -> None:
     """Mark the delivery as failed, because its row can't be read. A resend tries again."""
-    standing = Standing("failed", 0)
-    await context.write(lambda connection: store.move_delivery(connection, delivery, standing, None))
+    await context.write(lambda connection: store.abandon_delivery(connection, delivery_id))
 
 
 async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:

@@ -234,6 +234,7 @@ DAMAGED = {
     "the end of time": f"UPDATE webhook_secrets SET rotated_at = '9999-12-31T23:59:59.999Z'; {DUE}",
     "a generation": f"UPDATE webhook_secrets SET generation = -7; {DUE}",
     "an address": f"{DUE}; UPDATE deliveries SET url = 'x' {OF_ONE}",
+    "an address that is no text": f"{DUE}; UPDATE deliveries SET url = CAST(x'ff' AS TEXT) {OF_ONE}",
     "a source that replaces itself": f"UPDATE sources SET replaces = id WHERE id = {ONE}",
     "a call": f"{DUE}; UPDATE deliveries SET due_at = '0' {OF_ONE}",
     "an upload": "UPDATE uploads SET bucket_ids = '7', metadata = '7', expires_at = '0'",

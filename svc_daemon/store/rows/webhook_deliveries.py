@@ -122,19 +122,27 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
     return found
 
 
-def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """List due deliveries, except the ids in `busy`, which are being attempted.
+def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[str]:
+    """List the ids of due deliveries, except those in `busy`, which are being attempted.
 
     Teams take turns: first each team's longest overdue delivery, then each team's second.
     """
     rows = connection.execute(
-        "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
+        "SELECT id FROM ("
         "   SELECT d.*, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY due_at, id) AS turn FROM deliveries d"
         "   WHERE due_at <= :now AND id NOT IN (SELECT value FROM json_each(:busy))) AS waiting"
         " ORDER BY turn, due_at LIMIT :limit",
         {"now": now, "busy": json.dumps(busy), "limit": limit},
     ).fetchall()
-    return [DeliveryRow(**dict(row)) for row in rows]
+    return [row["id"] for row in rows]
+
+
+def find_due(connection: Connection, delivery_id: str, now: str) -> DeliveryRow | None:
+    """Return the delivery if it is due, or None."""
+    row = connection.execute(
+        "SELECT * FROM deliveries WHERE id = :id AND due_at <= :now", {"id": delivery_id, "now": now}
+    ).fetchone()
+    return DeliveryRow(**dict(row)) if row else None
 
 
 def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
@@ -171,14 +179,6 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
     )
 
 
-def is_unchanged(connection: Connection, delivery: DeliveryRow) -> bool:
-    """Whether no other process has changed the delivery since it was read."""
-    row = connection.execute(
-        "SELECT 1 FROM deliveries WHERE id = :id AND due_at = :due_at", {"id": delivery.id, "due_at": delivery.due_at}
-    ).fetchone()
-    return row is not None
-
-
 def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
     """Store the result of an attempt, unless the delivery has changed since it was read."""
     connection.execute(
@@ -191,6 +191,13 @@ def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Stand
             "due_at": due_at,
             "was_due_at": delivery.due_at,
         },
+    )
+
+
+def abandon_delivery(connection: Connection, delivery_id: str) -> None:
+    """End the delivery as failed, without reading its row."""
+    connection.execute(
+        "UPDATE deliveries SET status = 'failed', tries_left = 0, due_at = NULL WHERE id = :id", {"id": delivery_id}
     )
 
 
