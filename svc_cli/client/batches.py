@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.new_files import Description
 from svc_cli.client.transport import Reply
+from svc_cli.errors import BadAnswer
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
@@ -53,7 +54,11 @@ class BatchCalls(Calls):
         Raises ApiError `invalid_request` if no file is accepted.
         """
         body = manifest_of(members, idempotency_key) | ({"pack": True} if pack else {})
-        return self._create(f"/v1/buckets/{part(bucket)}/batches", body, idempotency_key)
+        opened: Reply[BatchDict] = self._create(f"/v1/buckets/{part(bucket)}/batches", body, idempotency_key)
+        answered = {item["client_file_id"] for item in (*opened.body["items"], *opened.body["rejected"])}
+        if answered != {member.client_file_id for member in members}:
+            raise BadAnswer("The service opened a batch of other files; the answer does not come from svc.")
+        return opened
 
     def finalize_batch(
         self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded"

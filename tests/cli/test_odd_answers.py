@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.client import BadAnswer, BytesContent, Client
+from svc_cli.client import BadAnswer, BytesContent, Client, Description, Member
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import PATIENCE_S, environment, stop_process
 from tests.cli.odd_servers import OddServer, Raw
@@ -160,6 +160,15 @@ def test_error_with_fields_of_the_wrong_form_is_an_error_of_the_service(
     for error in ({"code": ["x"], "message": {}, "details": [1]}, {"details": {"retry_after_seconds": 10**400}}):
         odd.answers["GET /v1/buckets"] = (400, {"error": error, "request_id": {}}, {"Retry-After": "1e999"})
         assert run(given, "bucket", "ls", cwd=tmp_path)[0] == 3, error
+
+
+def test_batch_of_other_files_is_refused(odd: OddServer) -> None:
+    members = [Member(Description(filename=name, title=name), 5) for name in ("a.md", "b.md")]
+    with Client(odd.url, "sk-test") as client:
+        for items in ([], [{"client_file_id": members[0].client_file_id}]):
+            odd.answers["POST /v1/buckets/b/batches"] = (201, {"items": items, "rejected": []}, {})
+            with pytest.raises(BadAnswer):
+                client.open_batch("b", members, "night-1")
 
 
 @pytest.mark.parametrize("url", ["http://[::1/x", "../../x", "x y", "http://127.0.0.1/\u00e9", 5, None])
