@@ -15,7 +15,7 @@ hook: # have pre-commit check each commit
 	pip install -q -c constraints.txt pre-commit
 	pre-commit install
 
-check: # format, lint, types and layers
+check: # format, lint, types, layers and sizes
 	sh .ci/check
 
 fix: # format, and correct what the linter can

@@ -23,7 +23,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.store.schemas import SCHEMA
+from svc_daemon.store.schemas import SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.error_codes import ErrorCode
 
@@ -36,7 +36,7 @@ _NEWER = "The database was made by a newer release (it has {}); install that rel
 
 def make_schema(connection: Connection) -> None:
     """Create the tables, indexes and views."""
-    for statement in SCHEMA.split(";\n\n"):
+    for statement in (*SCHEMA.split(";\n\n"), SOURCE_VIEWS):
         connection.execute(statement)
 
 

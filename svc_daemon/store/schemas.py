@@ -4,9 +4,6 @@ They are SQL and not calls of sqlite-utils, which has no `CHECK`, `WITHOUT ROWID
 PostgreSQL could not run.
 """
 
-#: A migration that adds a column to `sources` must create the view `source_views` again, because PostgreSQL expands
-#: `s.*` only when a view is created.
-#:
 #: `sources.valid_from` is the number of the oldest extraction whose search hits are valid: while a document is split
 #: again, hits in its old chunks are still valid.
 SCHEMA = """\
@@ -320,8 +317,11 @@ CREATE INDEX vector_offers_by_age ON vector_offers (offered_at);
 CREATE INDEX vector_offers_of_bucket ON vector_offers (bucket_id);
 
 CREATE VIEW teams_in_maintenance AS
-SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
+SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL"""
 
+#: A migration that adds a column to `sources` must create this view again, because PostgreSQL expands `s.*` only when a
+#: view is created.
+SOURCE_VIEWS = """\
 CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
   (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m

@@ -231,7 +231,10 @@ def new_source(
 
 
 def file_fingerprint(destination: Destination, upload: FileUpload, staged: StagedBytes) -> str:
-    """Return the fingerprint by which a repeated request to create this file is recognized."""
+    """Return the fingerprint by which a repeated request to create this file is recognized.
+
+    A field that is added later may be part of it only if it is set: stored keys have the fingerprints of today.
+    """
     named = (destination.identity, staged.sha256, upload.filename)
     described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return fingerprint("declared", *named, upload.declared_type, *described)

@@ -14,9 +14,7 @@ from svc_daemon.wire.error_codes import ErrorCode
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
     """Convert a source to its API form, without the buckets that the key can't reach."""
-    task, facts, reachable = None, source.facts, key.reachable(source.places)
-    if source.task_id is not None and source.task_type is not None and source.task_status is not None:
-        task = sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
+    facts, reachable = source.facts, key.reachable(source.places)
     return {
         "id": source.id,
         "object": "knowledge_file",
@@ -30,7 +28,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         "content_type": source.content_type,
         "size_bytes": source.size_bytes,
         "sha256": source.sha256,
-        "task": task,
+        "task": _refer_to_task(source),
         "tags": list(source.tags),
         "metadata": source.metadata,
         "mapping": source.mapping,
@@ -52,6 +50,12 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         "created_at": source.created_at,
         "updated_at": source.updated_at,
     }
+
+
+def _refer_to_task(source: SourceRow) -> sources.TaskReference | None:
+    if source.task_id is None or source.task_type is None or source.task_status is None:
+        return None
+    return sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
 
 
 def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
