@@ -150,7 +150,7 @@ def test_data_of_the_first_schema_opens_and_replays_its_idempotency_keys(
         assert len(list_sources(client, BUCKET)) == len(search(client, "umber quay", BUCKET)) == 2
     installation.stop()
     assert list_pending(installation.files.state) == []
-    assert [dump(copy)[1][-1] for copy in list_copies(installation.files.state)] == [FIRST]
+    assert [dump(copy)[1][-1] for copy in list_copies(installation.files.state)] == [FIRST] * bool(LATER)
     installation.assert_intact()
 
 
