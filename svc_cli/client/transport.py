@@ -15,18 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
+from svc_cli.client import retries
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
-from svc_cli.client.retries import (
-    PACED_CODES,
-    PROXY_STATUSES,
-    CreatePacer,
-    RetryPolicy,
-    foreign_response,
-    may_pass,
-    odd_response,
-    parse_retry_after,
-    wait_s,
-)
 from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_cli.http_responses import LimitedResponse, OddResponse, parse_answer
@@ -88,14 +78,14 @@ class Transport:
         base_url: str,
         api_key: str,
         *,
-        policy: RetryPolicy | None = None,
+        policy: retries.RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
         make_tls: MakeTls = tls_context,
         proof: Proof | None = None,
     ) -> None:
         self.base_url = base_url.partition("#")[0].rstrip("/")
-        self.pacer = CreatePacer()
-        self._policy = policy or RetryPolicy()
+        self.pacer = retries.CreatePacer()
+        self._policy = policy or retries.RetryPolicy()
         self._sleep = sleep
         self._pool = ConnectionPool(CONNECT_S, make_tls, proof)
         self._headers: dict[str, str | bytes] = {
@@ -164,10 +154,10 @@ class Transport:
             if not isinstance(outcome, SvcError):
                 return outcome
             if isinstance(outcome, ApiError) and request.is_create and _has_a_turn(outcome):
-                self.pacer.hold(wait_s(outcome) or 1.0)
+                self.pacer.hold(retries.wait_s(outcome) or 1.0)
                 attempt -= 1
                 continue
-            delay_s = self._policy.delay_s(attempt, wait_s(outcome)) if may_pass(outcome) else None
+            delay_s = self._policy.delay_s(attempt, retries.wait_s(outcome)) if retries.may_pass(outcome) else None
             if delay_s is None:
                 raise outcome
             self._sleep(delay_s)
@@ -208,11 +198,11 @@ class Transport:
         return f"{self.base_url}{request.path}{query}"
 
     def _no_answer(self, request: Request, response: LimitedResponse) -> SvcError:
-        return foreign_response(self._url(request), response.status)
+        return retries.foreign_response(self._url(request), response.status)
 
     def _failure(self, request: Request, error: Exception) -> SvcError:
         if isinstance(error, OddResponse):
-            return odd_response(self._url(request), error)
+            return retries.odd_response(self._url(request), error)
         cause = error.__cause__ if isinstance(error, ConnectionFailed) else error
         what = str(cause).strip() or type(cause).__name__
         failure = NetworkFailed(
@@ -229,7 +219,7 @@ class Transport:
             body = parse_answer(content, object_hook=ReplyBody) if content else {}
         except ValueError:
             body = None
-        if not isinstance(body, dict) or (response.status in PROXY_STATUSES and "error" not in body):
+        if not isinstance(body, dict) or (response.status in retries.PROXY_STATUSES and "error" not in body):
             return self._no_answer(request, response)
         if 200 <= response.status < 300:
             return Reply(response.status, body, response.headers)
@@ -241,7 +231,7 @@ class Transport:
         request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
         refusal = ApiError(response.status, error, request_id)
         if wait:
-            refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
+            refusal.details.setdefault("retry_after_seconds", retries.parse_retry_after(wait))
         return refusal
 
 
@@ -314,4 +304,4 @@ def _has_a_turn(refusal: ApiError) -> bool:
     """Whether the request can succeed after a pause. A request larger than the quota for a minute never can."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
-    return refusal.code in PACED_CODES and not is_too_much
+    return refusal.code in retries.PACED_CODES and not is_too_much

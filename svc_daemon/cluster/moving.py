@@ -31,19 +31,7 @@ from svc_daemon.operations.installations import INSTALLATION_ID, SHARED_SECRET
 from svc_daemon.store import checks
 from svc_daemon.store.files.contract import ByteStores, gather
 from svc_daemon.store.migrations import list_tables
-from svc_daemon.store.rows import tasks, teams, uploads
-from svc_daemon.store.rows.moves import (
-    MARKS,
-    Arrival,
-    Departure,
-    delete_departure,
-    find_arrival,
-    find_arrived,
-    find_departure,
-    finish_arrival,
-    put_arrival,
-    put_departure,
-)
+from svc_daemon.store.rows import moves, tasks, teams, uploads
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.teams import find_fact, list_facts, put_fact
 from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
@@ -131,26 +119,26 @@ async def move(source: Place, target: Place, clock: Clock, make_ids: Ids, report
         await _move_bytes(source, target, report)
         arrival = await _copy_rows(source, target, arrival, report)
         await _finish(source, target, arrival, make_ids)
-    await _write(source, partial(put_departure, departure=replace(departure, is_done=True)))
+    await _write(source, partial(moves.put_departure, departure=replace(departure, is_done=True)))
 
 
-async def cancel_move(source: Place) -> Departure:
+async def cancel_move(source: Place) -> moves.Departure:
     """Cancel the move: delete the record that keeps daemons from using the installation that was to be moved.
 
     Returns the deleted record. Raises MoveRefused if there is none.
     """
-    departure = await _read(source, find_departure)
+    departure = await _read(source, moves.find_departure)
     if departure is None:
         raise MoveRefused(f"{source.name} is not being moved.")
-    await _write(source, delete_departure)
+    await _write(source, moves.delete_departure)
     return departure
 
 
-async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure, Arrival | None]:
+async def _begin(source: Place, target: Place, clock: Clock) -> tuple[moves.Departure, moves.Arrival | None]:
     """Mark both sides of the move, and return the marks. The target's mark is None if the move is already complete."""
     await _read(source, _get_installation_id)
-    departure, arrival = await _read(source, find_departure), await _read(target, find_arrival)
-    if departure is not None and await _read(target, find_arrived) == departure.move_id:
+    departure, arrival = await _read(source, moves.find_departure), await _read(target, moves.find_arrival)
+    if departure is not None and await _read(target, moves.find_arrived) == departure.move_id:
         return departure, None
     if departure is not None and (departure.is_done or departure.to != target.name):
         raise MoveRefused(
@@ -159,19 +147,19 @@ async def _begin(source: Place, target: Place, clock: Clock) -> tuple[Departure,
         )
     await _check_target(source, target, arrival)
     if departure is None:
-        departure = Departure(move_id=secrets.token_hex(8), to=target.name, began_at=clock.timestamp())
-        await _write(source, partial(put_departure, departure=departure))
+        departure = moves.Departure(move_id=secrets.token_hex(8), to=target.name, began_at=clock.timestamp())
+        await _write(source, partial(moves.put_departure, departure=departure))
     await _check_unused(source)
     if arrival is None or arrival.move_id != departure.move_id:
         installation_id = await _read(source, _get_installation_id)
-        arrival = Arrival(move_id=departure.move_id, installation_id=installation_id)
+        arrival = moves.Arrival(move_id=departure.move_id, installation_id=installation_id)
         await _write(target, partial(_arrive, arrival=arrival))
         # Delete upload bytes that an earlier move has copied: the upload sessions may have received more bytes since.
         await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
     return departure, arrival
 
 
-async def _check_target(source: Place, target: Place, arrival: Arrival | None) -> None:
+async def _check_target(source: Place, target: Place, arrival: moves.Arrival | None) -> None:
     """Raise MoveRefused unless the target is empty, or an unfinished move has copied a part of the source to it."""
     if arrival is not None:
         if arrival.installation_id != await _read(source, _get_installation_id):
@@ -188,26 +176,26 @@ async def _check_unused(source: Place) -> None:
         await asyncio.to_thread(source.check_unused)
     except MoveRefused:
         # A service may change the installation now, so the next move must copy everything again.
-        await _write(source, delete_departure)
+        await _write(source, moves.delete_departure)
         raise
 
 
 def _get_installation_id(connection: Connection) -> str:
     found = find_fact(connection, INSTALLATION_ID)
     if found is None:
-        half = find_arrival(connection) is not None
+        half = moves.find_arrival(connection) is not None
         raise MoveRefused("Only a part of an installation is there." if half else "There is no installation to move.")
     return found
 
 
-def _arrive(connection: Connection, *, arrival: Arrival) -> None:
+def _arrive(connection: Connection, *, arrival: moves.Arrival) -> None:
     """Mark the target's database as part of this move, and delete the rows that an earlier move has copied."""
     if find_fact(connection, INSTALLATION_ID) is not None:
         raise MoveRefused("A service was started on the target in the meantime.")
     for table in reversed(list_tables()):
         if table.name != FACTS:
             delete_rows(connection, table)
-    put_arrival(connection, arrival)
+    moves.put_arrival(connection, arrival)
 
 
 async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
@@ -227,7 +215,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
         report.note(f"bytes: {report.sources} of {total} sources")
         after = page[-1].id
     if problems:
-        await _write(source, delete_departure)
+        await _write(source, moves.delete_departure)
         raise BytesDamaged(problems)
     open_ids = sorted(await _read(source, uploads.list_open_ids))
     sizes = await source.stores.parts.measure(*open_ids) if open_ids else []
@@ -278,7 +266,7 @@ async def _copy_session(source: Place, target: Place, session_id: str, size_byte
         raise StorageError(f"The bytes of the upload session {session_id} differ at the target; move it again.")
 
 
-async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: MoveReport) -> Arrival:
+async def _copy_rows(source: Place, target: Place, arrival: moves.Arrival, report: MoveReport) -> moves.Arrival:
     """Copy the rows of all tables except `facts`. Returns the target's mark, which names the last row copied."""
     tables = [
         replace(table, key=("turn", EVENT_NUMBER)) if table.name == EVENTS else table
@@ -300,19 +288,19 @@ async def _copy_rows(source: Place, target: Place, arrival: Arrival, report: Mov
 
 
 def _put_page(
-    connection: Connection, *, table: Table, written: Table, page: Sequence[Values], arrival: Arrival
+    connection: Connection, *, table: Table, written: Table, page: Sequence[Values], arrival: moves.Arrival
 ) -> None:
     """Insert a page of rows, with all leases ended, and record the progress."""
     rows = (dict(zip(table.columns, row, strict=True)) for row in page)
     ended = [{**row, LEASE: 0.0} if row.get(LEASE) is not None else row for row in rows]
     insert_rows(connection, written, [[row[column] for column in written.columns] for row in ended])
-    put_arrival(connection, arrival)
+    moves.put_arrival(connection, arrival)
 
 
-async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids) -> None:
+async def _finish(source: Place, target: Place, arrival: moves.Arrival, make_ids: Ids) -> None:
     await _check_unused(source)
     facts = await _read(source, list_facts)
-    kept = {name: value for name, value in facts.items() if name not in {*MARKS, SHARED_SECRET}}
+    kept = {name: value for name, value in facts.items() if name not in {*moves.MARKS, SHARED_SECRET}}
     target.write_secret(source.read_secret())
 
     def work(connection: Connection) -> None:
@@ -324,7 +312,7 @@ async def _finish(source: Place, target: Place, arrival: Arrival, make_ids: Ids)
             if begun is not None:
                 tasks.cancel_task(connection, begun.id, to_text(make_ids.now()))
             queue_rebuild(connection, make_ids, team_id)
-        finish_arrival(connection, arrival)
+        moves.finish_arrival(connection, arrival)
 
     await _write(target, work)
 

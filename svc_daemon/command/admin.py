@@ -8,21 +8,11 @@ from urllib.parse import quote
 
 import typer
 
+from svc_daemon import exits
 from svc_daemon.command.groups import new_group
 from svc_daemon.command.model import JsonFlag
 from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import ServiceError
-from svc_daemon.exits import (
-    EXIT_FAILED,
-    EXIT_MISSING,
-    EXIT_REFUSED,
-    EXIT_USAGE,
-    print_note,
-    print_result,
-    refuse,
-    refuse_as,
-    refuse_directory,
-)
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings.limits import SettingError
 from svc_daemon.wire import JsonMapping
@@ -58,7 +48,7 @@ def create_team(
         path="/admin/teams",
         body=body,
         verb=verb,
-        on_install=lambda files: print_note(
+        on_install=lambda files: exits.print_note(
             f"there was no installation in {files.root}; a new one is created, with the team `default`"
         ),
     )
@@ -86,7 +76,7 @@ def list_teams(as_json: JsonFlag = False) -> None:
         sizes = f"{team['sources']} sources, {team['size_bytes']} bytes, index {team['index_bytes']} bytes"
         removing = ", being removed" if team["status"] == "removing" else ""
         lines.append(f"{team['id']}  {team['name']}  ({sizes}{removing})")
-    print_result(listed, "\n".join(lines), as_json)
+    exits.print_result(listed, "\n".join(lines), as_json)
 
 
 @teams.command("rm")
@@ -107,13 +97,13 @@ def remove_team(
 
     if not yes:
         message = f"This removes the team {team!r} and everything that it has, and can't be undone."
-        refuse("svc_usage", message, EXIT_USAGE, as_json, hint="Add --yes.")
+        exits.refuse("svc_usage", message, exits.EXIT_USAGE, as_json, hint="Add --yes.")
     path = f"/admin/teams/{quote(team, safe='')}"
     removed = _perform(Errand(method="DELETE", path=path, body=None, verb=partial(queue_removal, team=team)), as_json)
     said = f"{removed['name']} ({removed['id']}) is being removed, with {removed['sources']} sources"
-    print_result(removed, said, as_json)
+    exits.print_result(removed, said, as_json)
     if not as_json:
-        print_note("its keys don't work any more; `svc-daemon team ls` shows it until nothing of it is left")
+        exits.print_note("its keys don't work any more; `svc-daemon team ls` shows it until nothing of it is left")
 
 
 @teams.command("rebuild")
@@ -134,9 +124,9 @@ def rebuild_team(team: TeamArgument, as_json: JsonFlag = False) -> None:
         verb=lambda connection, ids: view_task(queue_rebuild(connection, ids, team)),
     )
     task = _perform(errand, as_json)
-    print_result(task, task["id"], as_json)
+    exits.print_result(task, task["id"], as_json)
     if not as_json:
-        print_note(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
+        exits.print_note(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
 
 
 @keys.command("create")
@@ -222,7 +212,7 @@ def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
 
 def _show_search(switch: JsonMapping, as_json: bool) -> None:
     off = f"search is off; clients are asked to wait {switch['retry_after_seconds']} s"
-    print_result(switch, "search is on" if switch["enabled"] else off, as_json)
+    exits.print_result(switch, "search is on" if switch["enabled"] else off, as_json)
 
 
 def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
@@ -231,7 +221,7 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
     try:
         return parse_model(fields, model)
     except ServiceError as error:
-        refuse_as({**error.as_error(), "details": error.details}, EXIT_REFUSED, as_json)
+        exits.refuse_as({**error.as_error(), "details": error.details}, exits.EXIT_REFUSED, as_json)
 
 
 def _moment(expires: str | None, as_json: bool) -> str | None:
@@ -244,7 +234,7 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         return to_text(moment)
     except (ValueError, OverflowError):
         forms = "a duration such as 12h or 30d, or a time such as 2030-01-31T12:00:00Z"
-        refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", EXIT_USAGE, as_json)
+        exits.refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", exits.EXIT_USAGE, as_json)
 
 
 def _perform(errand: "Errand", as_json: bool) -> JsonMapping:
@@ -256,21 +246,21 @@ def _perform(errand: "Errand", as_json: bool) -> JsonMapping:
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
     except DirectoryRefused as error:
-        refuse_directory(error, as_json)
+        exits.refuse_directory(error, as_json)
     except ServiceError as error:
-        refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
+        exits.refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
     except Refused as error:
-        refuse_as(error.error, _exit_of(error.status), as_json)
+        exits.refuse_as(error.error, _exit_of(error.status), as_json)
     except SettingError as error:
-        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+        exits.refuse("svc_usage", str(error), exits.EXIT_USAGE, as_json)
     except OSError as error:
-        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+        exits.refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", exits.EXIT_USAGE, as_json)
 
 
 def _exit_of(status: int) -> int:
     if status >= 500:
-        return EXIT_FAILED
-    return EXIT_MISSING if status == 404 else EXIT_REFUSED
+        return exits.EXIT_FAILED
+    return exits.EXIT_MISSING if status == 404 else exits.EXIT_REFUSED
 
 
 def _saved(made: JsonMapping, as_json: bool) -> JsonMapping:
@@ -282,7 +272,7 @@ def _saved(made: JsonMapping, as_json: bool) -> JsonMapping:
         write_secret(path, made["key"]["key"])
     except OSError as error:
         message = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
-        refuse("svc_file_refused", message, EXIT_USAGE, as_json, hint="Repair that and ask again.")
+        exits.refuse("svc_file_refused", message, exits.EXIT_USAGE, as_json, hint="Repair that and ask again.")
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 
@@ -290,6 +280,6 @@ def _show_key(made: JsonMapping, as_json: bool) -> None:
     team, key = made["team"], made["key"]
     named = f"key {key['id']} of team {team['name']} ({team['id']})"
     is_saved = "saved_in" in made
-    print_result(made, f"{named} is in {made['saved_in']}" if is_saved else key["key"], as_json)
+    exits.print_result(made, f"{named} is in {made['saved_in']}" if is_saved else key["key"], as_json)
     if not is_saved and not as_json:
-        print_note(f"{named}; it is not shown again")
+        exits.print_note(f"{named}; it is not shown again")

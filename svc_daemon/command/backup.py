@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svc_daemon import exits
 from svc_daemon.command.model import JsonFlag
 from svc_daemon.errors import ServiceError
-from svc_daemon.exits import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_TEMPORARY,
-    EXIT_USAGE,
-    print_result,
-    progress_notes,
-    refuse,
-    refuse_directory,
-)
 from svc_daemon.paths import DataFiles, data_dir
 
 if TYPE_CHECKING:
@@ -57,7 +47,7 @@ def backup(
         from svc_daemon.store.files.backups import BackupFolder
 
         _refuse_cluster(as_json)
-        note = progress_notes()
+        note = exits.progress_notes()
         options = BackupOptions(
             keep=keep,
             read_data=read_data,
@@ -94,7 +84,7 @@ def restore(
         from svc_daemon.store.files.backups import find_backup
 
         _refuse_cluster(as_json)
-        note = progress_notes()
+        note = exits.progress_notes()
         options = RestoreOptions(now=_now, report=lambda done, total: note(f"restoring: {done} of {total} files"))
         summary = run(find_backup(folder.absolute()), DataFiles(data_dir(os.environ)), options)
     _show("restore", summary, started_s, is_whole=summary.is_whole, as_json=as_json)
@@ -109,19 +99,19 @@ def _mark_restored(as_json: bool) -> None:
 
     if not os.environ.get("SVC_STATE_URL"):
         hint = "`svc-daemon restore DIR` restores the newest backup in DIR."
-        refuse("svc_usage", "Name the folder of the backups.", EXIT_USAGE, as_json, hint=hint)
+        exits.refuse("svc_usage", "Name the folder of the backups.", exits.EXIT_USAGE, as_json, hint=hint)
     os.umask(0o077)
     try:
         errand = Errand(method="POST", path="/admin/restored", body=None, verb=mark_restored)
         made = run_errand(DataFiles(data_dir(os.environ)), errand)
     except DirectoryRefused as error:
-        refuse_directory(error, as_json)
+        exits.refuse_directory(error, as_json)
     except SettingError as error:
-        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+        exits.refuse("svc_usage", str(error), exits.EXIT_USAGE, as_json)
     except (Refused, ServiceError) as error:
-        refuse("svc_error", str(error), EXIT_FAILED, as_json)
-    facts = {"v": 1, "type": "restore.summary", **made, "exit_code": EXIT_DONE}
-    print_result(facts, f"all buckets have new revisions, from {made['revision']}", as_json)
+        exits.refuse("svc_error", str(error), exits.EXIT_FAILED, as_json)
+    facts = {"v": 1, "type": "restore.summary", **made, "exit_code": exits.EXIT_DONE}
+    exits.print_result(facts, f"all buckets have new revisions, from {made['revision']}", as_json)
 
 
 def _now() -> datetime:
@@ -132,16 +122,16 @@ def _refuse_cluster(as_json: bool) -> None:
     if os.environ.get("SVC_STATE_URL"):
         message = "This command copies data directories, and SVC_STATE_URL names the database of a cluster."
         hint = "docs/how-to/restore.md describes backups of a cluster. Unset it for the directory in SVC_DATA_DIR."
-        refuse("svc_usage", message, EXIT_USAGE, as_json, hint=hint)
+        exits.refuse("svc_usage", message, exits.EXIT_USAGE, as_json, hint=hint)
 
 
 def _show(
     kind: str, summary: "BackupSummary | RestoreSummary", started_s: float, *, is_whole: bool, as_json: bool
 ) -> None:
-    code = EXIT_DONE if is_whole else EXIT_FAILED
+    code = exits.EXIT_DONE if is_whole else exits.EXIT_FAILED
     duration_ms = round((time.monotonic() - started_s) * 1000)
     facts: dict[str, Any] = {"v": 1, "type": f"{kind}.summary", **summary.as_json()}
-    print_result({**facts, "duration_ms": duration_ms, "exit_code": code}, "\n".join(summary.lines()), as_json)
+    exits.print_result({**facts, "duration_ms": duration_ms, "exit_code": code}, "\n".join(summary.lines()), as_json)
     raise SystemExit(code)
 
 
@@ -156,14 +146,14 @@ def _refusing(verb: str, as_json: bool) -> Iterator[None]:
     try:
         yield
     except DirectoryRefused as error:
-        refuse_directory(error, as_json)
+        exits.refuse_directory(error, as_json)
     except (ServiceError, OSError) as error:
         named = f"{error.filename}: " if isinstance(error, OSError) and error.filename is not None else ""
         message = error.message if isinstance(error, ServiceError) else f"{named}{error.strerror}."
         if find_shortage(error) is not None:
             hint = f"Then run `svc-daemon {verb}` again; it continues."
-            refuse("svc_no_room", message, EXIT_TEMPORARY, as_json, hint=hint, retryable=True)
-        refuse("svc_data_dir_unreadable", message, EXIT_USAGE, as_json)
+            exits.refuse("svc_no_room", message, exits.EXIT_TEMPORARY, as_json, hint=hint, retryable=True)
+        exits.refuse("svc_data_dir_unreadable", message, exits.EXIT_USAGE, as_json)
     except KeyboardInterrupt:
         message = f"The {verb} was interrupted."
-        refuse("svc_interrupted", message, EXIT_INTERRUPTED, as_json, hint="The same command continues it.")
+        exits.refuse("svc_interrupted", message, exits.EXIT_INTERRUPTED, as_json, hint="The same command continues it.")

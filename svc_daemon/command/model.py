@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svc_daemon import exits
 from svc_daemon.command.groups import new_group
 from svc_daemon.core.times import to_text
-from svc_daemon.exits import (
-    EXIT_LOCKED,
-    EXIT_MISSING,
-    EXIT_REFUSED,
-    EXIT_TEMPORARY,
-    EXIT_USAGE,
-    print_note,
-    print_result,
-    refuse,
-)
 from svc_daemon.paths import DataFiles, data_dir
 
 if TYPE_CHECKING:
@@ -31,11 +22,11 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one 
 
 #: Exit codes for problems with a model. All other problems exit with EXIT_REFUSED.
 _EXITS = {
-    "svc_model_not_found": EXIT_MISSING,
-    "svc_extra_missing": EXIT_USAGE,
-    "svc_model_download_failed": EXIT_TEMPORARY,
-    "svc_no_room": EXIT_TEMPORARY,
-    "svc_data_dir_locked": EXIT_LOCKED,
+    "svc_model_not_found": exits.EXIT_MISSING,
+    "svc_extra_missing": exits.EXIT_USAGE,
+    "svc_model_download_failed": exits.EXIT_TEMPORARY,
+    "svc_no_room": exits.EXIT_TEMPORARY,
+    "svc_data_dir_locked": exits.EXIT_LOCKED,
 }
 
 
@@ -58,9 +49,9 @@ def install_model(
         from svc_daemon.embed.installed_models import ModelFolder
         from svc_daemon.embed.installing import install
 
-        done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), print_note)
+        done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), exits.print_note)
     facts = {**_facts(files, done.model), "installed": done.is_new}
-    print_result(facts, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
+    exits.print_result(facts, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
     _notify_service(files)
 
 
@@ -77,7 +68,9 @@ def show_model(as_json: JsonFlag = False) -> None:
         folder.check(model)
         require(RUN_LIBRARIES)
     facts = _facts(files, model)
-    print_result(facts, "\n".join(f"{name}  {value}" for name, value in facts.items() if name != "object"), as_json)
+    exits.print_result(
+        facts, "\n".join(f"{name}  {value}" for name, value in facts.items() if name != "object"), as_json
+    )
 
 
 @models.command("remove")
@@ -91,7 +84,7 @@ def remove_model(as_json: JsonFlag = False) -> None:
         model = folder.get()
         facts = _facts(files, model)
         folder.remove()
-    print_result({**facts, "removed": True}, f"removed {model.name}", as_json)
+    exits.print_result({**facts, "removed": True}, f"removed {model.name}", as_json)
     _notify_service(files)
 
 
@@ -105,10 +98,10 @@ def _refusing(as_json: bool) -> Iterator[None]:
     try:
         yield
     except ModelProblem as problem:
-        exit_code = _EXITS.get(problem.code, EXIT_REFUSED)
-        refuse(problem.code, problem.message, exit_code, as_json, hint=problem.hint, retryable=problem.retryable)
+        exit_code = _EXITS.get(problem.code, exits.EXIT_REFUSED)
+        exits.refuse(problem.code, problem.message, exit_code, as_json, hint=problem.hint, retryable=problem.retryable)
     except OSError as error:
-        refuse("svc_model_refused", f"{error.filename}: {error.strerror}.", EXIT_REFUSED, as_json)
+        exits.refuse("svc_model_refused", f"{error.filename}: {error.strerror}.", exits.EXIT_REFUSED, as_json)
 
 
 def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
@@ -136,6 +129,6 @@ def _notify_service(files: DataFiles) -> None:
     except (Refused, Unreachable):
         is_notified = False
     if is_notified:
-        print_note("the running service uses it from now on; `svc daemon status` shows it")
+        exits.print_note("the running service uses it from now on; `svc daemon status` shows it")
     if os.environ.get("SVC_EMBED_BASE_URL"):
-        print_note("warning: SVC_EMBED_BASE_URL names a server, which is used instead of this model")
+        exits.print_note("warning: SVC_EMBED_BASE_URL names a server, which is used instead of this model")

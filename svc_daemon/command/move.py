@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from svc_daemon import exits
 from svc_daemon.command.model import JsonFlag
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.exits import (
-    EXIT_FAILED,
-    EXIT_MISSING,
-    EXIT_REFUSED,
-    EXIT_USAGE,
-    print_note,
-    print_result,
-    progress_notes,
-    refuse,
-    refuse_directory,
-)
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings.limits import SettingError
 from svc_daemon.settings.servers import ClusterSettings
@@ -77,18 +67,18 @@ def _refusing(as_json: bool) -> Iterator[None]:
     try:
         yield
     except SettingError as error:
-        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+        exits.refuse("svc_usage", str(error), exits.EXIT_USAGE, as_json)
     except DirectoryRefused as error:
-        refuse_directory(error, as_json)
+        exits.refuse_directory(error, as_json)
     except NotFound as error:
-        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
+        exits.refuse("svc_data_dir_not_found", error.message, exits.EXIT_MISSING, as_json)
     except MoveRefused as error:
-        refuse("svc_move_refused", error.message, EXIT_REFUSED, as_json, hint=error.hint)
+        exits.refuse("svc_move_refused", error.message, exits.EXIT_REFUSED, as_json, hint=error.hint)
     except ServiceError as error:
         hint = "The same command continues the move."
-        refuse("svc_move_failed", error.message, EXIT_FAILED, as_json, hint=hint, retryable=True)
+        exits.refuse("svc_move_failed", error.message, exits.EXIT_FAILED, as_json, hint=hint, retryable=True)
     except OSError as error:
-        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+        exits.refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", exits.EXIT_USAGE, as_json)
 
 
 def _cancel(route: "Route", as_json: bool) -> None:
@@ -96,15 +86,15 @@ def _cancel(route: "Route", as_json: bool) -> None:
 
     departure, name = run_cancel(route)
     fields = {"from": name, "to": departure.to, "was_done": departure.is_done}
-    print_result(fields, f"{name} can be used again", as_json)
+    exits.print_result(fields, f"{name} can be used again", as_json)
     if departure.is_done:
-        print_note(f"warning: {departure.to} has the same installation; what one of them gets, the other lacks")
+        exits.print_note(f"warning: {departure.to} has the same installation; what one of them gets, the other lacks")
 
 
 def _move(route: "Route", as_json: bool) -> None:
     from svc_daemon.cluster.offline_move import run_move
 
-    report, source, target = run_move(route, progress_notes())
+    report, source, target = run_move(route, exits.progress_notes())
     fields = {
         "installation_id": report.installation_id,
         "from": source,
@@ -118,5 +108,7 @@ def _move(route: "Route", as_json: bool) -> None:
         "rows": report.rows,
     }
     done = f"moved {report.sources} sources from {source} to {target}"
-    print_result(fields, f"{source} was moved to {target} already" if report.was_done else done, as_json)
-    print_note("start the service there; it rebuilds the search indexes first, and searches are refused until then")
+    exits.print_result(fields, f"{source} was moved to {target} already" if report.was_done else done, as_json)
+    exits.print_note(
+        "start the service there; it rebuilds the search indexes first, and searches are refused until then"
+    )

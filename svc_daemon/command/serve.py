@@ -9,20 +9,9 @@ from typing import Annotated
 
 import typer
 
+from svc_daemon import exits
 from svc_daemon.command.model import JsonFlag
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.exits import (
-    EXIT_ADDRESS,
-    EXIT_FAILED,
-    EXIT_LOCKED,
-    EXIT_MISSING,
-    EXIT_USAGE,
-    fail,
-    print_note,
-    print_result,
-    refuse,
-    refuse_directory,
-)
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.limits import SettingError
@@ -34,9 +23,9 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
     try:
         settings = Settings.from_environ(os.environ, listen, role, faults)
     except SettingError as error:
-        fail(str(error), EXIT_USAGE)
+        exits.fail(str(error), exits.EXIT_USAGE)
     if settings.tls is None and not settings.is_loopback:
-        print_note(
+        exits.print_note(
             f"warning: {settings.host} can be reached from other machines; API keys are sent there unencrypted. "
             "Set SVC_TLS_CERT and SVC_TLS_KEY to serve HTTPS."
         )
@@ -48,7 +37,7 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
     try:
         take_allowances()
     except TooLittle as error:
-        fail(str(error), EXIT_FAILED)
+        exits.fail(str(error), exits.EXIT_FAILED)
 
     # The objects that these imports create live as long as the process, so exclude them from garbage collection.
     gc.disable()
@@ -60,15 +49,15 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
     try:
         run(settings)
     except DirectoryLocked as error:
-        fail(str(error), EXIT_LOCKED)
+        exits.fail(str(error), exits.EXIT_LOCKED)
     except AddressTaken as error:
-        fail(str(error), EXIT_ADDRESS)
+        exits.fail(str(error), exits.EXIT_ADDRESS)
     except SettingError as error:
-        fail(str(error), EXIT_USAGE)
+        exits.fail(str(error), exits.EXIT_USAGE)
     except ServiceError as error:
-        fail(error.message, EXIT_FAILED)
+        exits.fail(error.message, exits.EXIT_FAILED)
     except OSError as error:
-        fail(f"{error.filename or 'The system refused'}: {error.strerror}.", EXIT_FAILED)
+        exits.fail(f"{error.filename or 'The system refused'}: {error.strerror}.", exits.EXIT_FAILED)
 
 
 def migrate(
@@ -93,7 +82,7 @@ def migrate(
             report = upgrade_cluster(cluster, os.environ, files, dry_run=dry_run)
         else:
             report = plan_upgrade(files) if dry_run else upgrade(files)
-    print_result(report.as_json(), "\n".join(report.lines()), as_json)
+    exits.print_result(report.as_json(), "\n".join(report.lines()), as_json)
 
 
 @contextmanager
@@ -104,12 +93,12 @@ def _refusing(as_json: bool) -> Iterator[None]:
     try:
         yield
     except SettingError as error:
-        refuse("svc_usage", str(error), EXIT_USAGE, as_json)
+        exits.refuse("svc_usage", str(error), exits.EXIT_USAGE, as_json)
     except DirectoryRefused as error:
-        refuse_directory(error, as_json)
+        exits.refuse_directory(error, as_json)
     except NotFound as error:
-        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json)
+        exits.refuse("svc_data_dir_not_found", error.message, exits.EXIT_MISSING, as_json)
     except ServiceError as error:
-        refuse("svc_migrate_refused", error.message, EXIT_FAILED, as_json)
+        exits.refuse("svc_migrate_refused", error.message, exits.EXIT_FAILED, as_json)
     except OSError as error:
-        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+        exits.refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", exits.EXIT_USAGE, as_json)

@@ -11,19 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.data_directory import sync_folder
+from svc_daemon.embed import installed_models
 from svc_daemon.embed.contract import MAKE_LIBRARIES, ModelRefused, NoRoom, require
-from svc_daemon.embed.installed_models import (
-    CLS,
-    FILES,
-    GRAPH,
-    MEAN,
-    RECIPE,
-    TOKENIZER,
-    InstalledModel,
-    ModelFolder,
-    name_vectors,
-    write_file,
-)
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 from svc_daemon.wire.parsing import parse_json
 
@@ -36,7 +25,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 class Installed:
     """The installed model, and whether this run has installed it."""
 
-    model: InstalledModel
+    model: installed_models.InstalledModel
     is_new: bool
 
 
@@ -54,24 +43,26 @@ class _Parts:
     pooling: str
     max_tokens: int
 
-    def describe(self, graph: bytes, dimension: int, installed_at: str) -> InstalledModel:
+    def describe(self, graph: bytes, dimension: int, installed_at: str) -> installed_models.InstalledModel:
         weights_sha256, tokenizer_sha256 = _sha256(self.weights), _sha256(self.tokenizer)
-        recipe = None if self.is_ready else RECIPE
-        return InstalledModel(
+        recipe = None if self.is_ready else installed_models.RECIPE
+        return installed_models.InstalledModel(
             name=self.name,
-            model=name_vectors(self.name, weights_sha256, tokenizer_sha256, self.max_tokens, self.pooling, recipe),
+            model=installed_models.name_vectors(
+                self.name, weights_sha256, tokenizer_sha256, self.max_tokens, self.pooling, recipe
+            ),
             dimension=dimension,
             max_tokens=self.max_tokens,
             pooling=self.pooling,
             origin=self.origin,
             weights_sha256=weights_sha256,
-            files={GRAPH: _sha256(graph), TOKENIZER: tokenizer_sha256},
+            files={installed_models.GRAPH: _sha256(graph), installed_models.TOKENIZER: tokenizer_sha256},
             installed_at=installed_at,
         )
 
 
 def install(
-    folder: ModelFolder, target: str | None, now: Callable[[], str], report: Callable[[str], None]
+    folder: installed_models.ModelFolder, target: str | None, now: Callable[[], str], report: Callable[[str], None]
 ) -> Installed:
     """Install the model `target`, or the default model. Raises ModelProblem.
 
@@ -84,8 +75,10 @@ def install(
         wanted = target or DEFAULT.package
         if before is not None and wanted == DEFAULT.package:
             # The default model's hashes are known, so nothing needs to be downloaded.
-            sums = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
-            if before.model == name_vectors(DEFAULT.model, *sums, before.max_tokens, before.pooling, RECIPE):
+            sums = DEFAULT.files[WEIGHTS], DEFAULT.files[installed_models.TOKENIZER]
+            if before.model == installed_models.name_vectors(
+                DEFAULT.model, *sums, before.max_tokens, before.pooling, installed_models.RECIPE
+            ):
                 return Installed(model=before, is_new=False)
         origin = find_origin(wanted, staging, report)
         report(f"reading {origin.label}")
@@ -96,14 +89,14 @@ def install(
             reason = f"{free_bytes // 1024**2} MB are free, {size_bytes // 1024**2} MB are needed"
             raise _no_room(folder.root, reason)
         report("making its files, and trying them")
-        model = _make(parts, staging / FILES, now())
+        model = _make(parts, staging / installed_models.FILES, now())
         if before is not None and before.model == model.model:
             return Installed(model=before, is_new=False)
         folder.put(staging, model)
     return Installed(model=model, is_new=True)
 
 
-def _find_whole(folder: ModelFolder) -> InstalledModel | None:
+def _find_whole(folder: installed_models.ModelFolder) -> installed_models.InstalledModel | None:
     """Return the installed model; None if there is none or it is damaged."""
     try:
         model = folder.find()
@@ -123,7 +116,7 @@ def _read(origin: Origin) -> _Parts:
     if data is None:
         raise ModelRefused(f"{origin.label} has neither {WEIGHTS} nor {READY_GRAPH}.")
     config = origin.find("config.json") or b"{}"
-    tokenizer, pooling = origin.get(TOKENIZER), _pooling(origin)
+    tokenizer, pooling = origin.get(installed_models.TOKENIZER), _pooling(origin)
     sentences = _json_object(origin.find("sentence_bert_config.json") or b"{}", "sentence_bert_config.json")
     places = _json_object(config, "config.json").get("max_position_embeddings", USUAL_TOKENS)
     wanted = sentences.get("max_seq_length") or USUAL_TOKENS
@@ -149,9 +142,9 @@ def _pooling(origin: Origin) -> str:
     modes = _json_object(origin.find("1_Pooling/config.json") or b"{}", "1_Pooling/config.json")
     chosen = {name for name, is_on in modes.items() if name.startswith("pooling_mode_") and is_on is True}
     if chosen <= {"pooling_mode_mean_tokens"}:
-        return MEAN
+        return installed_models.MEAN
     if chosen == {"pooling_mode_cls_token"}:
-        return CLS
+        return installed_models.CLS
     raise ModelRefused(f"The model's pooling is not supported: {', '.join(sorted(chosen))}.")
 
 
@@ -165,7 +158,7 @@ def _json_object(data: bytes, name: str) -> dict[str, Any]:
     return value
 
 
-def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
+def _make(parts: _Parts, folder: Path, installed_at: str) -> installed_models.InstalledModel:
     """Write the model's files to a folder, and run it once as a check."""
     # These imports load the libraries of the extra `semantic`.
     from svc_daemon.embed.onnx_graphs import build_graph, read_shape  # noqa: PLC0415
@@ -175,8 +168,8 @@ def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
     graph = parts.weights
     if not parts.is_ready:
         graph = build_graph(read_weights(parts.weights), read_shape(parts.config, parts.pooling))
-    write_file(folder / GRAPH, graph)
-    write_file(folder / TOKENIZER, parts.tokenizer)
+    installed_models.write_file(folder / installed_models.GRAPH, graph)
+    installed_models.write_file(folder / installed_models.TOKENIZER, parts.tokenizer)
     sync_folder(folder)
     dimension = Runtime(folder, max_tokens=parts.max_tokens, pooling=parts.pooling).dimension
     return parts.describe(graph, dimension, installed_at)

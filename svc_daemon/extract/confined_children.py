@@ -24,23 +24,11 @@ from typing import Any, NoReturn
 
 from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
 from svc_daemon.core.text.media_types import detect, find_format
-from svc_daemon.extract import documents
+from svc_daemon.extract import documents, messages
 from svc_daemon.extract.builders import pages_named
 from svc_daemon.extract.child_limits import CageLimits, ChildProgress
 from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, shares
 from svc_daemon.extract.formats import Given, find_reader
-from svc_daemon.extract.messages import (
-    FAILED,
-    OUT_OF_MEMORY,
-    REFUSED,
-    REPLIED,
-    SHORT,
-    DocumentRequest,
-    failure_line,
-    own_child_line,
-    parse_document,
-    reply_lines,
-)
 from svc_daemon.wire.parsing import parse_json
 
 _BLOB, _OUTPUT = 0, 3
@@ -57,7 +45,7 @@ def preload() -> None:
     if sys.platform == "linux":
         _find_prctl()
     for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
-        list(_read(b"# a\n\nb,c\n", DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
+        list(_read(b"# a\n\nb,c\n", messages.DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 
 
 def live(
@@ -70,23 +58,27 @@ def live(
     parent: int,
 ) -> NoReturn:
     """Run as the child. Never returns."""
-    status = FAILED
+    status = messages.FAILED
     try:
         _confine(blob, output, limits, request.get("documents"), parent)
         # Collect garbage rarely, because parsers create few reference cycles. Large documents take 10 % less time.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError):
             _read_all(request, scratch, limits, progress)
-        status = REPLIED
+        status = messages.REPLIED
     except MemoryError:
         # There may be no memory left for a message.
-        status = OUT_OF_MEMORY
+        status = messages.OUT_OF_MEMORY
     except OSError as error:
         # If the machine lacks a resource, report which one, because a retry may succeed.
         if error.errno == errno.ENOMEM:
-            status = OUT_OF_MEMORY
+            status = messages.OUT_OF_MEMORY
         else:
-            status = SHORT + error.errno if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENFILE) else REFUSED
+            status = (
+                messages.SHORT + error.errno
+                if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENFILE)
+                else messages.REFUSED
+            )
     finally:
         # The child must never run the fork server's code.
         os._exit(status)
@@ -156,21 +148,23 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
         signal.alarm(math.ceil(limits.wall_seconds) + 1)
         # This timer limits the processor time. RLIMIT_CPU would count whole seconds only, and earlier documents too.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
-        requested = parse_document(message)
+        requested = messages.parse_document(message)
         data = blob.read(requested.size)
         try:
             out.writelines(_read(data, requested, None if is_wave else scratch, limits))
         except NeedsOwnChild:
-            out.write(own_child_line())
+            out.write(messages.own_child_line())
         except ExtractionFailed as failure:
-            out.write(failure_line(failure))
+            out.write(messages.failure_line(failure))
         except RecursionError:
-            out.write(failure_line(documents.unreadable("The document is nested too deeply.")))
+            out.write(messages.failure_line(documents.unreadable("The document is nested too deeply.")))
         out.flush()
     out.close()
 
 
-def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits: CageLimits) -> Iterator[bytes]:
+def _read(
+    data: bytes, requested: messages.DocumentRequest, scratch: Path | None, limits: CageLimits
+) -> Iterator[bytes]:
     """Read the document, and yield the lines of the reply.
 
     Raises ExtractionFailed if it has no readable text. If `scratch` is None, the document belongs to a wave: a format
@@ -203,7 +197,7 @@ def _read(data: bytes, requested: DocumentRequest, scratch: Path | None, limits:
         have = f"{pages_named(empty)} {'has' if len(empty) == 1 else 'have'}"
         warning = f"{have} no text and can't be found; scanned images need text recognition first."
         document = replace(document, warnings=(*document.warnings, warning))
-    yield from reply_lines(content_type, document, chunks)
+    yield from messages.reply_lines(content_type, document, chunks)
 
 
 def private_folder(scratch: Path, pid: int) -> Path:

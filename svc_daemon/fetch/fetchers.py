@@ -6,17 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from svc_daemon.core.access.urls import AddressPolicy, Url, file_name, join_url, parse_url
+from svc_daemon.fetch import contract
 from svc_daemon.fetch.connections import Connector, Resolver, SystemResolver, remote
-from svc_daemon.fetch.contract import (
-    Fetched,
-    FetchFailed,
-    FetchLimits,
-    NotModified,
-    Reason,
-    Sink,
-    Validators,
-    translated,
-)
 from svc_daemon.fetch.responses import ACCEPTED_CODING, NOT_MODIFIED, REDIRECTS, SUCCESSES, FetchedResponse, receive
 from svc_daemon.wire.versions import VERSION
 
@@ -29,11 +20,11 @@ class Fetcher:
     def __init__(
         self,
         policy: AddressPolicy,
-        limits: FetchLimits | None = None,
+        limits: contract.FetchLimits | None = None,
         resolver: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._limits = limits or FetchLimits()
+        self._limits = limits or contract.FetchLimits()
         self._connector = Connector(policy, resolver or SystemResolver(), self._limits.connect_s, tls)
 
     async def check(self, url: str) -> None:
@@ -45,8 +36,8 @@ class Fetcher:
             await self._connector.judged_addresses(parse_url(url))
 
     async def fetch(
-        self, url: str, sink: Sink, validators: Validators | None = None, accept: str = "*/*"
-    ) -> Fetched | NotModified:
+        self, url: str, sink: contract.Sink, validators: contract.Validators | None = None, accept: str = "*/*"
+    ) -> contract.Fetched | contract.NotModified:
         """Download the URL into the sink, following redirects. Returns NotModified if the content is unchanged.
 
         Raises `url_fetch_blocked`, FetchFailed, `file_too_large`, or an error of the sink. On any error, the sink is
@@ -71,8 +62,8 @@ class Fetcher:
             return response.status
 
     async def _follow(
-        self, url: Url, sink: Sink, validators: Validators | None, headers: Mapping[str, str]
-    ) -> Fetched | NotModified:
+        self, url: Url, sink: contract.Sink, validators: contract.Validators | None, headers: Mapping[str, str]
+    ) -> contract.Fetched | contract.NotModified:
         """Follow redirects, even from https to http: the requests contain no secrets."""
         for _ in range(self._limits.redirects + 1):
             conditions = validators.headers() if validators and validators.url == str(url) else {}
@@ -81,19 +72,21 @@ class Fetcher:
                 if response.status not in REDIRECTS or not location:
                     return await self._take(url, response, sink, is_conditional=bool(conditions))
             url = join_url(url, location)
-        raise FetchFailed(Reason.REDIRECTS, f"The URL redirects more than {self._limits.redirects} times.")
+        raise contract.FetchFailed(
+            contract.Reason.REDIRECTS, f"The URL redirects more than {self._limits.redirects} times."
+        )
 
     async def _take(
-        self, url: Url, response: FetchedResponse, sink: Sink, *, is_conditional: bool
-    ) -> Fetched | NotModified:
+        self, url: Url, response: FetchedResponse, sink: contract.Sink, *, is_conditional: bool
+    ) -> contract.Fetched | contract.NotModified:
         etag, last_modified = response.validator("ETag"), response.validator("Last-Modified")
         if is_conditional and response.status == NOT_MODIFIED:
-            return NotModified(final_url=str(url), etag=etag, last_modified=last_modified)
+            return contract.NotModified(final_url=str(url), etag=etag, last_modified=last_modified)
         if response.status not in SUCCESSES:
-            raise FetchFailed(
-                Reason.STATUS, f"The remote host answered {response.status}.", http_status=response.status
+            raise contract.FetchFailed(
+                contract.Reason.STATUS, f"The remote host answered {response.status}.", http_status=response.status
             )
-        return Fetched(
+        return contract.Fetched(
             final_url=str(url),
             http_status=response.status,
             content_type=response.header("Content-Type"),
@@ -114,7 +107,7 @@ class Fetcher:
             "Accept-Encoding": ACCEPTED_CODING,
             "Connection": "close",
         }
-        with translated():
+        with contract.translated():
             async with (
                 self._connector.connection(url) as connection,
                 connection.stream(
@@ -131,4 +124,6 @@ async def _deadline(timeout_s: float) -> AsyncIterator[None]:
         async with asyncio.timeout(timeout_s):
             yield
     except TimeoutError as error:
-        raise FetchFailed(Reason.TIMEOUT, f"The remote host did not finish within {timeout_s:g} seconds.") from error
+        raise contract.FetchFailed(
+            contract.Reason.TIMEOUT, f"The remote host did not finish within {timeout_s:g} seconds."
+        ) from error

@@ -38,17 +38,8 @@ from svc_daemon.operations.installations import check_admin_key, check_secret, m
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import is_own_index
 from svc_daemon.provider.embedded.files import is_index_name, list_teams
+from svc_daemon.store.files import copies
 from svc_daemon.store.files.backups import Backup, BackupRefused
-from svc_daemon.store.files.copies import (
-    CopyCounts,
-    DirectoryCopy,
-    Report,
-    StoredFacts,
-    Syncer,
-    copy_file,
-    find_folder,
-    list_stored,
-)
 from svc_daemon.store.foreign_states import read_any_text, refuse_foreign
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.rows import sources, teams
@@ -65,14 +56,14 @@ DONE = "restored"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreOptions:
     now: Callable[[], datetime]
-    report: Report
+    report: copies.Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreSummary:
     backup: Backup
     root: Path
-    counts: CopyCounts = field(default_factory=CopyCounts)
+    counts: copies.CopyCounts = field(default_factory=copies.CopyCounts)
     #: The result of the check after the repair; None if an earlier, interrupted run has made the check.
     verdict: Verdict | None = None
     #: The problems with the backup's secret and its admin key.
@@ -138,8 +129,8 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
                 make_folders(made)
                 with os.fdopen(target.make_file(ORIGIN), "w", encoding="utf-8") as file:
                     file.write(json.dumps(origin))
-                syncer = stack.enter_context(closing(Syncer(made.root)))
-                copy = DirectoryCopy(source, target)
+                syncer = stack.enter_context(closing(copies.Syncer(made.root)))
+                copy = copies.DirectoryCopy(source, target)
                 _take_files(copy, made, summary, stored, options.report)
                 copy.copy_parts(open_ids)
                 _take_indexes(source, target, made)
@@ -165,7 +156,11 @@ def _leaving_nothing(made: DataFiles) -> Iterator[None]:
 
 
 def _take_files(
-    copy: DirectoryCopy, made: DataFiles, summary: RestoreSummary, stored: dict[str, StoredFacts], report: Report
+    copy: copies.DirectoryCopy,
+    made: DataFiles,
+    summary: RestoreSummary,
+    stored: dict[str, copies.StoredFacts],
+    report: copies.Report,
 ) -> None:
     """Copy the stored files, the secret and the keys. Adds to the summary's problems. Raises BackupRefused."""
     copy.copy_blobs(stored, report)
@@ -216,7 +211,7 @@ def _has_begun(files: DataFiles, root: OpenFolder, origin: dict[str, str]) -> bo
 
 def _take_state(
     source: OpenFolder, target: OpenFolder, made: DataFiles, has_begun: bool
-) -> tuple[dict[str, StoredFacts], Collection[str]]:
+) -> tuple[dict[str, copies.StoredFacts], Collection[str]]:
     """Copy the backup's state database, and return what it names: the stored files, and the open upload sessions.
 
     Raises BackupRefused or StorageError, and leaves no copy, unless it is a database of this program.
@@ -230,13 +225,13 @@ def _take_state(
         if not has_begun:
             undo.callback(shutil.rmtree, made.root)
         undo.callback(target.remove, made.state.name)
-        copied = copy_file(source, made.state.name, target)
+        copied = copies.copy_file(source, made.state.name, target)
         if copied is None or copied.size_bytes == 0:
             raise StorageError(f"{path} can't be read: it is missing, empty or not a file.")
         with open_copy(made.state, named=path) as state:
             state.text_factory = read_any_text
             refuse_foreign(state, copied.size_bytes)
-            found = list_stored(state), list_open_ids(state)
+            found = copies.list_stored(state), list_open_ids(state)
         undo.pop_all()
         return found
 
@@ -245,10 +240,10 @@ def _take_indexes(source: OpenFolder, target: OpenFolder, made: DataFiles) -> No
     """Copy the search indexes of the backup. Those that this program has not made are left out, and then rebuilt."""
     shutil.rmtree(made.index)
     with target.make(made.index.name) as place, ExitStack() as stack:
-        folder = find_folder(stack, source, made.index.name)
+        folder = copies.find_folder(stack, source, made.index.name)
         for name in folder.list_names() if folder is not None else ():
             if folder is not None and is_index_name(name):
-                copy_file(folder, name, place)
+                copies.copy_file(folder, name, place)
                 if not is_own_index(made.index / name):
                     place.remove(name)
 

@@ -13,16 +13,7 @@ from svc_daemon.operations.shared.events import bucket_event, record_events
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
 from svc_daemon.operations.shared.response_objects import view_bucket
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.rows.buckets import (
-    BucketRow,
-    chunking_of,
-    create_bucket,
-    find_bucket,
-    list_buckets,
-    take_census,
-    touch_bucket,
-    update_bucket,
-)
+from svc_daemon.store.rows import buckets
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.memberships import mark_rechunks
 from svc_daemon.wire import buckets as wire
@@ -42,7 +33,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
     wanted = new_bucket(context, key, slug, fields)
 
     def work(connection: Connection) -> tuple[wire.Bucket, bool]:
-        created = create_bucket(connection, wanted)
+        created = buckets.create_bucket(connection, wanted)
         if created:
             made = bucket_event(EventType.BUCKET_CREATED, wanted, key.id)
             record_events(connection, context.ids, key.team_id, [made])
@@ -52,9 +43,9 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
     return await context.write(work)
 
 
-def check_put(connection: Connection, key: KeyRow, slug: str) -> BucketRow | None:
+def check_put(connection: Connection, key: KeyRow, slug: str) -> buckets.BucketRow | None:
     """Return the existing bucket, or None if `put_bucket` would create it; raises the errors of `put_bucket`."""
-    existing = find_bucket(connection, key.team_id, slug)
+    existing = buckets.find_bucket(connection, key.team_id, slug)
     if key.buckets is not None and (existing is None or existing.id not in key.buckets):
         raise _limited()
     if existing is not None and existing.status != readiness.ACTIVE:
@@ -66,7 +57,7 @@ def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
     """Raise the errors that creating a bucket with this slug would raise."""
     if key.buckets is not None:
         raise _limited()
-    existing = find_bucket(connection, key.team_id, slug)
+    existing = buckets.find_bucket(connection, key.team_id, slug)
     if existing is not None:
         raise _slug_taken(existing)
 
@@ -77,7 +68,7 @@ async def create_new_bucket(context: Context, request: Creation, fields: wire.Bu
 
     def work(connection: Connection) -> Creation:
         check_create(connection, request.key, wanted.slug)
-        create_bucket(connection, wanted)
+        buckets.create_bucket(connection, wanted)
         made = bucket_event(EventType.BUCKET_CREATED, wanted, request.key.id)
         record_events(connection, context.ids, wanted.team_id, [made])
         body = _view(connection, wanted)
@@ -96,7 +87,7 @@ async def list_reachable_buckets(
     statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
 
     def work(connection: Connection) -> list[wire.Bucket]:
-        found = list_buckets(connection, key.team_id, statuses)
+        found = buckets.list_buckets(connection, key.team_id, statuses)
         reachable = [bucket for bucket in found if key.buckets is None or bucket.id in key.buckets]
         return [_view(connection, bucket, members=members) for bucket in reachable]
 
@@ -126,10 +117,10 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
         # Start from the row as stored now, because another request may have changed the bucket meanwhile.
         fields = sent | ({} if change.chunking is None else {"chunking": _change_chunking(found, sent["chunking"])})
         changed = replace(found, **fields, updated_at=context.clock.timestamp())
-        update_bucket(connection, changed)
-        if chunking_of(changed) != chunking_of(found):
+        buckets.update_bucket(connection, changed)
+        if buckets.chunking_of(changed) != buckets.chunking_of(found):
             mark_rechunks(connection, key.team_id, found.id)
-        touch_bucket(connection, found.id)
+        buckets.touch_bucket(connection, found.id)
         is_archived = changed.status == readiness.ARCHIVED != found.status
         kind = EventType.BUCKET_ARCHIVED if is_archived else EventType.BUCKET_UPDATED
         record_events(connection, context.ids, key.team_id, [bucket_event(kind, changed, key.id)])
@@ -140,20 +131,20 @@ async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire
     return shown
 
 
-def _view(connection: Connection, bucket: BucketRow, *, members: bool = True) -> wire.Bucket:
+def _view(connection: Connection, bucket: buckets.BucketRow, *, members: bool = True) -> wire.Bucket:
     """Convert a bucket to its API form, without the ids of its members unless `members` is set."""
-    shown = view_bucket(bucket, take_census(connection, bucket.id, members=members))
+    shown = view_bucket(bucket, buckets.take_census(connection, bucket.id, members=members))
     if not members:
         del shown["knowledgeIds"]
     return shown
 
 
-def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> wire.ChunkSizes:
+def _change_chunking(bucket: buckets.BucketRow, sent: dict[str, int]) -> wire.ChunkSizes:
     """Return the bucket's chunk sizes, updated by the sent sizes. If no sizes are sent, return the default sizes.
 
     Raises `invalid_request` if the sizes contradict each other.
     """
-    sizes = {**asdict(chunking_of(bucket)), **sent} if sent else {}
+    sizes = {**asdict(buckets.chunking_of(bucket)), **sent} if sent else {}
     try:
         return wire.Chunking(**sizes).sizes()
     except ValidationError as error:
@@ -162,9 +153,9 @@ def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> wire.ChunkSizes
         raise refusal("chunking", f"{reason}; with what is stored: {merged}.") from error
 
 
-def new_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> BucketRow:
+def new_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> buckets.BucketRow:
     now = context.clock.timestamp()
-    return BucketRow(
+    return buckets.BucketRow(
         id=context.ids.make(ids.BUCKET),
         team_id=key.team_id,
         slug=slug,
@@ -177,7 +168,7 @@ def new_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFiel
     )
 
 
-def _slug_taken(bucket: BucketRow) -> ServiceError:
+def _slug_taken(bucket: buckets.BucketRow) -> ServiceError:
     return ServiceError(
         ErrorCode.BUCKET_SLUG_EXISTS,
         f"The team has a bucket {bucket.slug!r} ({bucket.status}).",

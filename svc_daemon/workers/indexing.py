@@ -27,20 +27,8 @@ from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.operations.index import documents
+from svc_daemon.operations.index import documents, indexing
 from svc_daemon.operations.index import extraction as extracting
-from svc_daemon.operations.index.indexing import (
-    Failure,
-    IndexedDocument,
-    IndexingClaim,
-    claim_indexing,
-    complete_indexing,
-    fail_indexing,
-    forget_progress,
-    note_progress,
-    park_indexing,
-    queue_kept,
-)
 from svc_daemon.operations.shared.claims import UNREADABLE, abandon
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
@@ -75,7 +63,7 @@ class IndexingWorker(Worker):
         self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
         self._scheduler = IndexingScheduler(context.limits.extract_children)
         #: Claims of the documents in progress, by task id and token.
-        self._claims: dict[tuple[str, int], IndexingClaim] = {}
+        self._claims: dict[tuple[str, int], indexing.IndexingClaim] = {}
 
     async def work(self) -> float:
         """Wait for a free slot, claim the documents for one child process, and start indexing them."""
@@ -92,7 +80,7 @@ class IndexingWorker(Worker):
                     await asyncio.wait(self.running)
                 await self.context.shortages.passed()
             now = self.context.clock.timestamp()
-            claims = await claim_indexing(self.context, self._scheduler, most)
+            claims = await indexing.claim_indexing(self.context, self._scheduler, most)
             if claims is None:
                 # All tasks that are due wait until a child process ends. That wakes this worker.
                 return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=INDEXING, after=now)))
@@ -110,25 +98,25 @@ class IndexingWorker(Worker):
         await super().stop()
         # An asyncio task that is cancelled before it starts can't release its claims.
         if self._claims:
-            await park_indexing(self.context, list(self._claims.values()))
+            await indexing.park_indexing(self.context, list(self._claims.values()))
 
-    async def _index_in_slot(self, claims: Sequence[IndexingClaim]) -> None:
+    async def _index_in_slot(self, claims: Sequence[indexing.IndexingClaim]) -> None:
         beat = asyncio.create_task(keep_leases(self.context, [claim.task for claim in claims]))
         try:
             await self._index(claims)
         except asyncio.CancelledError:
-            await park_indexing(self.context, claims)
+            await indexing.park_indexing(self.context, claims)
             raise
         finally:
             beat.cancel()
             for claim in claims:
                 del self._claims[claim.task.id, claim.task.token]
-            forget_progress(self.context, claims)
+            indexing.forget_progress(self.context, claims)
             self._scheduler.end(claims[0].task.lane)
             self._slots.release()
 
-    async def _index(self, claims: Sequence[IndexingClaim]) -> None:
-        failed: list[tuple[IndexingClaim, Exception]] = []
+    async def _index(self, claims: Sequence[indexing.IndexingClaim]) -> None:
+        failed: list[tuple[indexing.IndexingClaim, Exception]] = []
         try:
             results: list[Extraction | Exception]
             if len(claims) == 1:
@@ -147,23 +135,23 @@ class IndexingWorker(Worker):
         if failed:
             await self._give_back(failed)
 
-    async def _put(self, read: Sequence[tuple[IndexingClaim, Extraction]]) -> None:
+    async def _put(self, read: Sequence[tuple[indexing.IndexingClaim, Extraction]]) -> None:
         for claim, extraction in read:
-            note_progress(self.context, claim, len(extraction.chunks))
+            indexing.note_progress(self.context, claim, len(extraction.chunks))
         sources = [(claim.source, extraction) for claim, extraction in read]
         entries = await asyncio.to_thread(documents.put, self.context, sources)
-        done = [IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
+        done = [indexing.IndexedDocument(*each, entry) for each, entry in zip(read, entries, strict=True)]
         if kept := [each for each in done if each.entry.kept_generation is not None]:
-            await queue_kept(self.context, kept)
+            await indexing.queue_kept(self.context, kept)
         # `stale` are documents whose tasks this worker no longer holds, such as those that `queue_kept` queued again.
-        if stale := await complete_indexing(self.context, done):
+        if stale := await indexing.complete_indexing(self.context, done):
             await asyncio.to_thread(documents.undo, self.context, [each.claim.source for each in stale])
 
-    async def _give_back(self, failed: Sequence[tuple[IndexingClaim, Exception]]) -> None:
+    async def _give_back(self, failed: Sequence[tuple[indexing.IndexingClaim, Exception]]) -> None:
         """Handle documents that could not be indexed: queue their tasks again, or end the tasks as failed."""
         shortages = self.context.shortages
         unread, failures = [], []
-        by_error: dict[int, list[tuple[IndexingClaim, Exception]]] = {}
+        by_error: dict[int, list[tuple[indexing.IndexingClaim, Exception]]] = {}
         for claim, error in failed:
             by_error.setdefault(id(error), []).append((claim, error))
         for group in by_error.values():
@@ -172,11 +160,11 @@ class IndexingWorker(Worker):
                 unread += claims
                 continue
             if isinstance(error, IndexDamaged):
-                await shortages.get_through(partial(park_indexing, self.context, claims, PAUSE_IN_REBUILD_S))
+                await shortages.get_through(partial(indexing.park_indexing, self.context, claims, PAUSE_IN_REBUILD_S))
                 continue
             failure, is_expected = _explain(error)
             if failure.retryable and await shortages.is_cause_of(error, claims[0].source.id):
-                await shortages.get_through(partial(park_indexing, self.context, claims, PAUSE_IN_SHORTAGE_S))
+                await shortages.get_through(partial(indexing.park_indexing, self.context, claims, PAUSE_IN_SHORTAGE_S))
                 continue
             what = claims[0].source.id if len(claims) == 1 else f"a wave of {len(claims)}"
             level, trace = (logging.INFO, None) if is_expected else (logging.ERROR, error)
@@ -187,29 +175,29 @@ class IndexingWorker(Worker):
                 # It isn't known which document caused the failure, so read each document in a child process of its own.
                 unread += claims
         if unread:
-            await shortages.get_through(partial(park_indexing, self.context, unread, lane=lanes.SINGLE))
+            await shortages.get_through(partial(indexing.park_indexing, self.context, unread, lane=lanes.SINGLE))
         if failures:
             await self._fail(failures)
 
-    async def _fail(self, failures: Sequence[tuple[IndexingClaim, Failure]]) -> None:
+    async def _fail(self, failures: Sequence[tuple[indexing.IndexingClaim, indexing.Failure]]) -> None:
         """End these attempts, each by itself if one of their rows can't be read."""
         jitter = random.SystemRandom().random()
         try:
-            await self.context.shortages.get_through(partial(fail_indexing, self.context, failures, jitter))
+            await self.context.shortages.get_through(partial(indexing.fail_indexing, self.context, failures, jitter))
         except UNREADABLE:
             for claim, _ in failures:
                 await self.context.shortages.get_through(partial(abandon, self.context, claim.task.id))
 
 
-def _explain(error: Exception) -> tuple[Failure, bool]:
+def _explain(error: Exception) -> tuple[indexing.Failure, bool]:
     """Convert the error to a Failure. Also returns whether the error was expected.
 
     Unexpected errors are logged with their traceback.
     """
     if isinstance(error, ExtractionFailed):
-        return Failure(error.code, error.message, error.retryable), True
+        return indexing.Failure(error.code, error.message, error.retryable), True
     if isinstance(error, ProviderError):
-        return Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable), True
+        return indexing.Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable), True
     # An unexpected error counts as a failed attempt.
     message = "Something unexpected went wrong."
-    return Failure(SourceErrorCode.EXTRACTION_CRASHED, message, retryable=True), False
+    return indexing.Failure(SourceErrorCode.EXTRACTION_CRASHED, message, retryable=True), False

@@ -13,26 +13,10 @@ from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead, may_share_a_child
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.operations.index import documents
+from svc_daemon.operations.index import documents, rebuilding
 from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.index.extraction import SourceReading
 from svc_daemon.operations.index.indexing import WAVE_BYTES
-from svc_daemon.operations.index.rebuilding import (
-    INDEX,
-    begin_rechunk,
-    claim_rebuild,
-    find_missing,
-    finish_rebuild,
-    finish_rechunk,
-    give_back_rebuild,
-    give_up_rechunk,
-    list_active,
-    next_reading,
-    note_cleared,
-    note_read,
-    rebuild_damaged,
-    requeue_document,
-)
 from svc_daemon.operations.shared.claims import park
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
@@ -68,21 +52,21 @@ class RebuildingWorker(TaskWorker):
         self._extractor = extractor
 
     async def claim(self) -> TaskRow | None:
-        await rebuild_damaged(self.context)
-        return await claim_rebuild(self.context)
+        await rebuilding.rebuild_damaged(self.context)
+        return await rebuilding.claim_rebuild(self.context)
 
     async def perform(self, task: TaskRow) -> None:
-        if task.stage != INDEX:
+        if task.stage != rebuilding.INDEX:
             log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
             await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
             # Forget the damage reported so far: it was in the index that has just been deleted.
             self.context.wakes.damaged.discard(task.team_id)
-            await note_cleared(self.context, task)
+            await rebuilding.note_cleared(self.context, task)
         reads: Counter[str] = Counter()
-        while missing := await find_missing(self.context, task):
+        while missing := await rebuilding.find_missing(self.context, task):
             waves = self._list_waves(task, missing, reads)
             await _run_together(self._read_all(task, waves, reads) for _ in range(self.context.limits.extract_children))
-        await finish_rebuild(self.context, task)
+        await rebuilding.finish_rebuild(self.context, task)
         log.info("the index of %s is whole again (%s)", task.team_id, task.id)
 
     def _list_waves(
@@ -92,7 +76,7 @@ class RebuildingWorker(TaskWorker):
         for start in range(0, len(missing), WAVE_DOCUMENTS):
             page = {
                 reading.source.id: reading
-                for reading in list_active(self.context, task, missing[start : start + WAVE_DOCUMENTS])
+                for reading in rebuilding.list_active(self.context, task, missing[start : start + WAVE_DOCUMENTS])
             }
             reads.update(page.keys())
             sources = [reading.source for source_id, reading in page.items() if reads[source_id] == 1]
@@ -111,7 +95,7 @@ class RebuildingWorker(TaskWorker):
         for wave in waves:
             await self.context.upload_priority.let_uploads_go_first()
             if reads[wave[0].source.id] > REBUILD_READS:
-                await requeue_document(self.context, wave[0])
+                await rebuilding.requeue_document(self.context, wave[0])
             else:
                 await self._read(task, wave)
 
@@ -128,7 +112,7 @@ class RebuildingWorker(TaskWorker):
                 sources = [(reading.source, extraction) for reading, extraction in read]
                 await asyncio.to_thread(documents.put, self.context, sources)
                 await asyncio.to_thread(documents.undo, self.context, [source for source, _ in sources])
-                await note_read(self.context, task, read)
+                await rebuilding.note_read(self.context, task, read)
         except (ExtractionFailed, ProviderError, OSError) as error:
             failed = [(reading, error) for reading in wave]
         for reading, failure in failed:
@@ -148,7 +132,7 @@ class RebuildingWorker(TaskWorker):
         log.error("rebuilding the index of %s failed, tried again: %s", task.team_id, error, exc_info=unexpected)
         jitter = random.SystemRandom().random()
         is_damaged = isinstance(error, IndexDamaged)
-        await give_back_rebuild(self.context, task, str(error), jitter, is_damaged=is_damaged)
+        await rebuilding.give_back_rebuild(self.context, task, str(error), jitter, is_damaged=is_damaged)
 
 
 class RechunkingWorker(Worker):
@@ -167,7 +151,7 @@ class RechunkingWorker(Worker):
         """Split the documents whose chunk sizes have changed; try once for each document."""
         is_done, after_id = True, ""
         try:
-            while (reading := next_reading(self.context, after_id)) is not None:
+            while (reading := rebuilding.next_reading(self.context, after_id)) is not None:
                 await self.context.upload_priority.let_uploads_go_first()
                 is_done = await self._rechunk(reading) and is_done
                 after_id = reading.source.id
@@ -196,10 +180,10 @@ class RechunkingWorker(Worker):
             # The error is permanent, or this was the last attempt: keep the old chunks.
             log.warning("%s can't be rechunked: %s", source_id, error)
             del self._failures[source_id]
-            await give_up_rechunk(self.context, reading, error.message)
+            await rebuilding.give_up_rechunk(self.context, reading, error.message)
             return True
         self._failures.pop(source_id, None)
-        begun = await begin_rechunk(self.context, reading)
+        begun = await rebuilding.begin_rechunk(self.context, reading)
         if begun is None:
             return False
         try:
@@ -212,9 +196,9 @@ class RechunkingWorker(Worker):
         await asyncio.to_thread(documents.undo, self.context, [begun.source])
         if entry.kept_generation is not None:
             # The index kept a later generation, which a restored database doesn't know. Index the document again.
-            await requeue_document(self.context, begun)
+            await rebuilding.requeue_document(self.context, begun)
             return True
-        await finish_rechunk(self.context, begun, extraction)
+        await rebuilding.finish_rechunk(self.context, begun, extraction)
         return True
 
 

@@ -8,18 +8,8 @@ from typing import TypeVar
 from svc_daemon.operations.index.indexing import release_expired
 from svc_daemon.operations.index.syncing import release_expired_syncs
 from svc_daemon.operations.index.vectors import forget_offers
+from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.remove.setting_aside import clear_held, forget_set_aside_files
-from svc_daemon.operations.remove.sweeping import (
-    clean_tombstones,
-    expire_uploads,
-    forget_ended,
-    forget_old_keys,
-    purge,
-    rebuild_lost,
-    recall_far_pauses,
-    reconcile_index,
-    sweep_objects,
-)
 from svc_daemon.operations.shared.events import forget_events
 from svc_daemon.operations.shared.usage import record_usage
 from svc_daemon.process.contexts import Context
@@ -62,10 +52,10 @@ class SweepingWorker(Worker):
         monotonic = self.context.clock.monotonic
         if self._due_s is None:
             if self.context.clock.shared is not None:
-                await _try(self, rebuild_lost)
-            await _try(self, reconcile_index)
+                await _try(self, sweeping.rebuild_lost)
+            await _try(self, sweeping.reconcile_index)
             self._due_s = monotonic() + ROUND_S
-        if await _try(self, clean_tombstones):
+        if await _try(self, sweeping.clean_tombstones):
             self._is_unpurged = True
         await self._purge(self._purge_due_s)
         now_s = monotonic()
@@ -76,12 +66,12 @@ class SweepingWorker(Worker):
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, context.clock.lease_s()))
         await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
-        await _try(self, expire_uploads)
-        await _try(self, recall_far_pauses)
+        await _try(self, sweeping.expire_uploads)
+        await _try(self, sweeping.recall_far_pauses)
         await _try(self, clear_held)
         if self._rounds % ROUNDS_PER_PURGE == 0:
-            await _try(self, forget_old_keys)
-            await _try(self, forget_ended)
+            await _try(self, sweeping.forget_old_keys)
+            await _try(self, sweeping.forget_ended)
             await _try(self, forget_events)
             await _try(self, forget_offers)
             await _try(self, lambda context: asyncio.to_thread(context.database.empty_log))
@@ -104,11 +94,11 @@ class SweepingWorker(Worker):
         now_s = self.context.clock.monotonic()
         if self._is_unpurged and now_s >= due_s and self.context.shortages.now is None:
             self._is_unpurged = False
-            if await _try(self, purge):
+            if await _try(self, sweeping.purge):
                 self._purge_due_s = now_s + PURGE_PAUSE_S
 
     async def _sweep_page(self, context: Context) -> None:
-        self._swept = await sweep_objects(context, self._swept or "")
+        self._swept = await sweeping.sweep_objects(context, self._swept or "")
 
 
 class CountingWorker(Worker):

@@ -7,18 +7,7 @@ from svc_daemon.cluster.milvus.chunks import TeamCountsCache
 from svc_daemon.cluster.milvus.searching import MilvusSearch
 from svc_daemon.cluster.milvus.server import MilvusServer
 from svc_daemon.cluster.milvus.writing import Stamps
-from svc_daemon.provider.contract import (
-    STATE_ACTIVE,
-    ChunkText,
-    DocumentState,
-    HitPage,
-    IndexDocument,
-    ListedDocument,
-    SearchQuery,
-    StoredText,
-    VectorCount,
-    document_id,
-)
+from svc_daemon.provider import contract
 from svc_daemon.provider.ranked_chunks import distinct, storable
 
 
@@ -31,7 +20,7 @@ class MilvusProvider:
         self._stamps = Stamps(now_ns, random_bits)
         self._counts = TeamCountsCache()
 
-    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
+    def put_documents(self, team_id: str, documents: Sequence[contract.IndexDocument]) -> set[str]:
         if not documents:
             return set()
         skipped = writing.put(self._server, self._stamps, team_id, documents)
@@ -49,25 +38,25 @@ class MilvusProvider:
         writing.delete(self._server, self._stamps, team_id, source_id)
         self._counts.forget(team_id)
 
-    def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
+    def get_document(self, team_id: str, source_id: str) -> contract.DocumentState | None:
         shown = editions.find_shown(self._server, team_id, [source_id]).get(source_id)
         if shown is None:
             return None
-        return DocumentState(
-            state=STATE_ACTIVE,
-            document_id=document_id(source_id, shown.generation),
+        return contract.DocumentState(
+            state=contract.STATE_ACTIVE,
+            document_id=contract.document_id(source_id, shown.generation),
             generation=shown.generation,
             chunks=shown.chunks,
             bucket_ids=shown.bucket_ids,
         )
 
-    def get_text(self, team_id: str, source_id: str) -> StoredText | None:
+    def get_text(self, team_id: str, source_id: str) -> contract.StoredText | None:
         return chunks.find_text(self._server, team_id, source_id)
 
-    def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
+    def list_documents(self, team_id: str) -> Iterator[contract.ListedDocument]:
         return editions.list_shown(self._server, team_id)
 
-    def search(self, team_id: str, query: SearchQuery) -> HitPage:
+    def search(self, team_id: str, query: contract.SearchQuery) -> contract.HitPage:
         counts = self._counts.of_team(team_id)
         now_ms = self._stamps.now_ms
         return MilvusSearch(server=self._server, team_id=team_id, query=query, counts=counts, now_ms=now_ms).run()
@@ -75,7 +64,7 @@ class MilvusProvider:
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
         """Does nothing: Milvus keeps loaded collections in its own memory."""
 
-    def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
+    def list_unembedded(self, team_id: str, model: str, limit: int) -> list[contract.ChunkText]:
         return embeddings.list_missing(self._server, team_id, model, limit)
 
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
@@ -85,7 +74,9 @@ class MilvusProvider:
     def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
         return embeddings.find_vectors(self._server, team_id, source_id, model)
 
-    def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
+    def count_unembedded(
+        self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None
+    ) -> contract.VectorCount:
         return embeddings.count_missing(self._server, team_id, model, bucket_ids)
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:

@@ -29,18 +29,9 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from svc_daemon.cluster.postgres import servers
 from svc_daemon.cluster.postgres.functions import make_functions
 from svc_daemon.cluster.postgres.readers import Readers
-from svc_daemon.cluster.postgres.servers import (
-    AWAY,
-    NoConnection,
-    PostgresServer,
-    ServerConnection,
-    is_conflict,
-    is_demoted,
-    is_refusal,
-    needs_new_connection,
-)
 from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.databases.group_commits import GroupWriter, Job, Outcome, resolve
 from svc_daemon.errors import CommitUnknown, StorageError, StoreUnavailable
@@ -118,9 +109,9 @@ class PostgresDatabase:
         self.conflicts = 0
         self._draw = draw
         self._join, self._on_broken = join, on_broken
-        self._server = PostgresServer(url)
+        self._server = servers.PostgresServer(url)
         _prepare(self._server, prepare)
-        self._connection: ServerConnection | None = None
+        self._connection: servers.ServerConnection | None = None
         self._readers = Readers(self._server)
         self._writer = GroupWriter("writer:postgresql", self._commit, GROUP_LIMIT)
 
@@ -164,7 +155,7 @@ class PostgresDatabase:
         except CommitUnknown as error:
             outcomes = [(None, _caused(CommitUnknown(), error)) for _ in group]
         except StoreUnavailable as error:
-            outcomes = [(None, _caused(StoreUnavailable(AWAY), error)) for _ in group]
+            outcomes = [(None, _caused(StoreUnavailable(servers.AWAY), error)) for _ in group]
         for (_, future), (result, failure) in zip(group, outcomes, strict=True):
             resolve(future, result, failure)
 
@@ -208,25 +199,25 @@ class PostgresDatabase:
             self._disconnect()
             raise CommitUnknown from error
         if tag != "COMMIT":
-            raise StoreUnavailable(AWAY)
+            raise StoreUnavailable(servers.AWAY)
         self.operations += len(group)
         self.commits += 1
         self.commits_s += time.monotonic() - began_s
         return outcomes
 
-    def _run_piece(self, connection: ServerConnection, work: Callable[[Any], Any]) -> Outcome:
+    def _run_piece(self, connection: servers.ServerConnection, work: Callable[[Any], Any]) -> Outcome:
         """Run a piece of work in its savepoint, then open the next. Raises errors that end the transaction."""
         try:
             result = work(connection)
         except BaseException as error:  # passed to the caller; the group continues
-            if is_conflict(error) or is_refusal(error) or _is_lost(connection, error):
+            if servers.is_conflict(error) or servers.is_refusal(error) or _is_lost(connection, error):
                 raise _Ended from error
             connection.run("ROLLBACK TO work")
             return None, error
         connection.run("RELEASE work; SAVEPOINT work")
         return result, None
 
-    def _give_up(self, connection: ServerConnection, error: BaseException, *, was_used: bool) -> Exception:
+    def _give_up(self, connection: servers.ServerConnection, error: BaseException, *, was_used: bool) -> Exception:
         """Roll back, and return the exception that says how to handle this error."""
         if not _is_lost(connection, error):
             try:
@@ -236,17 +227,17 @@ class PostgresDatabase:
         is_lost = _is_lost(connection, error)
         if is_lost:
             self._disconnect()
-        if is_conflict(error):
+        if servers.is_conflict(error):
             return _Conflict()
         if is_lost and was_used:
             return _Lost()
-        return StoreUnavailable(AWAY)
+        return StoreUnavailable(servers.AWAY)
 
-    def _connect(self) -> ServerConnection:
+    def _connect(self) -> servers.ServerConnection:
         try:
             connection = self._server.connect(*_SETTINGS)
-        except NoConnection as error:
-            raise StoreUnavailable(AWAY) from error
+        except servers.NoConnection as error:
+            raise StoreUnavailable(servers.AWAY) from error
         try:
             connection.execute(
                 "SELECT set_config('svc.writer', CAST(number AS TEXT), false) FROM generate_series(1, 4096) AS number"
@@ -259,7 +250,7 @@ class PostgresDatabase:
             connection.close()
             if isinstance(error, StorageError):
                 self._on_broken(error)
-            raise StoreUnavailable(AWAY) from error
+            raise StoreUnavailable(servers.AWAY) from error
         return connection
 
     def _disconnect(self) -> None:
@@ -274,12 +265,12 @@ def _caused(failure: StorageError, cause: Exception) -> StorageError:
     return failure
 
 
-def _is_lost(connection: ServerConnection, error: BaseException) -> bool:
+def _is_lost(connection: servers.ServerConnection, error: BaseException) -> bool:
     """Whether the writer needs a new connection after this error."""
-    return connection.is_lost or needs_new_connection(error) or is_demoted(error)
+    return connection.is_lost or servers.needs_new_connection(error) or servers.is_demoted(error)
 
 
-def _prepare(server: PostgresServer, prepare: Callable[[Connection], None]) -> None:
+def _prepare(server: servers.PostgresServer, prepare: Callable[[Connection], None]) -> None:
     """Create or upgrade schema and functions, under a lock that only one node can hold. Raises StorageError."""
     connection = server.connect_first()
     try:

@@ -17,16 +17,7 @@ from svc_daemon.core.uploads.source_fields import is_web_page
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import Fetched, FetchFailed, NotModified, Validators
-from svc_daemon.operations.ingest.files import (
-    FileUpload,
-    admit,
-    check_bytes,
-    check_replaces,
-    check_room,
-    commit_source,
-    keep_source,
-    new_source,
-)
+from svc_daemon.operations.ingest import files
 from svc_daemon.operations.shared.authorization import get_changeable_source
 from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, replaying
@@ -145,7 +136,7 @@ async def check_import(context: Context, key: KeyRow, destination: Destination, 
 async def _take_in(context: Context, request: Creation, destination: Destination, wanted: WantedImport) -> Creation:
     _check_state(context, request.key, destination, wanted)
     # Refuse a full disk or an exceeded quota before contacting the host.
-    await admit(context, request.key.team_id, size_bytes=0)
+    await files.admit(context, request.key.team_id, size_bytes=0)
     await _check_webhook(context, wanted)
     async with discarding(context.blobs.stage()) as staged:
         fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
@@ -157,14 +148,14 @@ async def _take_in(context: Context, request: Creation, destination: Destination
         def commit(connection: Connection) -> Creation:
             # Another request may have imported this page meanwhile.
             _refuse_known_page(connection, request.key, source.url_key)
-            return commit_source(connection, context, request, destination, source)
+            return files.commit_source(connection, context, request, destination, source)
 
-        return await keep_source(context, staged, source, commit)
+        return await files.keep_source(context, staged, source, commit)
 
 
 def _check_state(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
     def work(connection: Connection) -> None:
-        check_replaces(connection, key, destination.ids, wanted.replaces)
+        files.check_replaces(connection, key, destination.ids, wanted.replaces)
         if wanted.kind == readiness.PAGE:
             _refuse_known_page(connection, key, wanted.url.key)
 
@@ -199,7 +190,7 @@ def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple
     is_read_as_page = is_page and wanted.kind == readiness.PAGE
     filename = source_fields.page_file_name(fetched.file_name) if is_read_as_page else fetched.file_name
     title = source_fields.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
-    upload = FileUpload(
+    upload = files.FileUpload(
         filename=filename,
         content_type=media_types.detect(staged.head, filename, fetched.content_type),
         title=wanted.title or title or filename[: context.limits.title_characters],
@@ -209,9 +200,9 @@ def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple
         replaces=wanted.replaces,
         sha256=wanted.sha256,
     )
-    check_bytes(upload, staged)
+    files.check_bytes(upload, staged)
     return replace(
-        new_source(context, team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256),
+        files.new_source(context, team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256),
         type=wanted.kind,
         source_url=str(wanted.url),
         url_key=wanted.url.key if wanted.kind == readiness.PAGE else None,
@@ -270,7 +261,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
 async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedBytes, Fetched]) -> SourceRow:
     """Replace the source's bytes. Raises `request_in_progress` if another request has changed the source meanwhile."""
     staged, got = taken
-    check_room(context)
+    files.check_room(context)
     await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
     fresh = replace(
         source,
@@ -298,7 +289,7 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
         create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
         return requeue(connection, context, moved, key.id)
 
-    queued = await keep_source(context, staged, fresh, work)
+    queued = await files.keep_source(context, staged, fresh, work)
     await context.blobs.drop([source.blob_name])
     context.wakes.sweeping.set()
     return queued

@@ -13,19 +13,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.ids import DEFAULT_AGENT, is_allowed, is_model_spelling, model_of
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.search.agents import (
-    BUCKETS,
-    EVERY_BUCKET,
-    EVERYTHING,
-    NOTHING,
-    SOURCES,
-    Fault,
-    RetrievalPolicy,
-    TeamAgent,
-    change_policy,
-    find_faults,
-    invalid_profile,
-)
+from svc_daemon.core.search import agents
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.shared.authorization import get_lasting_bucket, get_reachable_source, require_model
@@ -40,16 +28,16 @@ from svc_daemon.wire import agents as wire
 from svc_daemon.wire.error_codes import ErrorCode
 
 
-def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
+def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: agents.TeamAgent) -> None:
     """Raise `forbidden_project_key` if the agent may retrieve anything that the key can't reach."""
     if key.buckets is None:
         return
     policy = agent.policy
-    if policy.scope == BUCKETS:
+    if policy.scope == agents.BUCKETS:
         is_within = set(policy.bucket_ids) <= set(key.buckets)
     else:
         # A deleted source can't be retrieved, so it doesn't matter where it was.
-        is_within = policy.scope == SOURCES and all(
+        is_within = policy.scope == agents.SOURCES and all(
             _is_reachable(connection, key, each, if_deleted=True) for each in policy.source_ids
         )
     if is_within and agent.policy_fault is None:
@@ -57,12 +45,12 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
     raise _forbidden(f"The agent {agent.id!r} reaches further than this key; this needs a key that reaches all of it.")
 
 
-def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
+def refuse_wider(connection: Connection, key: KeyRow, policy: agents.RetrievalPolicy) -> None:
     """Raise `forbidden_project_key` unless one of the key's agents may already retrieve all that the policy allows."""
     if key.models is None:
         return
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
-    if not any(policy.is_within(each) for each in (NOTHING, *known)):
+    if not any(policy.is_within(each) for each in (agents.NOTHING, *known)):
         raise _forbidden(
             "The policy retrieves more than each of the agents that this key may use; this needs a key for all agents."
         )
@@ -78,12 +66,14 @@ def _forbidden(message: str) -> ServiceError:
     return ServiceError(ErrorCode.FORBIDDEN_PROJECT_KEY, message, required_capability=api_keys.AGENT_MANAGE)
 
 
-def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> TeamAgent:
+def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> agents.TeamAgent:
     """Build the agent that a create request with these fields would store; raises that request's errors."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
     if is_model_spelling(agent_id):
-        raise invalid_profile([("agent_id", f"{agent_id!r} is how models spell the default agent; choose another.")])
+        raise agents.invalid_profile(
+            [("agent_id", f"{agent_id!r} is how models spell the default agent; choose another.")]
+        )
     require_model(key, agent_id)
     if agent_id == DEFAULT_AGENT or store.find_agent(connection, key.team_id, agent_id):
         raise ServiceError(ErrorCode.AGENT_EXISTS, f"There is an agent {agent_id!r}.", agent_id=agent_id)
@@ -98,10 +88,12 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
         )
     now = context.clock.timestamp()
     # If the request sets no policy, the agent may retrieve what the creator's key can reach.
-    policy = EVERYTHING if key.buckets is None else RetrievalPolicy(bucket_ids=key.buckets)
+    policy = agents.EVERYTHING if key.buckets is None else agents.RetrievalPolicy(bucket_ids=key.buckets)
     if key.models is not None:
-        policy = NOTHING
-    bare = TeamAgent(id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now)
+        policy = agents.NOTHING
+    bare = agents.TeamAgent(
+        id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now
+    )
     planned = _changed(connection, context, key, bare, sent)
     refuse_out_of_reach(connection, key, planned)
     refuse_wider(connection, key, planned.policy)
@@ -141,7 +133,7 @@ def agent_lock(key_id: str, idempotency_key: str | None, agent_id: str | None) -
     return [f"agent {key_id} {idempotency_key} {agent_id}"]
 
 
-async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
+async def list_visible_agents(context: Context, key: KeyRow) -> list[agents.TeamAgent]:
     """List the agents that the key may use, sorted by id, including the default agent."""
     found = await context.read_in_thread(lambda connection: store.list_agents(connection, key.team_id))
     return [agent for agent in found if is_allowed(key.models, agent.id)]
@@ -162,7 +154,7 @@ def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Age
     return context.read(lambda connection: _view_for(connection, key, agent))
 
 
-def show_agent(context: Context, key: KeyRow, agent_id: str) -> TeamAgent:
+def show_agent(context: Context, key: KeyRow, agent_id: str) -> agents.TeamAgent:
     """Return the agent; raises `model_not_allowed` and NotFound."""
     require_model(key, agent_id)
     return context.look(lambda connection: store.get_agent(connection, key.team_id, agent_id))
@@ -216,7 +208,7 @@ async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: b
     await context.write(work)
 
 
-def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list[TeamAgent]:
+def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list[agents.TeamAgent]:
     """List the team's agents whose policy names the source."""
     return [agent for agent in store.list_agents(connection, team_id) if source_id in agent.policy.source_ids]
 
@@ -229,7 +221,7 @@ def give_names(connection: Connection, team_id: str, source_id: str, successor_i
         store.put_agent(connection, replace(agent, policy=policy))
 
 
-def view_agent(agent: TeamAgent, *, policy_withheld: bool = False) -> wire.Agent:
+def view_agent(agent: agents.TeamAgent, *, policy_withheld: bool = False) -> wire.Agent:
     """Convert an agent to its API form. `policy_withheld` says that its policy is shown only in part."""
     policy = agent.policy
     return wire.Agent(
@@ -256,11 +248,11 @@ def view_agent(agent: TeamAgent, *, policy_withheld: bool = False) -> wire.Agent
     )
 
 
-def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Agent:
+def _view_for(connection: Connection, key: KeyRow, agent: agents.TeamAgent) -> wire.Agent:
     """Return the agent. Its policy omits buckets and sources that the key can't reach."""
     visible = agent.policy
     if key.buckets is not None:
-        buckets = (bucket for bucket in visible.bucket_ids if bucket == EVERY_BUCKET or bucket in key.buckets)
+        buckets = (bucket for bucket in visible.bucket_ids if bucket == agents.EVERY_BUCKET or bucket in key.buckets)
         # A deleted source may have been in other buckets.
         sources = (each for each in visible.source_ids if _is_reachable(connection, key, each, if_deleted=False))
         visible = replace(visible, bucket_ids=tuple(buckets), source_ids=tuple(sources))
@@ -268,22 +260,26 @@ def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Age
 
 
 def _changed(
-    connection: Connection, context: Context, key: KeyRow, agent: TeamAgent, sent: dict[str, Any]
-) -> TeamAgent:
+    connection: Connection, context: Context, key: KeyRow, agent: agents.TeamAgent, sent: dict[str, Any]
+) -> agents.TeamAgent:
     """Return a copy of the agent with the sent fields; raises `invalid_agent_profile`."""
     policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
-    if faults := [*find_faults(sent, context.limits.search_results), *unknown]:
-        raise invalid_profile(faults)
+    if faults := [*agents.find_faults(sent, context.limits.search_results), *unknown]:
+        raise agents.invalid_profile(faults)
     texts: dict[str, Any] = {name: sent[name] for name in ("name", "role", "instructions") if name in sent}
     if "bound_surface" in sent:
         texts["bound_surface"] = sent["bound_surface"] or None
     described = replace(agent, **texts)
-    return replace(described, policy=change_policy(agent.policy, policy), policy_fault=None) if policy else described
+    return (
+        replace(described, policy=agents.change_policy(agent.policy, policy), policy_fault=None)
+        if policy
+        else described
+    )
 
 
 def _with_ids(
-    connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
-) -> tuple[dict[str, Any], list[Fault]]:
+    connection: Connection, key: KeyRow, known: agents.RetrievalPolicy, sent: dict[str, Any]
+) -> tuple[dict[str, Any], list[agents.Fault]]:
     """Return the sent policy with bucket ids instead of names, and an error for each unknown name or id.
 
     Ids that the policy already had stay, even if their bucket or source was deleted.
@@ -295,7 +291,7 @@ def _with_ids(
     ):
         if field not in sent:
             continue
-        kept = {*getattr(known, field), *([EVERY_BUCKET] if noun == "bucket" else [])}
+        kept = {*getattr(known, field), *([agents.EVERY_BUCKET] if noun == "bucket" else [])}
         ids_by_name = {
             name: name if name in kept else _find_id(partial(get, connection, key, name)) for name in sent[field]
         }

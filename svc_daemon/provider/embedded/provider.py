@@ -6,16 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from svc_daemon.provider.contract import (
-    ChunkText,
-    DocumentState,
-    HitPage,
-    IndexDocument,
-    ListedDocument,
-    SearchQuery,
-    StoredText,
-    VectorCount,
-)
+from svc_daemon.provider import contract
 from svc_daemon.provider.embedded import document_rows, documents, embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack
@@ -55,7 +46,7 @@ class EmbeddedProvider:
         self._clock = clock
         self._signs = SignsCache(signs_bytes)
 
-    def put_documents(self, team_id: str, documents: Sequence[IndexDocument]) -> set[str]:
+    def put_documents(self, team_id: str, documents: Sequence[contract.IndexDocument]) -> set[str]:
         packed = [pack(document) for document in documents]
         if not packed:
             return set()
@@ -80,33 +71,33 @@ class EmbeddedProvider:
         with self._files.translated(team_id):
             writing.delete(index.database, source_id)
 
-    def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
+    def get_document(self, team_id: str, source_id: str) -> contract.DocumentState | None:
         index = self._files.find(team_id)
         if index is None:
             return None
         with self._files.translated(team_id):
             return index.database.read(lambda connection: documents.find_state(connection, source_id))
 
-    def get_text(self, team_id: str, source_id: str) -> StoredText | None:
+    def get_text(self, team_id: str, source_id: str) -> contract.StoredText | None:
         index = self._files.find(team_id)
         if index is None:
             return None
         with self._files.translated(team_id):
             return index.database.read(lambda connection: documents.find_text(connection, source_id))
 
-    def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
+    def list_documents(self, team_id: str) -> Iterator[contract.ListedDocument]:
         index = self._files.find(team_id)
         page = self._list_page(index, "") if index is not None else []
         while index is not None and page:
             yield from page
             page = self._list_page(index, page[-1].source_id)
 
-    def search(self, team_id: str, query: SearchQuery) -> HitPage:
+    def search(self, team_id: str, query: contract.SearchQuery) -> contract.HitPage:
         index = self._files.find(team_id)
         if index is None:
-            return HitPage()
+            return contract.HitPage()
 
-        def work(connection: sqlite3.Connection) -> HitPage:
+        def work(connection: sqlite3.Connection) -> contract.HitPage:
             with self._interrupted_at(connection, query.deadline_s):
                 return search(connection, index, self._signs, query, lambda: self._check(query.deadline_s))
 
@@ -122,7 +113,7 @@ class EmbeddedProvider:
                 # One transaction per bucket, so that none is open for long.
                 index.database.read(lambda connection: warm_up(connection, index, self._signs, model, bucket_id))  # noqa: B023 - run at once
 
-    def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
+    def list_unembedded(self, team_id: str, model: str, limit: int) -> list[contract.ChunkText]:
         index = self._files.find(team_id)
         if index is None:
             return []
@@ -144,10 +135,12 @@ class EmbeddedProvider:
         with self._files.translated(team_id):
             return index.database.read(lambda connection: embeddings.find_vectors(connection, source_id, model))
 
-    def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
+    def count_unembedded(
+        self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None
+    ) -> contract.VectorCount:
         index = self._files.find(team_id)
         if index is None:
-            return VectorCount(0, 0)
+            return contract.VectorCount(0, 0)
         with self._files.translated(team_id):
             return index.database.read(lambda connection: embeddings.count_missing(connection, model, bucket_ids))
 
@@ -188,7 +181,7 @@ class EmbeddedProvider:
             raise DocumentMissing(source_id)
         return index
 
-    def _list_page(self, index: TeamIndex, source_id: str) -> list[ListedDocument]:
+    def _list_page(self, index: TeamIndex, source_id: str) -> list[contract.ListedDocument]:
         with self._files.translated(index.team_id):
             return index.database.read(lambda connection: documents.list_after(connection, source_id, LIST_PAGE))
 
