@@ -46,7 +46,7 @@ async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.Buck
 def check_put(connection: Connection, key: KeyRow, slug: str) -> buckets.BucketRow | None:
     """Return the existing bucket, or None if `put_bucket` would create it; raises the errors of `put_bucket`."""
     existing = buckets.find_bucket(connection, key.team_id, slug)
-    if key.buckets is not None and (existing is None or existing.id not in key.buckets):
+    if key.is_limited and (existing is None or not key.reaches([existing.id])):
         raise _limited()
     if existing is not None and existing.status != readiness.ACTIVE:
         raise _slug_taken(existing)
@@ -55,7 +55,7 @@ def check_put(connection: Connection, key: KeyRow, slug: str) -> buckets.BucketR
 
 def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
     """Raise the errors that creating a bucket with this slug would raise."""
-    if key.buckets is not None:
+    if key.is_limited:
         raise _limited()
     existing = buckets.find_bucket(connection, key.team_id, slug)
     if existing is not None:
@@ -88,7 +88,7 @@ async def list_reachable_buckets(
 
     def work(connection: Connection) -> list[wire.Bucket]:
         found = buckets.list_buckets(connection, key.team_id, statuses)
-        reachable = [bucket for bucket in found if key.buckets is None or bucket.id in key.buckets]
+        reachable = [bucket for bucket in found if key.reaches([bucket.id])]
         return [_view(connection, bucket, members=members) for bucket in reachable]
 
     return await context.read_in_thread(work)

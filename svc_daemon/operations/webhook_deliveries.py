@@ -161,7 +161,7 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
         delivery = store.get_delivery(connection, key.team_id, delivery_id)
         source = find_source(connection, key.team_id, delivery.source_id)
         # A key limited to some buckets sees only calls about sources in these buckets.
-        if key.buckets is not None and (source is None or not key.reaches(source.places)):
+        if key.is_limited and (source is None or not key.reaches(source.places)):
             raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
         due = replace(delivery, status=webhook_calls.PENDING, tries_left=1, due_at=now)

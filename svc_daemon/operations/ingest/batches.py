@@ -159,11 +159,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
 
     def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
         batch = _get_reachable(connection, key, batch_id)
-        members = [
-            member
-            for member in store.list_members(connection, batch.id)
-            if key.buckets is None or set(key.buckets) & set(member.bucket_ids)
-        ]
+        members = [each for each in store.list_members(connection, batch.id) if key.reaches(each.bucket_ids)]
         return batch, *list_items(members, now)
 
     return context.read(work)
@@ -172,7 +168,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
 def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchRow:
     """Return the batch if the key can reach one of the batch's buckets; raises NotFound."""
     batch = store.get_batch(connection, key.team_id, batch_id)
-    if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
+    if not key.reaches(batch.bucket_ids):
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
     return batch
 

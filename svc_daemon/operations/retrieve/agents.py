@@ -30,11 +30,11 @@ from svc_daemon.wire.error_codes import ErrorCode
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: agents.TeamAgent) -> None:
     """Raise `forbidden_project_key` if the agent may retrieve anything that the key can't reach."""
-    if key.buckets is None:
+    if not key.is_limited:
         return
     policy = agent.policy
     if policy.scope == agents.BUCKETS:
-        is_within = set(policy.bucket_ids) <= set(key.buckets)
+        is_within = key.reaches_all(policy.bucket_ids)
     else:
         # A deleted source can't be retrieved, so it doesn't matter where it was.
         is_within = policy.scope == agents.SOURCES and all(
@@ -251,8 +251,8 @@ def view_agent(agent: agents.TeamAgent, *, policy_withheld: bool = False) -> wir
 def _view_for(connection: Connection, key: KeyRow, agent: agents.TeamAgent) -> wire.Agent:
     """Return the agent. Its policy omits buckets and sources that the key can't reach."""
     visible = agent.policy
-    if key.buckets is not None:
-        buckets = (bucket for bucket in visible.bucket_ids if bucket == agents.EVERY_BUCKET or bucket in key.buckets)
+    if key.is_limited:
+        buckets = (each for each in visible.bucket_ids if each == agents.EVERY_BUCKET or key.reaches([each]))
         # A deleted source may have been in other buckets.
         sources = (each for each in visible.source_ids if _is_reachable(connection, key, each, if_deleted=False))
         visible = replace(visible, bucket_ids=tuple(buckets), source_ids=tuple(sources))

@@ -186,18 +186,18 @@ def find_scope(
         buckets = [get_usable_bucket(connection, key, bucket) for bucket in request.buckets]
     else:
         active = list_buckets(connection, key.team_id, (readiness.ACTIVE,))
-        buckets = [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]
+        buckets = [bucket for bucket in active if key.reaches([bucket.id])]
     left_out = (bucket.slug for bucket in buckets if request.buckets and not policy.covers(bucket.id))
     scope = SearchScope(
         goes_by_bucket=policy.goes_by_bucket or request.buckets is not None,
-        takes_unplaced=not policy.goes_by_bucket and request.buckets is None and key.buckets is None,
+        takes_unplaced=not policy.goes_by_bucket and request.buckets is None and not key.is_limited,
         left_out=tuple(dict.fromkeys(left_out)),
         revisions=list_revisions(connection, [bucket.id for bucket in buckets if policy.covers(bucket.id)]),
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
     # Without filters and tags, the index needs no list of sources.
-    if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
+    if request.filters is None and not request.tags and (scope.goes_by_bucket or not key.is_limited):
         return scope
     # Listing too many sources does no harm, because each hit is checked again after the search.
     wanted = Wanted(

@@ -100,7 +100,7 @@ def no_source(connection: Connection, key: KeyRow, source_id: str, *, is_gone: b
 def find_reachable_successors(connection: Connection, key: KeyRow, source_ids: Sequence[str]) -> dict[str, str]:
     """Map the id of each replaced source to the id of its latest replacement, if the key can reach that."""
     found = find_successors(connection, key.team_id, source_ids)
-    if key.buckets is None:
+    if not key.is_limited:
         return found
     rows = find_sources(connection, key.team_id, list(found.values()))
     return {old: new for old, new in found.items() if new in rows and key.reaches(rows[new].places)}
@@ -118,7 +118,7 @@ def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -
 
 def require_every_bucket(key: KeyRow, capability: str, what: str) -> None:
     """Raise `forbidden_project_key` if the key is limited to some buckets: `what` belongs to the whole team."""
-    if key.buckets is not None:
+    if key.is_limited:
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
             f"{what} belongs to the whole team; this needs a key that is not limited to some buckets.",
@@ -132,10 +132,10 @@ def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> Tas
     A key limited to some buckets sees only rebuilds and the tasks of these buckets and their sources.
     """
     task = get_task(connection, key.team_id, task_id)
-    if key.buckets is None or task.type == REBUILD:
+    if not key.is_limited or task.type == REBUILD:
         return task
     cascade = find_cascade(connection, task.id)
-    if cascade is not None and cascade.bucket_id in key.buckets:
+    if cascade is not None and key.reaches([cascade.bucket_id]):
         return task
     source = find_source(connection, key.team_id, task.source_id or "")
     if source is None or not key.reaches(source.places):
@@ -145,7 +145,7 @@ def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> Tas
 
 def refuse_out_of_reach(key: KeyRow, bucket_ids: Collection[str], noun: str, capability: str) -> None:
     """Raise `forbidden_project_key` unless the key can reach all of these buckets."""
-    if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
+    if not key.reaches_all(bucket_ids):
         raise ServiceError(
             ErrorCode.FORBIDDEN_PROJECT_KEY,
             f"The {noun} is also in buckets that this key can't reach; this needs a key that reaches all of them.",

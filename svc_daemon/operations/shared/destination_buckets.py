@@ -165,7 +165,7 @@ def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound)
 
     A key limited to some buckets may not create others, because the key couldn't reach them.
     """
-    may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
+    may_create = naming.creates_missing and name.kind != ID and not key.is_limited and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None
 
 

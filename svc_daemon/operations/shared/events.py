@@ -158,7 +158,7 @@ def read_events(context: Context, key: KeyRow, chosen: EventFilter, after: Posit
     """
     span = context.look(lambda connection: store.read_events(connection, key.team_id, chosen, after, rows))
     hidden: set[str] = set()
-    if key.buckets is not None:
+    if key.is_limited:
         # A source may come into a bucket later than its batch, which was for other buckets.
         batch_ids = {row["batch_id"] for row in span.rows if row["batch_id"]}
         places = context.look(lambda connection: list_batch_buckets(connection, batch_ids)) if batch_ids else {}

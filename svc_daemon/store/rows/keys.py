@@ -35,6 +35,11 @@ class KeyRow:
             values[name] = None if values[name] is None else read_texts(values[name])
         return cls(**values)
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether the key may access only some of the team's buckets."""
+        return self.buckets is not None
+
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
         """Return which of the buckets the key may access. Responses must not mention the other buckets."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
@@ -42,6 +47,10 @@ class KeyRow:
     def reaches(self, bucket_ids: Iterable[str]) -> bool:
         """Whether the key may access at least one of these buckets."""
         return self.buckets is None or bool(set(self.buckets).intersection(bucket_ids))
+
+    def reaches_all(self, bucket_ids: Iterable[str]) -> bool:
+        """Whether the key may access all of these buckets."""
+        return self.buckets is None or set(self.buckets).issuperset(bucket_ids)
 
     def is_live(self, now: str) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
