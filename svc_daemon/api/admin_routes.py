@@ -9,7 +9,8 @@ from starlette.routing import Route
 
 from svc_daemon.api.endpoints import refuse_dry_run_in_body, refuse_dry_run_in_query
 from svc_daemon.api.handlers.services import view_embedding
-from svc_daemon.api.presenting import body_of, context_of, is_from_browser, is_from_this_machine, respond
+from svc_daemon.api.requests import body_of, context_of, is_from_browser, is_from_this_machine
+from svc_daemon.api.responses import respond
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import keys as verbs
 from svc_daemon.operations.index.rebuilding import rebuild_store

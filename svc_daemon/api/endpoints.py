@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import read_bytes
-from svc_daemon.api.presenting import DRY_RUN, caller, context_of, is_dry_run
+from svc_daemon.api.requests import DRY_RUN, caller, context_of, is_dry_run
 from svc_daemon.core.json_bodies import parse_object, refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode

@@ -21,7 +21,7 @@ from svc_daemon.api.bodies import refuse_other_types, stream_bytes
 from svc_daemon.api.endpoints import refuse_dry_run_in_query
 from svc_daemon.api.middleware.error_responses import service_error
 from svc_daemon.api.middleware.response_headers import Header, request_id_of
-from svc_daemon.api.presenting import caller, context_of, import_extra
+from svc_daemon.api.requests import caller, context_of, import_extra
 from svc_daemon.api.server_sent_events import until_gone
 from svc_daemon.core.json_bodies import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from svc_daemon.api.bodies import MAX_JSON_BYTES, read_json, read_model, read_optional_json, read_optional_model
 from svc_daemon.api.middleware.guards import ClientLimits
-from svc_daemon.api.presenting import flag, whole_number
+from svc_daemon.api.requests import flag, whole_number
 from svc_daemon.errors import ServiceError
 from tests.api.servers import ask, client_of, connected, hardened, in_pieces, is_closed, read_answer, serving
 

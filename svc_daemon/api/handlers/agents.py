@@ -8,18 +8,8 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import Model, parse_model, read_json, refuse_scopes_in_query
 from svc_daemon.api.endpoints import DRY, PAGE, Endpoint
-from svc_daemon.api.presenting import (
-    caller,
-    context_of,
-    created,
-    creation_of,
-    flag,
-    is_dry_run,
-    meaning_of,
-    page_of,
-    respond,
-    would_create,
-)
+from svc_daemon.api.requests import caller, context_of, creation_of, flag, is_dry_run, meaning_of, page_of
+from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.ids import agent_of, model_of
 from svc_daemon.core.search.agents import TeamAgent, invalid_profile

@@ -11,20 +11,17 @@ from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, QUOTAS, Endpoint
 from svc_daemon.api.handlers.uploads import new_upload, storage_url, url_of
-from svc_daemon.api.presenting import (
+from svc_daemon.api.requests import (
     body_of,
     caller,
     context_of,
     creation_of,
     flag,
     is_dry_run,
-    mark_replayed,
     optional_body_of,
     path_destination,
-    respond,
-    view_destinations,
-    would_create,
 )
+from svc_daemon.api.responses import mark_replayed, respond, view_destinations, would_create
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import fingerprint, refusal, refusals

@@ -7,20 +7,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, PAGE, Endpoint
-from svc_daemon.api.presenting import (
+from svc_daemon.api.requests import (
     body_of,
     caller,
     context_of,
-    created,
     creation_of,
     flag,
     is_dry_run,
     meaning_of,
     optional_body_of,
     page_of,
-    respond,
-    would_create,
 )
+from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import check_metadata

@@ -15,7 +15,8 @@ from starlette.responses import Response
 from svc_daemon.api.endpoints import ANSWER, Endpoint
 from svc_daemon.api.middleware.error_responses import openai_error, service_error
 from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.api.presenting import body_of, caller, context_of, respond
+from svc_daemon.api.requests import body_of, caller, context_of
+from svc_daemon.api.responses import respond
 from svc_daemon.api.server_sent_events import DONE, EventStream, event, until_gone
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from svc_daemon.api import server_sent_events
 from svc_daemon.api.endpoints import NO_BUCKET, Endpoint
 from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.api.presenting import caller, context_of, header_of, page_limit
+from svc_daemon.api.requests import caller, context_of, header_of, page_limit
 from svc_daemon.api.server_sent_events import EventStream, comment
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal

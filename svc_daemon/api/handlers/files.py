@@ -8,17 +8,8 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import refuse_team
 from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, FIELDS, NO_BUCKET, NO_SOURCE, QUOTAS, Endpoint
 from svc_daemon.api.forms import Form, receive_form
-from svc_daemon.api.presenting import (
-    DRY_RUN,
-    context_of,
-    created,
-    creation_of,
-    flag,
-    is_dry_run,
-    path_destination,
-    view_destinations,
-    would_create,
-)
+from svc_daemon.api.requests import DRY_RUN, context_of, creation_of, flag, is_dry_run, path_destination
+from svc_daemon.api.responses import created, view_destinations, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import parse_object, refusal
 from svc_daemon.core.text import media_types

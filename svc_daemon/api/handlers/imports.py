@@ -4,16 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, NO_BUCKET, PAGED, WEB, Endpoint
-from svc_daemon.api.presenting import (
-    body_of,
-    context_of,
-    created,
-    creation_of,
-    is_dry_run,
-    path_destination,
-    view_destinations,
-    would_create,
-)
+from svc_daemon.api.requests import body_of, context_of, creation_of, is_dry_run, path_destination
+from svc_daemon.api.responses import created, view_destinations, would_create
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.urls import parse_url

@@ -6,18 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import DRY, NO_BUCKET, PAGE, Endpoint
-from svc_daemon.api.presenting import (
-    body_of,
-    caller,
-    context_of,
-    created,
-    creation_of,
-    is_dry_run,
-    meaning_of,
-    page_of,
-    respond,
-    would_create,
-)
+from svc_daemon.api.requests import body_of, caller, context_of, creation_of, is_dry_run, meaning_of, page_of
+from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations import keys as verbs
 from svc_daemon.operations.keys import plan_key, view_key

@@ -8,7 +8,7 @@ from svc_daemon.api.handlers.batches import open_batch, refuse_mismatch
 from svc_daemon.api.handlers.imports import take_url
 from svc_daemon.api.handlers.uploads import open_session
 from svc_daemon.api.middleware.response_headers import name_bucket
-from svc_daemon.api.presenting import body_of, context_of, creation_of
+from svc_daemon.api.requests import body_of, context_of, creation_of
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads.source_fields import in_body, in_manifest

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.presenting import caller, context_of, import_extra, is_from_browser, is_from_this_machine
+from svc_daemon.api.requests import caller, context_of, import_extra, is_from_browser, is_from_this_machine
 from svc_daemon.core.access.api_keys import KEY_MANAGE
 from svc_daemon.core.times import from_text
 from svc_daemon.process.contexts import Context

@@ -6,16 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_BUCKET, NO_SOURCE, QUOTAS, Endpoint
-from svc_daemon.api.presenting import (
-    body_of,
-    context_of,
-    created,
-    creation_of,
-    is_dry_run,
-    path_destination,
-    view_destinations,
-    would_create,
-)
+from svc_daemon.api.requests import body_of, context_of, creation_of, is_dry_run, path_destination
+from svc_daemon.api.responses import created, view_destinations, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.ingest.files import check_replaces

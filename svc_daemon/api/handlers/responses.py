@@ -28,7 +28,8 @@ from svc_daemon.api.handlers.completions import (
     view_source,
 )
 from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.api.presenting import body_of, caller, context_of, respond
+from svc_daemon.api.requests import body_of, caller, context_of
+from svc_daemon.api.responses import respond
 from svc_daemon.api.server_sent_events import EventStream, event
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys

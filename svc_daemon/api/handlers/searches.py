@@ -10,7 +10,8 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.endpoints import SEARCH, Endpoint
 from svc_daemon.api.handlers.sources import view_location
-from svc_daemon.api.presenting import body_of, caller, context_of, decimal_number, flag, respond, whole_number
+from svc_daemon.api.requests import body_of, caller, context_of, decimal_number, flag, whole_number
+from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.errors import ServiceError

@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.presenting import caller, context_of, flag, respond
+from svc_daemon.api.requests import caller, context_of, flag
+from svc_daemon.api.responses import respond
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.text.media_types import FORMATS

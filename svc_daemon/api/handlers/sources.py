@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, INDEX, NO_BUCKET, NO_SOURCE, PAGE, SIZES, Endpoint
-from svc_daemon.api.presenting import (
+from svc_daemon.api.requests import (
     body_of,
     caller,
     context_of,
@@ -21,10 +21,8 @@ from svc_daemon.api.presenting import (
     optional_body_of,
     page_limit,
     page_of,
-    respond,
-    respond_in_thread,
-    would_create,
 )
+from svc_daemon.api.responses import respond, respond_in_thread, would_create
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal

@@ -4,7 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, INDEX, NO_BUCKET, Endpoint
-from svc_daemon.api.presenting import body_of, caller, context_of, respond
+from svc_daemon.api.requests import body_of, caller, context_of
+from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations.index import vectors as verbs
 from svc_daemon.store.rows.vectors import VectorOffer

@@ -4,7 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import PAGE, Endpoint
-from svc_daemon.api.presenting import caller, context_of, one_of, page_limit, page_of, respond
+from svc_daemon.api.requests import caller, context_of, one_of, page_limit, page_of
+from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhook_deliveries as verbs

@@ -132,11 +132,11 @@ def invalid_fields(error: ValidationError) -> ServiceError:
 
 
 async def raise_again(_request: Request, error: Exception) -> Response:
-    """Raise the exception again, so that `Faults` answers it instead of Starlette."""
+    """Raise the exception again, so that `ErrorResponses` answers it instead of Starlette."""
     raise error
 
 
-class Faults:
+class ErrorResponses:
     """Middleware that turns exceptions into responses."""
 
     def __init__(self, app: ASGIApp, openai_style: Callable[[str], bool] = is_openai_path) -> None:

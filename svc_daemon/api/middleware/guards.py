@@ -51,7 +51,7 @@ class GuardRules:
 class Guards:
     """Middleware that refuses dangerous requests by raising ServiceError.
 
-    It must run inside `Faults`, which turns the error into a response.
+    It must run inside `ErrorResponses`, which turns the error into a response.
     """
 
     def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
@@ -140,7 +140,7 @@ class ClientLimits:
 class Deadlines:
     """Middleware that raises ServiceError `request_timeout` from `receive` if a body arrives too slowly.
 
-    It must run inside `Faults`, which turns the error into a response.
+    It must run inside `ErrorResponses`, which turns the error into a response.
     """
 
     def __init__(self, app: ASGIApp, limits: ClientLimits, clock: Callable[[], float]) -> None:

@@ -5,7 +5,7 @@ From the outermost to the innermost:
     ResponseHeaders  assigns the request id, and adds headers to every response, including errors
     AccessLogs       logs each response, including errors
     Tracing          records each request, if traces are on
-    Faults           turns exceptions into error responses
+    ErrorResponses   turns exceptions into error responses
     Guards           refuses requests before anything is read or looked up
     Deadlines        limits the time for receiving the body
 """
@@ -20,7 +20,7 @@ from starlette.middleware import Middleware
 from starlette.types import ExceptionHandler
 
 from svc_daemon.api.middleware.access_logs import AccessLogs, CountRequest, Tracing
-from svc_daemon.api.middleware.error_responses import Faults, is_openai_path, raise_again
+from svc_daemon.api.middleware.error_responses import ErrorResponses, is_openai_path, raise_again
 from svc_daemon.api.middleware.guards import ClientLimits, Deadlines, GuardRules, Guards
 from svc_daemon.api.middleware.response_headers import ResponseHeaders
 from svc_daemon.process.telemetry import Traces
@@ -55,7 +55,7 @@ def middleware(hardening: Hardening, successors: Mapping[str, str] = NO_ALIASES)
         Middleware(ResponseHeaders, new_id=hardening.new_id, successors=successors),
         Middleware(AccessLogs, clock=hardening.clock, count=hardening.count),
         Middleware(Tracing, traces=hardening.traces),
-        Middleware(Faults, openai_style=hardening.openai_style),
+        Middleware(ErrorResponses, openai_style=hardening.openai_style),
         Middleware(Guards, rules=hardening.rules),
         Middleware(Deadlines, limits=hardening.limits, clock=hardening.clock),
     ]
