@@ -16,7 +16,7 @@ from svc_daemon.operations import keys as verbs
 from svc_daemon.operations.index.rebuilding import rebuild_store
 from svc_daemon.operations.installations import mark_restored
 from svc_daemon.operations.remove.team_removals import queue_removal
-from svc_daemon.operations.retrieve import search_scopes
+from svc_daemon.operations.retrieve import availability
 from svc_daemon.operations.shared.response_objects import view_task
 from svc_daemon.wire import JsonMapping, headers
 from svc_daemon.wire import keys as wire
@@ -52,12 +52,12 @@ async def rebuild_team(request: Request) -> JsonMapping:
 
 
 async def show_search(request: Request) -> JsonMapping:
-    return context_of(request).look(search_scopes.show_search)
+    return context_of(request).look(availability.show_search)
 
 
 async def switch_search(request: Request) -> JsonMapping:
     change, context = await body_of(request, SearchSwitchChange), context_of(request)
-    return await context.write(lambda connection: search_scopes.switch_search(connection, context.ids, change))
+    return await context.write(lambda connection: availability.switch_search(connection, context.ids, change))
 
 
 async def look_for_model(request: Request) -> JsonMapping:

@@ -192,7 +192,7 @@ def search_on(as_json: JsonFlag = False) -> None:
 def search_status(as_json: JsonFlag = False) -> None:
     """Show whether searches are turned on."""
     from svc_daemon.offline.admin_requests import Errand
-    from svc_daemon.operations.retrieve.search_scopes import show_search
+    from svc_daemon.operations.retrieve.availability import show_search
 
     def verb(connection: Any, _: Any) -> JsonMapping:
         return show_search(connection)
@@ -202,7 +202,7 @@ def search_status(as_json: JsonFlag = False) -> None:
 
 def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
     from svc_daemon.offline.admin_requests import Errand
-    from svc_daemon.operations.retrieve.search_scopes import switch_search
+    from svc_daemon.operations.retrieve.availability import switch_search
     from svc_daemon.wire.searches import SearchSwitchChange
 
     body = _model(SearchSwitchChange, fields, as_json)

@@ -11,7 +11,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest.files import new_indexing_task
-from svc_daemon.operations.retrieve.search_scopes import ask_index, refuse_in_maintenance
+from svc_daemon.operations.retrieve.availability import ask_index, refuse_in_maintenance
 from svc_daemon.operations.shared.authorization import (
     find_reachable_successors,
     get_changeable_source,

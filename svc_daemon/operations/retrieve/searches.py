@@ -13,14 +13,8 @@ from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
 from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.retrieve.search_scopes import (
-    SearchScope,
-    choose_agent,
-    find_scope,
-    narrow,
-    refuse_in_maintenance,
-    warn_of_agent,
-)
+from svc_daemon.operations.retrieve.availability import refuse_in_maintenance
+from svc_daemon.operations.retrieve.search_scopes import SearchScope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.shared.usage import counting_answer
 from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState
 from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, SearchQuery
