@@ -101,15 +101,20 @@ SPELLINGS = ("svc-agent", "svc-rag-agent")
 DEFAULT_AGENT = "default"
 
 
+def is_model(model: str) -> bool:
+    """Return whether this is a model id."""
+    spelling, separator, agent_id = model.partition(":")
+    return spelling in SPELLINGS and bool(agent_id or not separator)
+
+
 def agent_of(model: str) -> str:
     """Return the agent id in a model id. Raises `model_not_found`."""
-    spelling, separator, agent_id = model.partition(":")
-    if spelling not in SPELLINGS or (separator and not agent_id):
+    if not is_model(model):
         raise NotFound(
             ErrorCode.MODEL_NOT_FOUND,
             f"{model!r} is not the model id of an agent, such as {SPELLINGS[0]!r} or '{SPELLINGS[0]}:AGENT_ID'.",
         )
-    return agent_id or DEFAULT_AGENT
+    return model.partition(":")[2] or DEFAULT_AGENT
 
 
 def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:

@@ -7,13 +7,14 @@ out of the data directory, its schema is that of this program, and each value ha
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from svc_daemon.core import ids
+from svc_daemon.core.access.api_keys import GRANTABLE
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import LAST_TURN
@@ -217,6 +218,8 @@ def _find_check_of_text(table: str, column: str) -> Check:
             "chunking": Annotated[ChunkSizes, AfterValidator(_check_sizes)],
             "tags": Annotated[tuple[str, ...], AfterValidator(_check_tags)],
         }
+        if table == "keys":
+            shapes = {name: Annotated[shape, AfterValidator(partial(_check_granted, name))] for name in GRANTABLE}
         return _check_json(shapes.get(column, shape), may_have_halves=column != "tags")
     if (table, column) in STATES:
         return lambda value: None if value in STATES[table, column] else f"is {value[:100]!r}, which is no {column}"
@@ -267,6 +270,14 @@ def _check_sizes(sizes: ChunkSizes) -> ChunkSizes:
     except ValidationError as error:
         raise ValueError(": ".join(filter(None, faults_of(error)[0]))) from error
     return sizes
+
+
+def _check_granted(kind: str, granted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Raise ValueError if a key's list of this kind has what no key can have."""
+    for each in granted or ():
+        if not GRANTABLE[kind](each):
+            raise ValueError(f"{each[:100]!r} is none of the {kind} that a key can have")
+    return granted
 
 
 def _check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -54,6 +54,12 @@ MISSHAPEN = [
     ("keys", "capabilities", "{}", "wrong shape"),
     ("keys", "buckets", '{"a": 1}', "wrong shape"),
     ("keys", "models", '"x"', "wrong shape"),
+    ("keys", "capabilities", '["knowledge:read", "root"]', "'root' is none of the capabilities"),
+    ("keys", "capabilities", '["*"]', "'*' is none of the capabilities"),
+    ("keys", "buckets", '["*", "bkt_x", ""]', "'*' is none of the buckets"),
+    ("keys", "buckets", '["bkt_x"]', "'bkt_x' is none of the buckets"),
+    ("keys", "models", '["*"]', "'*' is none of the models"),
+    ("keys", "models", '["svc-agent:"]', "'svc-agent:' is none of the models"),
     ("keys", "secret_hash", "\u00e9", "is"),
     ("keys", "expires_at", "never", "no time"),
     ("tasks", "error", "[]", "wrong shape"),
@@ -264,3 +270,36 @@ def test_damaged_row_in_use_costs_only_itself(stage: Stage, make_installation: M
     lines = [json.loads(line) for line in installation.files.log.read_text().splitlines()]
     errors = [line for line in lines if line["level"] == "error"]
     assert len(errors) <= 2, errors
+
+
+#: Lists of a key that no key can have: capabilities, models and buckets.
+ODD_GRANTS = [
+    ('["knowledge:read", "root"]', None, None),
+    ('["*"]', None, None),
+    ('["knowledge:read"]', '["*"]', None),
+    ('["knowledge:read"]', '["svc-agent:"]', '["bkt_x"]'),
+    ('["knowledge:read"]', None, '["*", "bkt_x", ""]'),
+]
+
+
+def test_key_with_odd_grants_is_listed_and_revoked_and_permits_no_more(
+    stage: Stage, make_installation: MakeInstallation
+) -> None:
+    installation = make_installation(**UNLIMITED)
+    assert restore_backup(stage.backup, installation.files.root).is_whole
+    installation.start()
+    ids = {f"key_{number:026}" for number in range(len(ODD_GRANTS))}
+    with closing(sqlite3.connect(installation.files.state)) as state, state:
+        for key_id, grants in zip(sorted(ids), ODD_GRANTS, strict=True):
+            state.execute(
+                "INSERT INTO keys (id, team_id, name, secret_hash, capabilities, models, buckets, created_at)"
+                " SELECT ?, id, 'odd', ?, ?, ?, ?, ? FROM teams",
+                (key_id, "0" * 64, *grants, NOW),
+            )
+    with installation.client() as client:
+        listed = {key["id"]: key for key in client.get("/v1/keys").raise_for_status().json()["keys"]}
+        assert ids < listed.keys()
+        odd = {text for key_id in ids for text in (*listed[key_id]["capabilities"], *(listed[key_id]["buckets"] or []))}
+        assert odd == {"knowledge:read"}
+        for key_id in ids:
+            assert client.delete(f"/v1/keys/{key_id}").raise_for_status().json()["revoked_at"]

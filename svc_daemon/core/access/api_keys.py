@@ -20,11 +20,11 @@ import base64
 import hashlib
 import hmac
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from svc_daemon.core.ids import agent_of, is_allowed
+from svc_daemon.core.ids import BUCKET, SHAPES, agent_of, is_allowed, is_model
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.errors import ServiceError
@@ -62,6 +62,12 @@ CAPABILITIES = (
     WEBHOOK_MANAGE,
     KEY_MANAGE,
 )
+#: What the lists of a stored key can have. Anything else permits nothing, and counts as missing.
+GRANTABLE: Mapping[str, Callable[[str], object]] = {
+    "capabilities": CAPABILITIES.__contains__,
+    "buckets": SHAPES[BUCKET].fullmatch,
+    "models": is_model,
+}
 #: Each of these allows listing buckets: what a key may create, it may also list.
 LIST_BUCKETS = (READ, FILE_CREATE, BUCKET_CREATE)
 #: Each of these allows listing sources and events, and showing upload sessions and batches.

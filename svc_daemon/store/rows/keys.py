@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from svc_daemon.core.access.api_keys import GRANTABLE
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_texts
@@ -31,8 +32,9 @@ class KeyRow:
     @classmethod
     def from_row(cls, row: Row) -> "KeyRow":
         values = values_of(row)
-        for name in ("capabilities", "models", "buckets"):
-            values[name] = None if values[name] is None else read_texts(values[name])
+        for name, is_grantable in GRANTABLE.items():
+            # What permits nothing is left out, so that it can't hide the key from those who may revoke it.
+            values[name] = None if values[name] is None else tuple(filter(is_grantable, read_texts(values[name])))
         return cls(**values)
 
     @property
