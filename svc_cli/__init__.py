@@ -15,6 +15,7 @@
     settings        reads settings from flags, environment, svc.toml, the user's file and defaults
     credentials     the API keys of `svc auth login`, and which service each is for
     trust           remembers which project files (svc.toml) the user trusts
+    given_files     reads small files that the user names, never endlessly
     private_files   reads and writes the files that only the user may read
     http_responses  reads HTTP responses within limits of time and size
     interrupts      Ctrl-C: the first raises an exception, the second ends the process

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.errors import NotAuthenticated, UsageError
+from svc_cli.given_files import KEY_BYTES, read_given
 from svc_cli.private_files import read_rows, replace
 from svc_daemon import paths
 
@@ -136,6 +137,6 @@ def check_key(text: str, source: str) -> str:
 
 def _read_key(path: Path) -> str:
     try:
-        return check_key(path.read_text("utf-8"), str(path))
+        return check_key(read_given(path, KEY_BYTES).decode("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The key file {path} can't be read: {error}") from error

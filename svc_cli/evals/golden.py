@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 import yaml
 
 from svc_cli.errors import PathMissing, UsageError
+from svc_cli.given_files import read_given
 from svc_daemon.wire.parsing import MOST_LEVELS, NestedTooDeeply, check_levels, parse_json
 
 TOP_FIELDS = ("queries",)
@@ -144,6 +145,10 @@ class _FieldReader:
             self.place.refuse(f"tags must be a list of strings, not {tags!r}.")
         if filters is not None and not isinstance(filters, Mapping):
             self.place.refuse(f"filters must be a mapping, not {filters!r}.")
+        try:
+            json.dumps(filters, allow_nan=False)
+        except (TypeError, ValueError):
+            self.place.refuse("filters has a value that JSON has not, such as a date or infinity; quote it as a text.")
         name, expected = self.text("name") or query, tuple(_read_expected(self))
         return GoldenQuery(query=query, name=name, expected=expected, tags=tuple(tags), filters=filters)
 
@@ -202,7 +207,7 @@ def _read_expectation(reader: _FieldReader) -> Expectation:
 def _load(path: Path) -> Any:
     place = _FilePosition(str(path))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_given(path).decode("utf-8-sig")
         if path.suffix != ".json":
             loaded = yaml.load(text, _Loader)  # noqa: S506
             check_levels(loaded)

@@ -1,5 +1,6 @@
 """Checks downloaded bytes, and replaces a file only when all of them have arrived."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -10,11 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from svc_cli.errors import BadAnswer, UsageError
-from svc_cli.transfer.rooted_files import find_way_out, refuse_way_out
+from svc_cli.given_files import is_stream
+from svc_cli.transfer.rooted_files import LIST, Root, refuse_way_out
 from svc_daemon.wire import JsonMapping
-
-#: The folders of links such as /dev/stdout, which lead to where the user has sent the output.
-STREAMS = ("/dev", "/dev/fd", "/proc/self/fd")
 
 
 def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -27,20 +26,46 @@ def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
         raise BadAnswer(f"The bytes of {source['id']} are not those that were uploaded: their SHA-256 differs.")
 
 
-def find_target(output: str) -> Path:
-    """Return the file to write for `output`. A link is followed within its folder, and no further.
+def open_target(output: str) -> tuple[Root, Path]:
+    """Open the folder of a file to write, and return it with the file's place in it. Raises UsageError.
 
-    Whoever has made the folder, such as the author of a repository, may have put a link there to a file of the user.
-    For the same reason, a folder on the way to it may not be a link out of its repository. Raises UsageError.
+    Whoever has made the folder, such as the author of a repository, may have put a link there to a file of the user. So
+    the file may be a link within its folder, and a folder on the way to it a link within its repository. What is
+    checked is what is open, since a link can take the place of a folder at any time.
     """
-    path = Path(output)
-    refuse_way_out(path.parent, find_way_out(path.parent), "written")
-    target = Path(os.path.realpath(path))
-    is_within = target.is_relative_to(os.path.realpath(path.parent)) or str(path.absolute().parent) in STREAMS
-    if path.is_symlink() and not is_within:
-        hint = f"to write that file, name {target}."
+    path = Path(os.path.realpath(output)) if is_stream(Path(output)) else Path(output)
+    try:
+        root = Root(path.parent)
+    except OSError as error:
+        raise UsageError(f"{output}: there is no folder {path.parent}.") from error
+    refuse_way_out(path.parent, root.way_out, "written")
+    place = root.find(path.name) if (root.path / path.name).is_symlink() else path.name
+    if place is None:
+        hint = f"to write that file, name {os.path.realpath(path)}."
         raise UsageError(f"{output} is a link that leads out of its folder.", hint=hint)
-    return target
+    return root, Path(place)
+
+
+@contextmanager
+def writing(output: str) -> Iterator[BinaryIO]:
+    """Open a file to write, which is replaced at the end of the block as by `replacing`, or a device or pipe."""
+    mode = _find_mode(output)
+    if mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        with Path(output).open("wb") as device:
+            yield device
+        return
+    with replacing(output) as file:
+        yield file
+
+
+def _find_mode(output: str) -> int:
+    """Return the mode of a file to write, 0 if there is none. Raises UsageError if it can't be one."""
+    try:
+        return os.stat(output).st_mode  # noqa: PTH116 - also `-` is a name
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except OSError as error:
+        raise UsageError(f"{output}: {error.strerror}.") from error
 
 
 @contextmanager
@@ -49,25 +74,23 @@ def replacing(output: str) -> Iterator[BinaryIO]:
 
     Raises UsageError if `output` is not a regular file, its folder does not exist, or another command is writing it.
     """
-    path = find_target(output)
     if output == "-":
         raise UsageError("A file is written, not standard output.", hint="name it, or ./- if that is its name.")
-    if path.is_dir():
+    mode = _find_mode(output)
+    if stat.S_ISDIR(mode):
         raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
     # Renaming the draft would replace a device such as /dev/null with a regular file.
-    if path.exists() and not path.is_file():
+    if mode and not stat.S_ISREG(mode):
         raise UsageError(f"{output} is not a regular file.", hint="name a file that may be replaced.")
-    if not path.parent.is_dir():
-        raise UsageError(f"{output}: there is no folder {path.parent}.")
+    root, path = open_target(output)
     draft = f".{path.name[:40]}.part"
     with ExitStack() as stack:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = root.open(str(path.parent), LIST)
         stack.callback(os.close, folder)
-        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666, dir_fd=folder)
-        if not _is_ours(descriptor, draft, folder):
-            os.close(descriptor)
-            hint = f"wait for it, or remove {path.parent / draft}."
-            raise UsageError(f"Another command is writing {output}.", hint=hint)
+        descriptor = _open_draft(draft, folder)
+        if descriptor is None:
+            hint = f"wait for the command that writes it, or remove {Path(output).parent / draft}."
+            raise UsageError(f"The draft of {output} is in use, or is not ours.", hint=hint)
         file = stack.enter_context(os.fdopen(descriptor, "r+b"))
         try:
             file.truncate(0)
@@ -83,12 +106,21 @@ def replacing(output: str) -> Iterator[BinaryIO]:
             raise
 
 
-def _is_ours(descriptor: int, draft: str, folder: int) -> bool:
-    """Lock the open draft. Returns False if it belongs to another command or user, or is another file's second name."""
+def _open_draft(draft: str, folder: int) -> int | None:
+    """Open and lock the draft. Returns None if it belongs to another command or user, or is no file of its own."""
+    try:
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            return None
+        raise
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         facts = os.fstat(descriptor)
         is_plain = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1 and facts.st_uid == os.geteuid()
-        return is_plain and os.path.samestat(facts, os.stat(draft, dir_fd=folder, follow_symlinks=False))
+        if is_plain and os.path.samestat(facts, os.stat(draft, dir_fd=folder, follow_symlinks=False)):
+            return descriptor
     except (BlockingIOError, FileNotFoundError):
-        return False
+        pass
+    os.close(descriptor)
+    return None

@@ -27,6 +27,8 @@ LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _O_PATH: int = getattr(os, "O_PATH", 0)
 #: Flags that open a folder only to open what is in it.
 ENTER = LIST | _O_PATH
+#: Maximum size of an ignore file. Matching each file with more patterns would take minutes.
+RULES_BYTES = 256 * 1024
 #: The maximum length of a path on Linux. Other programs can't open a longer one.
 PATH_BYTES = 4096
 #: Maximum number of links on the way to a folder, as on Linux.
@@ -166,9 +168,13 @@ class EnteredFolder(NamedTuple):
                     raise OSError(errno.ELOOP, "it is a link that leads out of the folder") from error
                 descriptor = self.root.open(target)
             with open_regular(descriptor) as file:
-                return file.read()
+                rules = file.read(RULES_BYTES + 1)
         except OSError as error:
             raise OSError(errno.EACCES, f"{self.root.path / self.place / name}: {error.strerror}") from error
+        if len(rules) > RULES_BYTES:
+            where = self.root.path / self.place / name
+            raise OSError(errno.EFBIG, f"{where}: it has more than {RULES_BYTES} bytes")
+        return rules
 
 
 def absolute(path: Path) -> Path:

@@ -223,7 +223,7 @@ def test_a_bad_file_or_a_missing_folder_is_reported_before_any_query(svc: RunSvc
         "link.xml": "leads out of its folder",
         "linked/eval.xml": "the link linked leads out of the repository",
         "reports/eval.xml": "there is no folder reports",
-        "golden": "this is a folder",
+        "golden": "golden is a folder",
         "x" * 300: "too long",
     }
     for path, message in reports.items():

@@ -49,6 +49,14 @@ REFUSED = [
     ("- query: x\n  text: y\n  txet: y", "golden.yaml, query 1, line 1: there is no field 'txet'; it may hold query,"),
     ("- query: x\n  text: y\n  text: z", "golden.yaml, line 3: it is not YAML: the field 'text' is there twice."),
     ("- query: x\n  text: y\n  tags: public", "golden.yaml, query 1, line 1: tags must be a list of strings, not"),
+    (
+        "- query: x\n  text: y\n  filters: {a: .inf}",
+        "golden.yaml, query 1, line 1: filters has a value that",
+    ),
+    (
+        "- query: x\n  text: y\n  filters: {a: 2020-01-01}",
+        "golden.yaml, query 1, line 1: filters has a value that",
+    ),
     ("- query: x\n  text: y\n  filters: [a]", "golden.yaml, query 1, line 1: filters must be a mapping, not ['a']."),
     ("- query: x\n  text: y\n- query: x\n  text: z", "golden.yaml: two queries are called 'x'; give one of them"),
     ("- query: 'x\n", "golden.yaml, line 2: it is not YAML: found unexpected end of stream."),

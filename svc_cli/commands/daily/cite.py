@@ -11,6 +11,7 @@ import typer
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.errors import ApiError, PathMissing, UsageError
 from svc_cli.exits import Exit
+from svc_cli.given_files import read_given
 from svc_cli.render import place_of, table
 from svc_daemon.wire import Json, JsonMapping
 from svc_daemon.wire.parsing import parse_json
@@ -75,9 +76,11 @@ def verify(
     Exits with code 3 if a quote is not there.
     """
     try:
-        document = parse_json(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+        document = parse_json(sys.stdin.read() if file == "-" else read_given(Path(file)).decode("utf-8"))
     except FileNotFoundError as error:
         raise PathMissing(f"{file} does not exist.") from error
+    except OSError as error:
+        raise UsageError(f"{file} can't be read: {error.strerror}.", code="svc_file_refused") from error
     except ValueError as error:
         raise UsageError(f"{file} is not JSON: {error}") from error
     quotes = read_quotes(document, file)

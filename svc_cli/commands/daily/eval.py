@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,6 @@ import typer
 
 from svc_cli.commands.invocations import AgentOption, BucketsOption, Invocation, ModeOption, command, model_id, new_app
 from svc_cli.console import Console, clean
-from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import cut, table
 from svc_daemon.wire import Json
@@ -85,48 +85,30 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
     """
     from svc_cli.evals.evaluations import evaluate, summarize
     from svc_cli.evals.golden import read_golden
+    from svc_cli.transfer.downloads import writing
 
     queries = read_golden(Path(flags.golden))
-    least = {"recall": flags.min_recall, "mrr": flags.min_mrr, "ndcg": flags.min_ndcg}
-    junit, scope = _writable(flags.junit), flags.scope(call)
-    with call.client() as client, call.progress() as progress:
+    given = {"recall": flags.min_recall, "mrr": flags.min_mrr, "ndcg": flags.min_ndcg}
+    least = {name: value for name, value in given.items() if value is not None}
+    scope, done = flags.scope(call), itertools.count(1)
+    with ExitStack() as stack:
+        # Opened now, so that a report that can't be written is an error before any query.
+        junit = stack.enter_context(writing(flags.junit)) if flags.junit else None
+        client, progress = stack.enter_context(call.client()), stack.enter_context(call.progress())
         progress.begin("asking", len(queries))
-        done = itertools.count(1)
 
         def report(item: Json) -> None:
             progress.update(next(done))
             call.console.event({"type": "eval.query", **item})
 
         items, warnings = evaluate(client, scope, queries, report)
-    summary = summarize(scope, items, warnings, {name: value for name, value in least.items() if value is not None})
-    if junit:
-        junit.write_bytes(_render_junit(summary))
+        summary = summarize(scope, items, warnings, least)
+        if junit:
+            junit.write(_render_junit(summary))
     for warning in warnings:
         call.console.warn(warning)
     call.console.show(summary, lambda: _render(call.console, summary))
     return Exit(summary["exit_code"])
-
-
-def _writable(path: str | None) -> Path | None:
-    """Return the path of the report. Raises UsageError early if it can't be written."""
-    from svc_cli.transfer.downloads import find_target
-
-    if path is None:
-        return None
-    report = find_target(path)
-    if not report.parent.is_dir():
-        raise UsageError(f"--junit {path}: there is no folder {Path(path).parent}.")
-    if report.is_dir():
-        raise UsageError(f"--junit {path}: this is a folder.", hint="name the file of the report in it.")
-    is_new = not report.exists()
-    try:  # permissions alone don't show whether the file can be written
-        if is_new or report.is_file():
-            report.open("ab").close()
-        if is_new:
-            report.unlink()
-    except OSError as error:
-        raise UsageError(f"--junit {path}: {error.strerror or error}.") from error
-    return report
 
 
 def _render(console: Console, summary: Json) -> str:

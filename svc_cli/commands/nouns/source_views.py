@@ -1,13 +1,12 @@
 """Renders sources, and writes their stored bytes to standard output or a file."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, size, state_of, table
-from svc_cli.transfer.downloads import checked, replacing
+from svc_cli.transfer.downloads import checked, writing
 from svc_daemon.wire import JsonMapping
 
 #: Minimum width for a table with all columns.
@@ -89,10 +88,5 @@ def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes])
 
 def save_content(output: str, source: JsonMapping, blocks: Iterable[bytes]) -> None:
     """Write the bytes to a file, which is replaced at the end, or directly to a device or pipe."""
-    path = Path(output)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as device:
-            device.writelines(checked(source, blocks))
-        return
-    with replacing(output) as file:
+    with writing(output) as file:
         file.writelines(checked(source, blocks))

@@ -14,6 +14,7 @@ from svc_cli.commands.source_lookups import EVENT, MOST_CANDIDATES, before, exac
 from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
+from svc_cli.given_files import KEY_BYTES, read_given
 from svc_cli.render import fields, table
 from svc_daemon.wire import JsonMapping
 
@@ -133,7 +134,7 @@ def read_secret(path: Path | None) -> str | None:
     Raises UsageError if it is unreadable or invalid.
     """
     try:
-        given = os.environ.get(SECRET_VARIABLE) if path is None else path.read_text(encoding="utf-8")
+        given = os.environ.get(SECRET_VARIABLE) if path is None else read_given(path, KEY_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} can't be read.", code="svc_file_refused") from error
     secret_text = (given or "").strip()
@@ -189,7 +190,7 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
             raise UsageError(f"--header takes `NAME: VALUE`, not {line!r}.")
         headers[name.strip().lower()] = value.strip()
     try:
-        body = sys.stdin.buffer.read() if flags.body == "-" else Path(flags.body).read_bytes()
+        body = sys.stdin.buffer.read() if flags.body == "-" else read_given(Path(flags.body))
     except OSError as error:
         raise UsageError(f"{flags.body} can't be read: {error.strerror}.", code="svc_file_refused") from error
     checked = verify_webhook(secret_text, headers, body)
