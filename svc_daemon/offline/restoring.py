@@ -225,6 +225,8 @@ def _take_state(
         if not has_begun:
             undo.callback(shutil.rmtree, made.root)
         undo.callback(target.remove, made.state.name)
+        if (excess := copies.find_excess(source, made.state.name)) is not None:
+            raise BackupRefused(f"The state database has {excess}.", "Restore another backup.")
         copied = copies.copy_file(source, made.state.name, target)
         if copied is None or copied.size_bytes == 0:
             raise StorageError(f"{path} can't be read: it is missing, empty or not a file.")
@@ -242,7 +244,7 @@ def _take_indexes(source: OpenFolder, target: OpenFolder, made: DataFiles) -> No
     with target.make(made.index.name) as place, ExitStack() as stack:
         folder = copies.find_folder(stack, source, made.index.name)
         for name in folder.list_names() if folder is not None else ():
-            if folder is not None and is_index_name(name):
+            if folder is not None and is_index_name(name) and not copies.find_excess(folder, name):
                 copies.copy_file(folder, name, place)
                 if not is_own_index(made.index / name):
                     place.remove(name)

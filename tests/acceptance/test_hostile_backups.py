@@ -142,7 +142,8 @@ ODD_ENTRIES: list[tuple[str, Callable[[Path, Path], object], str]] = [
     ("state.db", lambda path, _: _put_pipe(path), "not a file"),
     ("state.db", lambda path, _: os.truncate(path, 10**7), "10000000 bytes"),
     # A hole that takes no room in the backup.
-    ("state.db", lambda path, _: os.truncate(path, 2**43), "No space left"),
+    ("state.db", lambda path, _: os.truncate(path, 2**30), "1073741824 bytes, and"),
+    ("state.db", lambda path, _: os.truncate(path, 2**43), "8796093022208 bytes, and"),
     ("backup.json", lambda path, home: _put_link(path, home / ".bashrc"), "backup.json"),
     ("backup.json", lambda path, _: _put_pipe(path), "backup.json"),
     ("backup.json", lambda path, _: path.write_text("[" * 5000), "nested deeper than"),
@@ -189,9 +190,47 @@ def test_index_with_a_foreign_schema_is_left_out_and_rebuilt(make_installation: 
     (index,) = (stage.backup / "index").iterdir()
     trigger = "CREATE TRIGGER more AFTER DELETE ON documents BEGIN DELETE FROM chunks; END"
     stage.sql(trigger, name=f"index/{index.name}")
+    _expect_rebuild(make_installation, stage, index.name)
+
+
+#: Statements that make values longer than any that this program writes into an index.
+OUTSIZED = {
+    "a passage": "UPDATE chunks SET text = 'passage ' || hex(zeroblob(1000000))",
+    "a passage behind NUL": "UPDATE chunks SET text = char(0) || hex(zeroblob(1000000))",
+    "headings": "UPDATE chunks SET headings = printf('%.*c', 9000000, 'A')",
+    "a title": "UPDATE documents SET title = printf('%.*c', 9000000, 'A')",
+    "a piece of a text": "UPDATE texts SET text_zlib = zeroblob(9000000)",
+    "postings": "UPDATE chunk_index_data SET block = zeroblob(9000000) WHERE id > 10",
+    "vectors": "INSERT INTO vectors VALUES (1, 1, zeroblob(9000000))",
+}
+
+
+@pytest.mark.parametrize("name", OUTSIZED)
+def test_index_with_an_outsized_value_is_left_out_and_rebuilt(
+    make_installation: MakeInstallation, stage: Stage, name: str
+) -> None:
+    (index,) = (stage.backup / "index").iterdir()
+    # As it was, the index is taken.
+    assert restore_backup(stage.backup, stage.root / "before").is_whole
+    assert (stage.root / "before" / "index" / index.name).exists()
+    stage.sql("PRAGMA writable_schema = ON", OUTSIZED[name], "PRAGMA writable_schema = OFF", name=f"index/{index.name}")
+    _expect_rebuild(make_installation, stage, index.name)
+
+
+def test_index_that_is_longer_than_its_header_says_is_left_out_and_rebuilt(
+    make_installation: MakeInstallation, stage: Stage
+) -> None:
+    (index,) = (stage.backup / "index").iterdir()
+    # A hole, which takes no room in the backup, and none may be taken where it is restored.
+    os.truncate(index, 2**30)
+    _expect_rebuild(make_installation, stage, index.name)
+
+
+def _expect_rebuild(make_installation: MakeInstallation, stage: Stage, name: str) -> None:
+    """Restore the backup, and check that the index is left out, and made again from the stored files."""
     installation = make_installation(**UNLIMITED)
     assert restore_backup(stage.backup, installation.files.root).is_whole
-    assert not (installation.files.index / index.name).exists()
+    assert not (installation.files.index / name).exists()
     with closing(sqlite3.connect(installation.files.state)) as state:
         assert state.execute("SELECT count(*) FROM tasks WHERE type = 'store_rebuild'").fetchone() == (1,)
 

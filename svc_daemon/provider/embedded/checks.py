@@ -15,6 +15,9 @@ from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.files import index_path, list_teams
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank, prepare
 
+#: Most bytes of a value of a passage, which has at most 8000 characters, and of any other. They are generous.
+MOST_BYTES, MOST_OTHER_BYTES = dict.fromkeys(("headings", "text", "unspaced"), 2**20), 2**23
+
 
 class _RowCheck(NamedTuple):
     """An invariant, an SQL statement that returns the rows that violate it, and the message for such a row."""
@@ -121,14 +124,31 @@ class IndexInspector:
 
 
 def is_own_index(path: Path) -> bool:
-    """Whether an index file, which no process has open, has exactly the schema that this release makes."""
+    """Whether an index file, which no process has open, can be one that this release has made.
+
+    It has exactly the schema of this release, and no value that is longer than any of its own.
+    """
     try:
         with open_unchanging(path) as connection, closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
             made.row_factory = sqlite3.Row
             prepare(made)
-            return find_difference(read_objects(connection), read_objects(made)) is None
+            if find_difference(read_objects(connection), read_objects(made)) is not None:
+                return False
+            # The schema is ours, and thereby the names in it. A virtual table has no values of its own.
+            listed = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
+            )
+            return not any(_has_outsized(connection, table) for (table,) in listed.fetchall())
     except sqlite3.Error:
         return False
+
+
+def _has_outsized(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a row of this table has a longer value than this program writes. Searches would read it as a whole."""
+    columns = connection.execute("SELECT name FROM pragma_table_info(:table)", {"table": table}).fetchall()
+    # The length of a text would end at NUL.
+    tests = (f"length(CAST({name} AS BLOB)) > {MOST_BYTES.get(name, MOST_OTHER_BYTES)}" for (name,) in columns)
+    return connection.execute(f"SELECT 1 FROM {table} WHERE {' OR '.join(tests)} LIMIT 1").fetchone() is not None  # noqa: S608
 
 
 def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,8 @@ from svc_daemon.store.files.inspections import DAY
 
 #: Number of bytes per read.
 READ_BYTES = 1024 * 1024
+#: Size of the largest page of an SQLite file, in bytes.
+MOST_PAGE_BYTES = 65536
 #: The beginning of the year 10000.
 END_OF_TIME_NS = 253_402_300_800 * 10**9
 #: The names of the entries of a data directory.
@@ -262,6 +264,22 @@ def copy_file(source: OpenFolder, name: str, target: OpenFolder) -> StoredFacts 
         if 0 <= found.st_mtime_ns < END_OF_TIME_NS:
             os.utime(copy, ns=(found.st_mtime_ns, found.st_mtime_ns))
         return StoredFacts(size_bytes, hashed.hexdigest())
+
+
+def find_excess(source: OpenFolder, name: str) -> str | None:
+    """Return how much longer a database file is than its header says; None if it is by at most a page, or missing.
+
+    Such a file may be a hole that takes no room where it is, and fills the disk when it is copied. Raises OSError.
+    """
+    descriptor = source.open_file(name)
+    if descriptor is None:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        size_bytes, header = os.fstat(descriptor).st_size, file.read(100)
+    page_bytes, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+    # The largest size of a page has no room in its two bytes.
+    used = (MOST_PAGE_BYTES if page_bytes == 1 else page_bytes) * pages
+    return f"{size_bytes} bytes, and {used} are in use" if size_bytes > used + MOST_PAGE_BYTES else None
 
 
 def find_folder(stack: ExitStack, parent: OpenFolder | None, name: str) -> OpenFolder | None:
