@@ -119,7 +119,8 @@ def test_a_failed_migration_changes_nothing_and_stays_pending(
 def test_a_start_that_needs_no_migration_imports_no_heavy_library(fresh: Connection, tmp_path: Path) -> None:
     migrate(fresh)
     script = (
-        "import sys, svc_daemon.server.server, svc_daemon.databases.sqlite as d, svc_daemon.store.migrations as m\n"
+        "import sys, svc_daemon.command.serve, svc_daemon.server.server\n"
+        "import svc_daemon.databases.sqlite as d, svc_daemon.store.migrations as m\n"
         f"m.migrate(d.open_connection(d.Path({str(tmp_path / 'state.db')!r})))\n"
         "print(*{'sqlite_utils', 'numpy', 'dateutil', 'httpx', 'typer', 'rich', 'mcp'} & set(sys.modules))"
     )
