@@ -49,6 +49,8 @@ from svc_daemon.wire.parsing import parse_json
 
 #: The file that names the backup, and the empty file that is written when the copy is complete.
 ORIGIN, READY = "restoring.json", "ready"
+#: How many of the problems that are left are listed. A forged state can have any number of them.
+MOST_PROBLEMS = 100
 #: The folder `restoring` gets this name when everything was moved out of it. From then on, a daemon can start.
 DONE = "restored"
 
@@ -85,8 +87,12 @@ class RestoreSummary:
     def is_whole(self) -> bool:
         return not self.lost and (self.verdict is None or self.verdict.is_whole)
 
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems that are left after the repair."""
+        return self.verdict.findings.problems if self.verdict else []
+
     def as_json(self) -> dict[str, Any]:
-        found = self.verdict.findings.problems if self.verdict else []
         repaired = Counter(each.repair for each in (self.verdict.repaired if self.verdict else None) or [])
         return {
             "backup": str(self.backup.path),
@@ -94,7 +100,10 @@ class RestoreSummary:
             "data_dir": str(self.root),
             "whole": self.is_whole,
             "lost": self.lost,
-            "problems": [{"invariant": each.invariant, "message": each.message} for each in found],
+            "problems": [
+                {"invariant": each.invariant, "message": each.message} for each in self.problems[:MOST_PROBLEMS]
+            ],
+            "more_problems": max(0, len(self.problems) - MOST_PROBLEMS),
             "repaired": {str(repair): count for repair, count in repaired.items()},
             "sources": self.backup.record.sources,
             "files_copied": self.counts.copied,
@@ -102,9 +111,11 @@ class RestoreSummary:
         }
 
     def lines(self) -> list[str]:
-        record, found = self.backup.record, self.verdict.findings.problems if self.verdict else []
+        record = self.backup.record
         lost = [f"lost: {message}" for message in self.lost]
-        problems = [f"{each.invariant}: {each.message}" for each in found]
+        problems = [f"{each.invariant}: {each.message}" for each in self.problems[:MOST_PROBLEMS]]
+        if (more := len(self.problems) - MOST_PROBLEMS) > 0:
+            problems.append(f"and {more} more problems: `svc-daemon verify` lists them all")
         return [*lost, *problems, f"{self.root}: {record.sources} sources, as of {record.started_at}"]
 
 

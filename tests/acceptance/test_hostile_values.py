@@ -200,6 +200,23 @@ def test_value_that_the_service_cannot_use_is_refused(stage: Stage, name: str) -
     assert not (stage.data / "restoring").exists()
 
 
+def test_restore_lists_a_hundred_problems_and_counts_the_others(stage: Stage) -> None:
+    task = "'task_' || printf('%026d', n), id, 'provider_file_search_indexing', 'queued', 0, 0, 0, 3, 'prompt'"
+    stage.sql(
+        "WITH RECURSIVE more (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < 250)"
+        " INSERT INTO tasks (id, team_id, type, status, attempt, token, chunks_done, max_attempts, lane, created_at)"
+        f" SELECT {task}, '{NOW}' FROM teams, more"
+    )
+    summary = restore_backup(stage.backup, stage.data)
+    lines, facts = summary.lines(), summary.as_json()
+    assert len(summary.problems) >= 250
+    assert (len(facts["problems"]), facts["more_problems"]) == (100, len(summary.problems) - 100)
+    assert (len(lines), lines[-2]) == (
+        102,
+        f"and {len(summary.problems) - 100} more problems: `svc-daemon verify` lists them all",
+    )
+
+
 def test_unexpected_error_of_a_restore_leaves_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OverflowError("int too big to convert")
