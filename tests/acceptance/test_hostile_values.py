@@ -2,12 +2,16 @@
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.provider.errors import IndexDamaged
 from svc_daemon.store.files.backups import BackupRefused
 from svc_daemon.store.foreign_states import read_any_text, refuse_foreign
 from tests.acceptance.backups import Stage, fill_data, restore_backup
@@ -320,3 +324,20 @@ def test_key_with_odd_grants_is_listed_and_revoked_and_permits_no_more(
         assert odd == {"knowledge:read"}
         for key_id in ids:
             assert client.delete(f"/v1/keys/{key_id}").raise_for_status().json()["revoked_at"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [zlib.compress(b"nothing of note")[:-3], b"x", zlib.compress(b"\xff"), zlib.compress(bytes(5 * PIECE_CHARACTERS))],
+    ids=["cut short", "not packed", "no text", "larger than any"],
+)
+def test_text_of_an_index_that_cannot_be_unpacked_counts_as_damage(stage: Stage, piece: bytes) -> None:
+    (index,) = (stage.backup / "index").iterdir()
+    provider = EmbeddedProvider(index.parent)
+    with closing(provider), closing(sqlite3.connect(index)) as texts:
+        (source_id,) = texts.execute("SELECT min(source_id) FROM documents").fetchone()
+        assert provider.get_text(index.stem, source_id)
+        with texts:
+            texts.execute("UPDATE texts SET text_zlib = ?", (piece,))
+        with pytest.raises(IndexDamaged, match="a text can't be read"):
+            provider.get_text(index.stem, source_id)

@@ -118,7 +118,16 @@ def cut_batches(documents: Sequence[PackedDocument]) -> Iterator[list[PackedDocu
 
 
 def unpack_text(pieces: Sequence[bytes]) -> str:
-    return "".join(zlib.decompress(piece).decode() for piece in pieces)
+    """Join the pieces of a text. Raises zlib.error or UnicodeDecodeError if one is damaged, or unpacks to too much."""
+    return "".join(map(_unpack_piece, pieces))
+
+
+def _unpack_piece(piece: bytes) -> str:
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(piece, 4 * PIECE_CHARACTERS + 1)
+    if not unpacker.eof or len(text) > 4 * PIECE_CHARACTERS:
+        raise zlib.error("a piece is cut short, or unpacks to more than is ever packed")
+    return text.decode()
 
 
 def unpack_headings(packed: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@
 """
 
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -205,6 +206,8 @@ def translated(team_id: str) -> Iterator[None]:
         raise ProviderFailed(message, retryable=True) from error
     except sqlite3.Error as error:
         raise from_sqlite(team_id, error) from error
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise IndexDamaged(team_id, f"damaged: a text can't be read: {error}") from error
     except WrongVersion as error:
         raise IndexDamaged(team_id, str(error)) from error
     except ImportError as error:
