@@ -35,6 +35,7 @@ from svc_cli.progress import Progress
 from svc_cli.transfer.contents import FileContent, Stamp, stamp_of
 from svc_cli.transfer.imports import create_once
 from svc_cli.transfer.reports import ReportItem
+from svc_cli.transfer.rooted_files import find_way_out, open_named, refuse_way_out
 from svc_cli.transfer.transfers import Transfer, stops_everything
 from svc_cli.transfer.uploads import title_conflict
 from svc_daemon.wire import JsonMapping
@@ -152,9 +153,9 @@ class PlannedEntry:
 
 def open_export(path: Path, progress: Progress) -> OpenedExport:
     """Read and check an export. Raises ExportRefused, and PathMissing if there is no file."""
+    refuse_way_out(path, find_way_out(path), "imported")
     try:
-        # Without O_NONBLOCK, opening a pipe could block forever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = open_named(path)
     except FileNotFoundError as error:
         raise PathMissing(f"There is no file {path}.") from error
     facts = os.fstat(descriptor)

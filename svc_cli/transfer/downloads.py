@@ -98,7 +98,9 @@ def replacing(output: str) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             with suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777)
+                mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+                if stat.S_ISREG(mode):  # a link has the mode 0777
+                    os.fchmod(file.fileno(), mode & 0o777)
             os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(FileNotFoundError):

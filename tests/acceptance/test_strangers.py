@@ -221,6 +221,7 @@ NAMED_LINKS = [
     ),
     *("watch run linked", "watch run real/sub/", "upload linked", "upload ./linked/.", "upload linked/secret.md"),
     *("upload real/sub/deep/s.md", "upload one.md", "upload linked/*.md", "upload own.md one.md", "sync around"),
+    "bucket import linked/secret.md",
 ]
 
 
