@@ -28,7 +28,7 @@ _O_PATH: int = getattr(os, "O_PATH", 0)
 #: Flags that open a folder only to open what is in it.
 ENTER = LIST | _O_PATH
 #: Maximum size of an ignore file. Matching each file with more patterns would take minutes.
-RULES_BYTES = 256 * 1024
+RULES_BYTES = 1024 * 1024
 #: The maximum length of a path on Linux. Other programs can't open a longer one.
 PATH_BYTES = 4096
 #: Maximum number of links on the way to a folder, as on Linux.
