@@ -84,13 +84,13 @@ def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     if environ.get("SVC_API_KEY"):
         return Credential(check_key(environ["SVC_API_KEY"], "SVC_API_KEY"), "environment SVC_API_KEY")
     if path := environ.get("SVC_API_KEY_FILE"):
-        return Credential(_read_key(Path(path).expanduser()), f"SVC_API_KEY_FILE {path}")
+        return Credential(read_key(Path(path).expanduser()), f"SVC_API_KEY_FILE {path}")
     stored = CredentialFile(environ).get(to.origin)
     if stored:
         return stored
     if to.admin_key:
         try:
-            return Credential(_read_key(to.admin_key), str(to.admin_key))
+            return Credential(read_key(to.admin_key), str(to.admin_key))
         except UsageError as error:
             raise NotAuthenticated(f"The key of this installation is lost: {error.message}", hint=ADMIN_HINT) from error
     raise NotAuthenticated(f"No API key is known for {to.origin}.", hint=LOGIN_HINT)
@@ -135,8 +135,11 @@ def check_key(text: str, source: str) -> str:
     return key
 
 
-def _read_key(path: Path) -> str:
+def read_key(path: Path) -> str:
+    """Return the key in a file. Raises UsageError if the file can't be read, or holds no key."""
     try:
         return check_key(read_given(path, KEY_BYTES).decode("utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The key file {path} can't be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"The key file {path} can't be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"The key file {path} can't be read: it is not UTF-8 text.") from error

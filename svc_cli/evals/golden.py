@@ -157,7 +157,7 @@ def read_golden(path: Path) -> list[GoldenQuery]:
     """Read the queries of a file, in order. Raises PathMissing, and UsageError if the file is invalid."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name the file of expectations.", code="svc_golden_refused")
-    if not path.is_file():
+    if not path.exists():
         raise PathMissing(f"{path}: there is no such file.", details={"path": str(path)})
     loaded = _load(path)
     place = _FilePosition(str(path))
@@ -219,6 +219,8 @@ def _load(path: Path) -> Any:
         _FilePosition(str(path), line=error.lineno).refuse(f"it is not JSON: {error.msg}.")
     except UnicodeDecodeError:
         place.refuse("it is not UTF-8 text.")
+    except OSError as error:
+        place.refuse(f"it can't be read: {error.strerror}.")
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         _FilePosition(str(path), line=line).refuse(f"it is not YAML: {error.problem}.")

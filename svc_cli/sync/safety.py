@@ -99,7 +99,8 @@ class Withheld:
         named = ", ".join(self.because[:MOST_NAMED])
         more = f" and {len(self.because) - MOST_NAMED} more" if len(self.because) > MOST_NAMED else ""
         why = f"{_SENTENCES[self.cause]} ({named}{more})" if named else _SENTENCES[self.cause]
-        return f"{self.files} files are gone from the folder, but still in the bucket: {why}."
+        gone = "1 file is gone" if self.files == 1 else f"{self.files} files are gone"
+        return f"{gone} from the folder, but still in the bucket: {why}."
 
     def as_json(self) -> dict[str, Any]:
         return {

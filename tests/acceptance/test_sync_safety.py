@@ -96,7 +96,7 @@ def test_prune_detaches_or_deletes_only_sources_of_deleted_files_and_only_on_req
     (docs / "000" / "07.md").unlink()
     left = sync(installation)
     assert (left.exit, counts(left), withheld(left)) == (0, {"unchanged": 39, "gone": 1}, [("prune_not_asked", 1, [])])
-    assert left.json["notes"] == ["1 files are gone from the folder, but still in the bucket: --prune detach."]
+    assert left.json["notes"] == ["1 file is gone from the folder, but still in the bucket: --prune detach."]
     assert (len(titles(installation)), counts(sync(installation, *PRUNE))) == (41, {"detached": 1, "unchanged": 39})
     assert titles(installation, "other") == ["000/07.md"]
     (docs / "000" / "08.md").unlink()

@@ -34,12 +34,14 @@ def test_stream_of_the_shell_is_read() -> None:
         os.close(read)
 
 
-@pytest.mark.parametrize("words", ["cite verify x", "webhook verify x", "eval x"])
+@pytest.mark.parametrize("words", ["cite verify x", "webhook verify x --secret-file x", "eval x"])
 def test_command_refuses_a_pipe_that_nobody_writes(svc: RunSvc, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     os.mkfifo("x")
     if words == "status":
         monkeypatch.setenv("SVC_API_KEY_FILE", "x")
-    assert svc(*words.split(), "--json").exit in (2, 5)
+    refused = svc(*words.split(), "--json")
+    assert refused.exit == 2
+    assert "it is not a regular file" in refused.stderr
 
 
 @pytest.mark.rule("trust.link")

@@ -9,12 +9,11 @@ import typer
 
 from svc_cli.client.api import Client
 from svc_cli.commands.invocations import Invocation, command, new_app
-from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
+from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of, read_key
 from svc_cli.daemon.connections import reach
 from svc_cli.daemon.probes import DaemonHealth, refuse_other_installation
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.given_files import KEY_BYTES, read_given
 from svc_cli.render import fields
 
 app = new_app("Log in and out with an API key, and show which key is in use.")
@@ -33,10 +32,7 @@ def login(
     if key_file == "-":
         key = check_key(sys.stdin.readline(), "standard input")
     elif key_file:
-        try:
-            key = check_key(read_given(Path(key_file).expanduser(), KEY_BYTES).decode("utf-8"), key_file)
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{key_file} can't be read: {error}") from error
+        key = read_key(Path(key_file).expanduser())
     elif call.may_ask():
         try:
             key = check_key(getpass.getpass(f"API key for {destination.origin}: "), "the answer")

@@ -136,7 +136,8 @@ def read_secret(path: Path | None) -> str | None:
     try:
         given = os.environ.get(SECRET_VARIABLE) if path is None else read_given(path, KEY_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} can't be read.", code="svc_file_refused") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"{path} can't be read: {why}.", code="svc_file_refused") from error
     secret_text = (given or "").strip()
     if path is None and not secret_text:
         return None
