@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
@@ -154,8 +155,9 @@ def _refuse_values(connection: Connection, tables: list[str], hint: str) -> None
                 raise BackupRefused(f"A row of the backup is not valid: {error.message}", hint) from error
     for name, column in list_deep_columns(connection, tables):
         raise BackupRefused(f"The backup has {name}.{column} with JSON that is nested too deeply.", hint)
-    for place, fault in (found for table in tables for found in _list_faults(connection, table)):
-        raise BackupRefused(f"A row of the backup is not valid: {place} {fault.rstrip('.')}.", hint)
+    for table in tables:
+        for place, fault in chain(_list_faults(connection, table), _list_faults_of_tables(connection, table)):
+            raise BackupRefused(f"A row of the backup is not valid: {place} {fault.rstrip('.')}.", hint)
 
 
 def _find_outsized(connection: Connection, table: str) -> str | None:
@@ -190,9 +192,17 @@ def _list_faults(connection: Connection, table: str) -> Iterator[tuple[str, str]
                 fault = f"is missing, and its type is {row['type']}"
             if fault is not None:
                 yield f"{table}.{column} of {', '.join(f'{key} {str(row[key])[:100]!r}' for key in keys)}", fault
+
+
+def _list_faults_of_tables(connection: Connection, table: str) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a fact, with the names of teams, or with references between rows of a table."""
     for name, shape in FACTS.items() if table == "facts" else ():
         if (value := find_fact(connection, name)) is not None and not shape.fullmatch(value):
             yield f"facts.value of name {name!r}", f"is {value[:100]!r}"
+    if table == "teams":
+        # An operator's command names a team, and would take the older one.
+        for row in connection.execute("SELECT name FROM teams GROUP BY name HAVING count(*) > 1"):
+            yield "teams.name", f"is {row['name'][:100]!r} for two teams"
     if table in LINKS:
         key, link = LINKS[table]
         rows = connection.execute(f"SELECT {key}, {link} FROM {table} WHERE {link} IS NOT NULL")  # noqa: S608

@@ -177,6 +177,10 @@ UNUSABLE = {
         f"INSERT INTO tombstones SELECT '{GONE}', id, '{GONE}', NULL, '{NOW}', NULL FROM teams",
         "tombstones.replaced_by of source_id",
     ),
+    "a second team of the same name": (
+        f"INSERT INTO teams (id, name, created_at) SELECT substr(id, 1, 29) || '00', name, '{NOW}' FROM teams",
+        "is 'default' for two teams",
+    ),
     "a task without attempts": ("UPDATE tasks SET max_attempts = 0", "is 0, which is not from 1"),
     "a question without words": ("UPDATE sources SET type = 'qa'", "is missing, and its type is qa"),
     "a page without an address": ("UPDATE sources SET type = 'page'", "is missing, and its type is page"),
