@@ -1,10 +1,12 @@
 """Builds a document: its text, its blocks with their offsets, and the headings above each block."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import TypedDict
 
-from svc_daemon.core.text.chunking import Block, Document
+from svc_daemon.core.text.chunking import Block, Document, HiddenText
 
 #: Longer headings become paragraphs, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
@@ -12,20 +14,37 @@ HEADING_CHARACTERS = 200
 TITLE_CHARACTERS = 1000
 #: Maximum number of page ranges in a warning.
 RUNS_NAMED = 50
+#: Warnings of a document at most; more are counted.
+WARNINGS = 20
+#: So many characters that no reader sees are kept; all are counted.
+HIDDEN_CHARACTERS = 100_000
 
 #: Control characters, surrogates and noncharacters. Databases or JSON parsers may refuse them.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _UNFIT_ASCII = bytes(code for code in range(128) if _UNFIT.match(chr(code)))
+#: Characters without a width: soft hyphens, direction marks, joiners of words. They would cut a word for searches. The
+#: joiners U+200C and U+200D stay, because they change how words and emoji look.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
+    "\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U000e0000-\U000e007f]+"
+)
+#: Letters that are never shown, except in the emoji of some flags: Unicode calls them tags.
+_TAGS = re.compile("(?<!\U0001f3f4)[\U000e0020-\U000e007e]+")
+_TAG_OFFSET = 0xE0000
 
 
 def fit(text: str) -> str:
-    """Replace line ends with LF, and unstorable characters with spaces. The number of lines doesn't change."""
+    """Replace line ends with LF, unstorable characters with spaces, and remove characters without a width.
+
+    The number of lines doesn't change.
+    """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # This check is faster than the pattern below, and enough for most texts.
+    # This check is faster than the patterns below, and enough for most texts.
     if text.isascii() and len(text.encode().translate(None, _UNFIT_ASCII)) == len(text):
         return text
-    return _UNFIT.sub(" ", text) if _UNFIT.search(text) else text
+    text = _UNFIT.sub(" ", text) if _UNFIT.search(text) else text
+    return _UNSEEN.sub("", text) if _UNSEEN.search(text) else text
 
 
 def one_line(text: str) -> str:
@@ -62,10 +81,70 @@ class HeadingPath:
         self.path = tuple(above for _, above in self._open)
 
 
-class LineDocument:
+class DocumentNotes:
+    """What readers note about a document beside its text: hidden text, kinds of parts, and warnings."""
+
+    def __init__(self) -> None:
+        self._parts: Counter[str] = Counter()
+        self._hidden: list[HiddenText] = []
+        self._hidden_characters = 0
+        #: A dictionary, because it keeps the order and finds a warning that is there already.
+        self._warnings: dict[str, None] = {}
+
+    def hide(self, text: str, reason: str, *, page: int | None = None, line: int | None = None) -> None:
+        """Keep text apart that the reader doesn't see. `reason` says why, such as `display:none`."""
+        text = one_line(fit(text))
+        if not text:
+            return
+        room = max(0, HIDDEN_CHARACTERS - self._hidden_characters)
+        self._hidden_characters += len(text)
+        if room:
+            self._hidden.append(HiddenText(text[:room], reason, page, line))
+
+    def hide_tags(self, text: str, *, page: int | None = None) -> None:
+        """Keep apart what Unicode's tags spell, which `fit` removes."""
+        if not text.isascii():
+            for run in _TAGS.finditer(text):
+                letters = "".join(chr(ord(letter) - _TAG_OFFSET) for letter in run[0])
+                self.hide(letters, "characters without a width", page=page)
+
+    def note_part(self, kind: str, number: int = 1) -> None:
+        """Count a part that was read, such as `comments` or `charts`."""
+        self._parts[kind] += number
+
+    def warn(self, sentence: str) -> None:
+        """Add a warning for the user, once."""
+        self._warnings[sentence] = None
+
+    def facts(self, warnings: Iterable[str]) -> "DocumentFacts":
+        """Return what was noted as fields of a document, after the warnings given."""
+        all_warnings = [*dict.fromkeys((*warnings, *self._warnings))]
+        if len(all_warnings) > WARNINGS:
+            more = len(all_warnings) - WARNINGS + 1
+            all_warnings[WARNINGS - 1 :] = [f"There are {more} more warnings like these."]
+        return {
+            "warnings": tuple(all_warnings),
+            "parts": dict(self._parts),
+            "hidden": tuple(self._hidden),
+            "hidden_characters": self._hidden_characters,
+        }
+
+
+class DocumentFacts(TypedDict):
+    """The fields of a document that `DocumentNotes` fill."""
+
+    warnings: tuple[str, ...]
+    parts: Mapping[str, int]
+    hidden: tuple[HiddenText, ...]
+    hidden_characters: int
+
+
+class LineDocument(DocumentNotes):
     """Builds a document from its original text, with ranges of lines as blocks."""
 
     def __init__(self, text: str) -> None:
+        super().__init__()
+        self.hide_tags(text)
         self.text = fit(text)
         #: The lines, without their ends.
         self.lines = self.text.split("\n")
@@ -114,17 +193,18 @@ class LineDocument:
             self.add(kind, begun, last)
 
     def finish(self, *, title: str | None = None, warnings: Iterable[str] = ()) -> Document:
-        return Document(text=self.text, blocks=tuple(self._blocks), title=_title(title), warnings=tuple(warnings))
+        return Document(text=self.text, blocks=tuple(self._blocks), title=_title(title), **self.facts(warnings))
 
 
-class FlowDocument:
+class FlowDocument(DocumentNotes):
     """Builds a document from pieces of text in reading order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.headings = HeadingPath()
         #: Page, slide or sheet of the next blocks, from 1.
         self.page: int | None = None
-        self._parts: list[str] = []
+        self._pieces: list[str] = []
         self._blocks: list[Block] = []
         #: Number of characters so far.
         self.size = 0
@@ -137,14 +217,15 @@ class FlowDocument:
 
     def add(self, kind: str, text: str) -> bool:
         """Add a block. Returns False, and adds nothing, if the text is blank."""
+        self.hide_tags(text, page=self.page)
         text = fit(text).strip("\n ")
         if not text or text.isspace():
             return False
         # Only items and rows follow each other without a blank line.
         is_next_line = kind == self._last_kind and kind in {"item", "row"}
-        separator = "" if not self._parts else "\n" if is_next_line else "\n\n"
+        separator = "" if not self._pieces else "\n" if is_next_line else "\n\n"
         start, self._last_kind = self.size + len(separator), kind
-        self._parts += [separator, text]
+        self._pieces += [separator, text]
         self.size = start + len(text)
         self._blocks.append(
             Block(
@@ -173,8 +254,11 @@ class FlowDocument:
             self.add("heading", title)
 
     def add_row(self, cells: Iterable[str]) -> bool:
-        """Add a table row. Returns False if all cells are blank."""
-        return self.add("row", " | ".join(one_line(cell) for cell in cells).strip("| "))
+        """Add a table row, in which a blank cell keeps its column. Returns False if all cells are blank."""
+        texts = [one_line(cell) for cell in cells]
+        while texts and not texts[-1]:
+            texts.pop()
+        return self.add("row", " | ".join(texts))
 
     def finish(
         self,
@@ -186,13 +270,13 @@ class FlowDocument:
         warnings: Iterable[str] = (),
     ) -> Document:
         return Document(
-            text="".join(self._parts),
+            text="".join(self._pieces),
             blocks=tuple(self._blocks),
             title=_title(title),
             pages=pages,
             pages_without_text=tuple(pages_without_text),
             language=language,
-            warnings=tuple(warnings),
+            **self.facts(warnings),
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, Literal, TypedDict
 
-from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction
+from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction, HiddenText
 from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, StoredDocument, crashed
 from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.parsing import parse_json
@@ -169,6 +169,7 @@ class ChildReply:
                 self._head = {
                     name: tuple(value) if isinstance(value, list) else value for name, value in message["head"].items()
                 }
+                self._head["hidden"] = tuple(HiddenText(*each) for each in self._head["hidden"])
             if "text" in message:
                 self._pieces.append(message["text"])
             if "chunks" in message:

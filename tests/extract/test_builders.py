@@ -2,7 +2,9 @@
 
 import pytest
 
-from svc_daemon.extract.builders import FlowDocument, fit, pages_named
+from svc_daemon.core.text.chunking import HiddenText
+from svc_daemon.extract.builders import FlowDocument, LineDocument, fit, pages_named
+from svc_daemon.extract.tables import TableCell, TableLayout
 from tests.extract.readings import exact
 
 
@@ -33,14 +35,14 @@ def test_heading_that_is_too_long_becomes_a_paragraph() -> None:
     assert (block.kind, block.headings) == ("paragraph", ())
 
 
-def test_rows_follow_each_other_and_blank_rows_and_paragraphs_are_left_out() -> None:
+def test_rows_follow_each_other_and_keep_their_columns_and_blank_ones_are_left_out() -> None:
     flow = FlowDocument()
     assert flow.add("paragraph", "  \n ") is False
     assert flow.add_row(["", " "]) is False
     flow.add_row(["a", "b\nc"])
-    flow.add_row(["", "d"])
+    flow.add_row(["", "d", "", " "])
     flow.add("paragraph", "after")
-    assert exact(flow.finish()).text == "a | b c\nd\n\nafter"
+    assert exact(flow.finish()).text == "a | b c\n| d\n\nafter"
 
 
 def test_pages_named_combines_page_numbers_into_ranges() -> None:
@@ -50,3 +52,56 @@ def test_pages_named_combines_page_numbers_into_ranges() -> None:
         (tuple(range(1, 1000, 2)), f"Pages {many} and more"),
     ):
         assert pages_named(numbers) == named
+
+
+def test_characters_without_a_width_are_removed_and_letters_among_them_are_hidden_text() -> None:
+    smuggled = "".join(chr(0xE0000 + ord(letter)) for letter in "obey me")
+    flow, lines = FlowDocument(), LineDocument(f"Ge\u00adsamt\u200bkonzept{smuggled}\nb")
+    flow.page = 3
+    flow.add("paragraph", f"Ge\u00adsamt\u200bkonzept{smuggled} \u0645\u06cc\u200c\u0631\u0648\u0645")
+    document = flow.finish()
+    assert document.text == "Gesamtkonzept \u0645\u06cc\u200c\u0631\u0648\u0645"
+    assert document.hidden == (HiddenText("obey me", "characters without a width", 3),)
+    assert document.hidden_characters == len("obey me")
+    assert lines.text == "Gesamtkonzept\nb"
+    assert [hidden.text for hidden in lines.finish().hidden] == ["obey me"]
+
+
+def test_hidden_text_is_counted_whole_and_kept_up_to_a_limit() -> None:
+    flow = FlowDocument()
+    for _ in range(3):
+        flow.hide("x" * 60_000, "display:none")
+    flow.hide(" \n ", "display:none")
+    document = flow.finish()
+    assert document.hidden_characters == 180_000
+    assert [len(hidden.text) for hidden in document.hidden] == [60_000, 40_000]
+
+
+def test_warnings_are_given_once_and_the_last_of_many_are_counted() -> None:
+    flow = FlowDocument()
+    for number in range(30):
+        flow.warn(f"warning {number}")
+        flow.warn("warning 0")
+    warnings = flow.finish(warnings=["first"]).warnings
+    assert (len(warnings), warnings[:2], warnings[-1]) == (
+        20,
+        ("first", "warning 0"),
+        "There are 12 more warnings like these.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "laid_out"),
+    [
+        ([[("a", 1, 2), ("b", 1, 1)], [("c", 1, 1)]], [["a", "b"], ["a", "c"]]),
+        ([[("wide", 3, 1), ("z", 1, 1)], [("1", 1, 1)]], [["wide", "", "", "z"], ["1"]]),
+        ([[("x", 1, 1), ("y", 1, 3)], [("1", 1, 1)], [("2", 1, 1)]], [["x", "y"], ["1", "y"], ["2", "y"]]),
+        ([[("block", 2, 2), ("r", 1, 1)], [("s", 1, 1)]], [["block", "", "r"], ["block", "", "s"]]),
+    ],
+    ids=["spans rows", "spans columns", "in the last column", "spans both"],
+)
+def test_cell_counts_in_each_row_that_it_spans_and_the_others_keep_their_columns(
+    rows: list[list[tuple[str, int, int]]], laid_out: list[list[str]]
+) -> None:
+    layout = TableLayout()
+    assert [layout.lay_out(TableCell(*cell) for cell in row) for row in rows] == laid_out

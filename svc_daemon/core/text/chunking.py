@@ -5,9 +5,10 @@ best place between the minimum and maximum size: the end of a block, else of a l
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, takewhile, zip_longest
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,18 @@ class Block:
     line_end: int | None = None
 
 
+class HiddenText(NamedTuple):
+    """Text of a document that its reader doesn't see, so that no chunk has it."""
+
+    text: str
+    #: Why it isn't seen, such as `display:none` or `white text`.
+    reason: str
+    #: Page, slide or sheet, from 1; None if the format has none.
+    page: int | None = None
+    #: The line in the original, from 1; None if the format has no lines.
+    line: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The whole extracted text and its blocks."""
@@ -48,6 +61,12 @@ class Document:
     language: str | None = None
     #: Warnings for the user about parts that could not be read.
     warnings: tuple[str, ...] = ()
+    #: How many of each kind of part were read, such as `comments`, `charts` or `hidden_sheets`.
+    parts: Mapping[str, int] = field(default_factory=dict)
+    #: What the reader doesn't see; the beginning of it if there is much.
+    hidden: tuple[HiddenText, ...] = ()
+    #: Number of characters that the reader doesn't see.
+    hidden_characters: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +100,9 @@ class Extraction:
     pages_without_text: tuple[int, ...] = ()
     language: str | None = None
     warnings: tuple[str, ...] = ()
+    parts: Mapping[str, int] = field(default_factory=dict)
+    hidden: tuple[HiddenText, ...] = ()
+    hidden_characters: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
