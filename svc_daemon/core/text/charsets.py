@@ -43,7 +43,7 @@ _ISO_8859 = re.compile(r"(?:x-)?iso[-_]?8859[-_]?(\d{1,2})\b.*")
 _NO_ENCODINGS = frozenset(
     {
         *("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"),
-        *("base64", "bz2", "hex", "quopri", "rot13", "uu", "zlib"),
+        *("base64", "bz2", "hex", "quopri", "rot-13", "uu", "zlib"),
     }
 )
 
