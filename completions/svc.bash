@@ -629,7 +629,7 @@ _svc() {
         "svc source") commands="ls show text get retry refresh attach detach rm" flags="--help" ;;
         "svc source ls") commands="" flags="--bucket --status --type --tag --match --title --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source show") commands="" flags="--bucket --verify --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source text") commands="" flags="--bucket --chunks --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source text") commands="" flags="--bucket --chunks --hidden --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source get") commands="" flags="--bucket --output --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source retry") commands="" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source refresh") commands="" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

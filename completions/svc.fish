@@ -511,6 +511,7 @@ complete -c svc -n '__svc_at svc source show' -l debug -d 'Show a traceback when
 complete -c svc -n '__svc_at svc source show' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc source text' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'Look for SOURCE only in this bucket'
 complete -c svc -n '__svc_at svc source text' -l chunks -d 'Print the passages of the text, each with its page or lines'
+complete -c svc -n '__svc_at svc source text' -l hidden -d 'Print only what no reader of the document sees, and no search finds'
 complete -c svc -n '__svc_at svc source text' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc source text' -l ndjson -d 'Print each result as it arrives, as a line of JSON'
 complete -c svc -n '__svc_at svc source text' -l quiet -s q -d 'Print only results and errors'

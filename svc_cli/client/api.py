@@ -229,9 +229,12 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         """Return one source; with `verify`, also its state in the search index."""
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
-    def source_text(self, source_id: str) -> "SourceTextDict":
-        """Return the extracted text of a source, and its chunks with their positions."""
-        return self._get(f"/v1/sources/{part(source_id)}/text")
+    def source_text(self, source_id: str, *, hidden: bool = False) -> "SourceTextDict":
+        """Return the extracted text of a source, and its chunks with their positions.
+
+        With `hidden`, also what no reader of the document sees.
+        """
+        return self._get(f"/v1/sources/{part(source_id)}/text", {"hidden": "true"} if hidden else None)
 
     def source_vectors(self, source_id: str) -> "SourceVectorsDict":
         """Return the extracted text of a source, and its chunks with their positions and vectors."""

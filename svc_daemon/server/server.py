@@ -99,6 +99,8 @@ class Process:
     #: The token for `/admin`.
     operator_token: str
     role: Role
+    #: Whether sources that an older version has read are read again.
+    rereads: bool
 
 
 def serve(settings: Settings) -> None:
@@ -213,7 +215,7 @@ async def _open_process(
         threads=settings.limits.embed_threads,
     )
     operator_token = prepare_operator_token(files, os.urandom)
-    return Process(context, extractor, choice, installation_id, operator_token, settings.role)
+    return Process(context, extractor, choice, installation_id, operator_token, settings.role, settings.rereads)
 
 
 def open_context(
@@ -314,7 +316,7 @@ def _workers(process: Process) -> Sequence[Worker | Shortages]:
         DeletingWorker(context),
         DeliveringWorker(context),
         RebuildingWorker(context, extractor),
-        RechunkingWorker(context, extractor),
+        RechunkingWorker(context, extractor, rereads=process.rereads),
         RemovingWorker(context),
     )
 

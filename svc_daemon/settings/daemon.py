@@ -57,6 +57,8 @@ class Settings:
     role: Role = Role.ALL
     #: Whether traces are exported. OpenTelemetry's own environment variables set the address for the export.
     has_traces: bool = False
+    #: Whether sources that an older version has read are read again in the background.
+    rereads: bool = True
     #: The file with the rules of the fault lab, which makes requests fail on purpose.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
@@ -91,6 +93,7 @@ class Settings:
             cluster=cluster,
             role=role,
             has_traces=_is_on(environ, "SVC_TRACES"),
+            rereads=_is_on(environ, "SVC_REREAD", default="1"),
             faults=faults,
             limits=Limits.from_environ(environ),
         )
@@ -125,8 +128,8 @@ def _host(v6: str | None, host: str | None) -> str | None:
         return None
 
 
-def _is_on(environ: Mapping[str, str], name: str) -> bool:
-    if (text := environ.get(name, "")) not in ("", "0", "1"):
+def _is_on(environ: Mapping[str, str], name: str, default: str = "0") -> bool:
+    if (text := environ.get(name) or default) not in ("0", "1"):
         raise SettingError(f"{name} must be 0 or 1, not {text!r}.")
     return text == "1"
 

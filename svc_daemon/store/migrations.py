@@ -40,10 +40,19 @@ def make_schema(connection: Connection) -> None:
         connection.execute(statement)
 
 
+def add_reader(connection: Connection) -> None:
+    """Record which version of the readers has read a source, so that sources of older versions are read again."""
+    connection.execute("ALTER TABLE sources ADD COLUMN reader BIGINT NOT NULL DEFAULT 0")
+    connection.execute("CREATE INDEX sources_of_reader ON sources (reader, id) WHERE status IN ('active', 'failed')")
+    # On PostgreSQL, a view has only the columns that its tables had when it was made.
+    connection.execute("DROP VIEW source_views")
+    connection.execute(SOURCE_VIEWS)
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
-MIGRATIONS: dict[str, Callable[[Connection], None]] = {FIRST: make_schema}
+MIGRATIONS: dict[str, Callable[[Connection], None]] = {FIRST: make_schema, "m014_reader": add_reader}
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -130,6 +130,8 @@ class BucketStore(TypedDict):
     failed_member_count: int
     #: Number of sources whose chunks still have the previous sizes. Searches find these sources.
     rechunking_member_count: int
+    #: Number of sources whose text an older version of svc has read. They are read again in the background.
+    older_reader_member_count: int
 
 
 class Bucket(TypedDict):

@@ -41,6 +41,12 @@ class ExtractionFacts(TypedDict):
     pages_without_text: list[int]
     chunks: int
     language: str | None
+    #: The document's own title: its first heading, or the title that its format keeps.
+    title: str | None
+    #: Number of characters that no reader of the document sees. They are in no passage.
+    hidden: int
+    #: How many of each kind of part were read, such as `comments`, `charts` or `hidden_sheets`.
+    parts: dict[str, int]
 
 
 class FetchFacts(TypedDict):
@@ -215,6 +221,18 @@ class TextChunk(TypedDict):
     location: Location
 
 
+class HiddenPiece(TypedDict):
+    """Text of a document that its reader doesn't see."""
+
+    text: str
+    #: Why it isn't seen, such as `display:none`.
+    reason: str
+    #: Page, slide or sheet, from 1.
+    page: int | None
+    #: Line in the file, from 1.
+    line: int | None
+
+
 class SourceText(TypedDict):
     """The extracted text, and its chunks for searching."""
 
@@ -222,6 +240,8 @@ class SourceText(TypedDict):
     object: Literal["source_text"]
     text: str
     chunks: list[TextChunk]
+    #: Text that no reader of the document sees, and that no search finds; only if `hidden` was asked for.
+    hidden: NotRequired[list[HiddenPiece]]
     request_id: str
 
 

@@ -9,7 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 
-from svc_daemon.core import lanes
+from svc_daemon.core import lanes, readiness
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead, may_share_a_child
 from svc_daemon.extract.extractors import Extractor
@@ -21,6 +21,7 @@ from svc_daemon.operations.shared.claims import park
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
+from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.tasks import REBUILD
 from svc_daemon.workers.runners import LONGEST_S, TaskWorker, Worker
@@ -31,6 +32,11 @@ log = logging.getLogger(__name__)
 REBUILD_READS = 2
 #: After this many failed reads, a document keeps its old chunks.
 RECHUNK_READS = 3
+#: A newer reader must find this share of the characters that are stored. Less than all, because layouts are written
+#: with fewer spaces and marks than before.
+LEAST_SHARE = 0.9
+#: Why a document keeps its text although a newer reader has read it.
+KEPT = "The text is that of an older version, because this one can't read as much of the document."
 #: Delay after a round with failures, in seconds. It doubles each time, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -136,25 +142,37 @@ class RebuildingWorker(TaskWorker):
 
 
 class RechunkingWorker(Worker):
-    """Splits documents into chunks again after the chunk sizes of their bucket changed, one document at a time."""
+    """Reads documents again, one at a time: if the chunk sizes of their bucket have changed, or the readers have.
+
+    Until the index has the new text of a document, searches find the old one.
+    """
 
     doing = "rechunking"
     locks = ("rechunking",)
 
-    def __init__(self, context: Context, extractor: Extractor) -> None:
+    def __init__(self, context: Context, extractor: Extractor, *, rereads: bool = True) -> None:
         super().__init__(context, context.wakes.rechunking)
         self._extractor = extractor
+        self._rereads = rereads
         self._failures: Counter[str] = Counter()
         self._pause_s = FIRST_PAUSE_S
 
     async def work(self) -> float:
-        """Split the documents whose chunk sizes have changed; try once for each document."""
-        is_done, after_id = True, ""
+        """Split the documents whose chunk sizes have changed, then read those that an older reader has read.
+
+        Tries once for each document.
+        """
+        is_done = True
+        kinds = [(rebuilding.next_reading, self._rechunk)]
+        if self._rereads:
+            kinds.append((rebuilding.next_older, self._read_older))
         try:
-            while (reading := rebuilding.next_reading(self.context, after_id)) is not None:
-                await self.context.upload_priority.let_uploads_go_first()
-                is_done = await self._rechunk(reading) and is_done
-                after_id = reading.source.id
+            for next_of_kind, perform in kinds:
+                after: SourceRow | None = None
+                while (reading := next_of_kind(self.context, after)) is not None:
+                    await self.context.upload_priority.let_uploads_go_first()
+                    is_done = await perform(reading) and is_done
+                    after = reading.source
         except Exception as error:
             is_done = False
             if not await self.context.shortages.is_cause_of(error):
@@ -168,6 +186,42 @@ class RechunkingWorker(Worker):
 
     async def _rechunk(self, reading: SourceReading) -> bool:
         """Split one document into chunks again. Returns False if it must be retried later."""
+        extraction = await self._extract(reading)
+        if isinstance(extraction, ExtractionFailed):
+            log.warning("%s can't be rechunked: %s", reading.source.id, extraction)
+            await rebuilding.give_up_rechunk(self.context, reading, extraction.message)
+            return True
+        return extraction is not None and await self._exchange(reading, extraction)
+
+    async def _read_older(self, reading: SourceReading) -> bool:
+        """Read one document again that an older reader has read. Returns False if it must be retried later.
+
+        The old text stays if this reader finds less, or none.
+        """
+        source, extraction = reading.source, await self._extract(reading)
+        if extraction is None:
+            return False
+        if source.status == readiness.FAILED:
+            if isinstance(extraction, Extraction):
+                await rebuilding.retry_failed(self.context, reading)
+            else:
+                await rebuilding.note_reread(self.context, reading, None, "")
+            return True
+        if isinstance(extraction, ExtractionFailed):
+            warning = f"{KEPT} {extraction.message}"
+        elif finds_less(source, extraction):
+            found = len(extraction.text) + extraction.hidden_characters
+            warning = f"{KEPT} It would find {found} characters."
+        elif await rebuilding.is_read_alike(self.context, source, extraction):
+            await rebuilding.note_reread(self.context, reading, extraction, "")
+            return True
+        else:
+            return await self._exchange(reading, extraction)
+        await rebuilding.note_reread(self.context, reading, None, warning)
+        return True
+
+    async def _extract(self, reading: SourceReading) -> Extraction | ExtractionFailed | None:
+        """Read the document. Returns a failure that is final, or None if it must be retried later."""
         source_id = reading.source.id
         try:
             extraction = await extracting.read(self.context, self._extractor, reading)
@@ -176,13 +230,15 @@ class RechunkingWorker(Worker):
                 raise Short from error
             self._failures[source_id] += 1
             if error.retryable and self._failures[source_id] < RECHUNK_READS:
-                return False
-            # The error is permanent, or this was the last attempt: keep the old chunks.
-            log.warning("%s can't be rechunked: %s", source_id, error)
+                return None
+            # The error is permanent, or this was the last attempt.
             del self._failures[source_id]
-            await rebuilding.give_up_rechunk(self.context, reading, error.message)
-            return True
+            return error
         self._failures.pop(source_id, None)
+        return extraction
+
+    async def _exchange(self, reading: SourceReading, extraction: Extraction) -> bool:
+        """Put the new text and chunks in the place of the old ones. Returns False if it must be retried later."""
         begun = await rebuilding.begin_rechunk(self.context, reading)
         if begun is None:
             return False
@@ -200,6 +256,12 @@ class RechunkingWorker(Worker):
             return True
         await rebuilding.finish_rechunk(self.context, begun, extraction)
         return True
+
+
+def finds_less(source: SourceRow, extraction: Extraction) -> bool:
+    """Whether this reader finds clearly less of a document than the one before, what no reader sees included."""
+    before = source.extraction["characters"] if source.extraction else 0
+    return len(extraction.text) + extraction.hidden_characters < before * LEAST_SHARE
 
 
 async def _run_together(works: Iterable[Coroutine[None, None, None]]) -> None:

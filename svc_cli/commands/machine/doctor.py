@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from svc_cli.commands.daily.status import count_older
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.daemon.connections import connected
 from svc_cli.daemon.process import Installation
@@ -161,11 +162,12 @@ def check_service(call: Invocation) -> Iterator[Finding]:
         return  # no local daemon is running; `check_daemon` reports that
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         try:
-            buckets = counted(len(client.buckets(members=False)["buckets"]), "bucket")
+            listed = client.buckets(members=False)["buckets"]
+            buckets, older = counted(len(listed), "bucket"), count_older(listed)
         except ApiError as error:
             if error.code != "forbidden_project_key":
                 raise
-            buckets = "this key may not list buckets"
+            buckets, older = "this key may not list buckets", 0
         formats = [each["name"] for each in client.limits()["formats"]]
         agents = _agents(client)
         writing = client.version(verify="writing").get("writing")
@@ -175,6 +177,9 @@ def check_service(call: Invocation) -> Iterator[Finding]:
         "ok",
         f"{buckets}, reads {', '.join(formats)}",
     )
+    if older:
+        hint = "they are read again in the background, unless SVC_REREAD is 0; searches find their old text until then."
+        yield Finding("older text", "ok", f"{counted(older, 'source')} read by an older version of svc", hint)
     yield from agents
     if not writing:
         return

@@ -108,10 +108,19 @@ def text(
     chunks: Annotated[
         bool, typer.Option("--chunks", help="Print the passages of the text, each with its page or lines.")
     ] = False,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Print only what no reader of the document sees, and no search finds.")
+    ] = False,
 ) -> None:
     """Print the text that was extracted from a source."""
+    if chunks and hidden:
+        raise UsageError("Hidden text has no passages.", hint="give --chunks or --hidden.")
     with call.client() as client:
-        answer = client.source_text(resolve_source(call, client, source, bucket))
+        answer = client.source_text(resolve_source(call, client, source, bucket), hidden=hidden)
+    if hidden:
+        pieces = answer.get("hidden", [])
+        call.console.show(answer, lambda: "\n\n".join(map(_hidden_piece, pieces)))
+        return
     blocks = []
     for chunk in answer["chunks"]:
         headings = " > ".join(chunk["location"].get("headings") or [])
@@ -156,6 +165,11 @@ def get(
             return
         save_content(output, found, blocks)
     call.console.show({**found, "path": output}, lambda: f"wrote {clean(output)}")
+
+
+def _hidden_piece(piece: JsonMapping) -> str:
+    named = f"page {piece['page']}" if piece["page"] else f"line {piece['line']}" if piece["line"] else ""
+    return f"-- {', '.join(filter(None, (named, clean(piece['reason']))))}\n{_cleaned(piece['text'])}"
 
 
 def _cleaned(text: str) -> str:

@@ -205,15 +205,19 @@ async def text(request: Request) -> Response:
     stored = await verbs.read_text(context_of(request), source)
     if with_vectors:
         return await _show_vectors(request, source, stored)
-    return await respond_in_thread(
-        request,
-        lambda: {
-            "id": source.id,
-            "object": "source_text",
-            "text": stored.text,
-            "chunks": [_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks],
-        },
-    )
+    hidden: list[wire.HiddenPiece] | None = None
+    if flag("hidden", request.query_params.get("hidden")):
+        # No index keeps it, so that no search finds it.
+        extraction = (await read_again(context_of(request), request.app.state.extractor, source)).extraction
+        pieces = extraction.hidden if extraction else ()
+        hidden = [wire.HiddenPiece(text=text, reason=why, page=page, line=line) for text, why, page, line in pieces]
+
+    def show_text() -> dict[str, Any]:
+        chunks = [_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks]
+        shown = {"id": source.id, "object": "source_text", "text": stored.text, "chunks": chunks}
+        return shown if hidden is None else {**shown, "hidden": hidden}
+
+    return await respond_in_thread(request, show_text)
 
 
 async def _show_vectors(request: Request, source: SourceRow, stored: StoredText) -> Response:
@@ -313,6 +317,7 @@ _MEMBERS = PAGE | {
 _REREAD = {
     "verify": "content: read the stored bytes again, whatever the index holds.",
     "vectors": "true: with the vectors of the chunks.",
+    "hidden": "true: with what no reader of the document sees, from its stored bytes.",
 }
 _VERIFY = {"verify": "provider: ask the index itself too."}
 _REFETCH = (

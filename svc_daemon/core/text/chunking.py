@@ -33,6 +33,10 @@ class Block:
     line_end: int | None = None
 
 
+#: The version of the readers. It rises when documents are read better than before, so that stored ones are read again.
+READER_VERSION = 2
+
+
 class HiddenText(NamedTuple):
     """Text of a document that its reader doesn't see, so that no chunk has it."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from svc_daemon.core import lanes, readiness, task_retries
-from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.core.text.chunking import READER_VERSION, Extraction
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.errors import stored_error
@@ -350,6 +350,7 @@ def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: boo
         content_type=extraction.content_type,
         error=None,
         rechunk=rechunk,
+        reader=READER_VERSION,
         warnings=extraction.warnings,
         extraction={
             "characters": len(extraction.text),
@@ -357,6 +358,9 @@ def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: boo
             "pages_without_text": list(extraction.pages_without_text),
             "chunks": len(extraction.chunks),
             "language": extraction.language,
+            "title": extraction.title,
+            "hidden": extraction.hidden_characters,
+            "parts": dict(extraction.parts),
         },
         updated_at=now,
     )
@@ -385,7 +389,8 @@ def _end_attempt(
 def _move(
     connection: Connection, context: Context, source: SourceRow, status: str, error: SourceError | None = None
 ) -> None:
-    update_state(connection, replace(source, status=status, error=error, updated_at=context.clock.timestamp()))
+    moved = replace(source, status=status, error=error, reader=READER_VERSION, updated_at=context.clock.timestamp())
+    update_state(connection, moved)
     touch_buckets_of(connection, source.id)
 
 

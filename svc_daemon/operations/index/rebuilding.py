@@ -4,6 +4,7 @@ During a rebuild, the team's searches are refused and its sources are not ready.
 with the sources that the new index lacks.
 
 A source whose text is split again stays ready. Searches use the old chunks until the index has all of the new chunks.
+The same way, a source is read again that an older version of the readers has read.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from functools import partial
 
 from svc_daemon.core import ids, readiness, task_retries
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.core.text.chunking import READER_VERSION, Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
@@ -28,7 +29,7 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import memberships, tasks
 from svc_daemon.store.rows.buckets import touch_buckets_of, touch_buckets_of_team
-from svc_daemon.store.rows.memberships import find_next_rechunk
+from svc_daemon.store.rows.memberships import find_next_older, find_next_rechunk
 from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources, list_active_generations, update_state
 from svc_daemon.store.rows.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.rows.teams import find_team
@@ -233,14 +234,72 @@ def list_generations(context: Context, team_id: str) -> dict[str, int]:
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
 
 
-def next_reading(context: Context, after_id: str) -> SourceReading | None:
-    """Return the first source after the id `after_id` whose text must be split again; None if there is none."""
+def next_reading(context: Context, after: SourceRow | None) -> SourceReading | None:
+    """Return the first source after this one whose text must be split again; None if there is none."""
 
     def work(connection: Connection) -> SourceReading | None:
-        found = find_next_rechunk(connection, after_id)
+        found = find_next_rechunk(connection, after.id if after else "")
         return find_reading(connection, *found) if found else None
 
     return context.read(work)
+
+
+def next_older(context: Context, after: SourceRow | None) -> SourceReading | None:
+    """Return the first source after this one that an older reader has read; None if there is none."""
+
+    def work(connection: Connection) -> SourceReading | None:
+        found = find_next_older(connection, READER_VERSION, (after.reader, after.id) if after else (-1, ""))
+        return find_reading(connection, *found) if found else None
+
+    return context.read(work)
+
+
+async def is_read_alike(context: Context, source: SourceRow, extraction: Extraction) -> bool:
+    """Return whether the index has the same text in the same chunks already. Raises ProviderError."""
+    stored = await asyncio.to_thread(context.provider.get_text, source.team_id, source.id)
+    return (
+        stored is not None
+        and stored.generation == source.generation
+        and stored.text == extraction.text
+        and [piece.chunk for piece in stored.chunks] == list(extraction.chunks)
+    )
+
+
+async def note_reread(context: Context, reading: SourceReading, extraction: Extraction | None, warning: str) -> None:
+    """Record that this version's reader has read the source, while its text in the index stays.
+
+    `extraction` has the same text; without one, the source only gets the warning, if any.
+    """
+
+    def work(connection: Connection) -> None:
+        source = find_source(connection, reading.source.team_id, reading.source.id)
+        if source is None or source.generation != reading.source.generation:
+            return
+        noted = replace(source, reader=READER_VERSION)
+        if extraction is not None and source.status == readiness.ACTIVE:
+            noted = indexed(source, extraction, source.updated_at, rechunk=source.rechunk)
+        if warning and source.status == readiness.ACTIVE:
+            noted = replace(noted, warnings=(*source.warnings, warning))
+        if noted == source:
+            return
+        update_state(connection, noted)
+        if noted.warnings != source.warnings or noted.extraction != source.extraction:
+            touch_buckets_of(connection, source.id)
+
+    await context.write(work)
+
+
+async def retry_failed(context: Context, reading: SourceReading) -> None:
+    """Queue a source that an older reader could not read, now that its text was found."""
+
+    def work(connection: Connection) -> None:
+        source = find_source(connection, reading.source.team_id, reading.source.id)
+        unchanged = source is not None and source.generation == reading.source.generation
+        if source is not None and unchanged and source.status == readiness.FAILED:
+            requeue(connection, context, replace(source, reader=READER_VERSION))
+
+    await context.write(work)
+    context.wakes.indexing.set()
 
 
 async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
@@ -256,7 +315,8 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
         if readiness.SYNCING in source.places.values():
             # A running sync would fail if the index had the next generation.
             return None
-        moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
+        # Marked to be split again, so that a daemon that is killed meanwhile goes on with this source.
+        moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start, rechunk=True)
         update_state(connection, moved)
         return replace(reading, source=moved)
 

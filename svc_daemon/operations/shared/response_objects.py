@@ -1,6 +1,7 @@
 """Converts database rows to the objects that the API returns."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 from svc_daemon.core import readiness
 from svc_daemon.process.resource_shortages import OpenShortage
@@ -10,6 +11,9 @@ from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire import buckets, sources, tasks
 from svc_daemon.wire.error_codes import ErrorCode
+
+#: What is shown of an extraction by a release that did not note it.
+_UNNOTED: dict[str, Any] = {"title": None, "hidden": 0, "parts": {}}
 
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
@@ -46,7 +50,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         "replaces": source.replaces if len(reachable) == len(source.places) else None,
         "error": source.error,
         "warnings": list(source.warnings),
-        "extraction": source.extraction,
+        "extraction": cast("sources.ExtractionFacts", _UNNOTED | source.extraction) if source.extraction else None,
         "created_at": source.created_at,
         "updated_at": source.updated_at,
     }
@@ -90,21 +94,26 @@ def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
             qa=census.types.get(readiness.QA, 0),
             retrievable=census.retrievable,
         ),
-        bucketStore=buckets.BucketStore(
-            status=readiness.store_status(
-                census.indexed, census.pending, census.failed_syncs, in_maintenance=census.in_maintenance
-            ),
-            member_count=census.total,
-            indexed_member_count=census.indexed,
-            pending_member_count=census.pending,
-            failed_member_count=census.failed,
-            rechunking_member_count=census.rechunking,
-        ),
+        bucketStore=view_bucket_store(census),
         size_bytes=census.size_bytes,
         revision=census.revision,
         lastDeleteError=bucket.last_delete_error,
         createdAt=bucket.created_at,
         updatedAt=bucket.updated_at,
+    )
+
+
+def view_bucket_store(census: Census) -> buckets.BucketStore:
+    return buckets.BucketStore(
+        status=readiness.store_status(
+            census.indexed, census.pending, census.failed_syncs, in_maintenance=census.in_maintenance
+        ),
+        member_count=census.total,
+        indexed_member_count=census.indexed,
+        pending_member_count=census.pending,
+        failed_member_count=census.failed,
+        rechunking_member_count=census.rechunking,
+        older_reader_member_count=census.older_reader,
     )
 
 

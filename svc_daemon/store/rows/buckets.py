@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.text.chunking import ChunkingOptions
+from svc_daemon.core.text.chunking import READER_VERSION, ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.rows.tasks import TaskRow
@@ -71,6 +71,8 @@ class Census:
     in_maintenance: bool = False
     #: Number of members to be split again with other chunk sizes.
     rechunking: int = 0
+    #: Number of indexed members that an older version of the readers has read.
+    older_reader: int = 0
     #: Total size of the members' files.
     size_bytes: int = 0
 
@@ -208,9 +210,10 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
     """Count the bucket's members. With `members`, also list the ids of those in the search index."""
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"
+        " SUM(CASE WHEN s.reader < :reader AND s.status = 'active' THEN 1 ELSE 0 END) AS older_reader,"
         " SUM(s.size_bytes) AS size_bytes FROM memberships m"
         " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
-        {"bucket_id": bucket_id},
+        {"bucket_id": bucket_id, "reader": READER_VERSION},
     ).fetchall()
     maintenance = connection.execute(
         "SELECT 1 FROM buckets b JOIN teams_in_maintenance r ON r.team_id = b.team_id WHERE b.id = :id",
@@ -240,6 +243,7 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
         failed_syncs=failed_syncs,
         in_maintenance=maintenance is not None,
         rechunking=sum(group["rechunking"] for group in groups),
+        older_reader=sum(group["older_reader"] for group in groups),
         size_bytes=sum(int(group["size_bytes"]) for group in groups),
     )
 

@@ -265,6 +265,22 @@ def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
     return cursor.rowcount
 
 
+def find_next_older(connection: Connection, reader: int, after: tuple[int, str]) -> tuple[str, str] | None:
+    """Find the next indexed or failed source that a reader older than `reader` has read. Returns team id and source id.
+
+    The sources are in the order of their reader and id; `after` is this pair of the last one. Teams whose index is
+    being rebuilt are skipped.
+    """
+    row = connection.execute(
+        "SELECT team_id, id FROM sources WHERE reader < :reader AND (reader, id) > (:after_reader, :after_id)"
+        " AND status IN ('active', 'failed')"
+        " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = sources.team_id)"
+        " ORDER BY reader, id LIMIT 1",
+        {"reader": reader, "after_reader": after[0], "after_id": after[1]},
+    ).fetchone()
+    return (row["team_id"], row["id"]) if row else None
+
+
 def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
     """Find the next indexed source after `after_id` that must be split again. Returns team id and source id, or None.
 

@@ -29,8 +29,10 @@ class SourceRow:
     generation: int = 1
     #: Number of the first extraction from the current bytes; None if it equals `generation`.
     valid_from: int | None = None
-    #: Whether to split the document again, because its bucket's chunk sizes have changed.
+    #: Whether to split the document again, because its bucket's chunk sizes have changed or it was read again.
     rechunk: bool = False
+    #: The version of the readers that last read the source (`READER_VERSION`); 0 if none has, or none was recorded.
+    reader: int = 0
     title: str
     filename: str
     content_type: str
@@ -244,6 +246,7 @@ def update_state(connection: Connection, source: SourceRow) -> None:
     """Update the columns that indexing changes."""
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
+        " reader = :reader,"
         " task_id = :task_id, content_type = :content_type, error = :error, warnings = :warnings, replaces = :replaces,"
         " extraction = :extraction, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
         column_values(source),
