@@ -8,7 +8,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile, zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    # Not at run time: the processes that read documents do without pydantic.
+    from svc_daemon.wire.sources import ExtractionFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +111,20 @@ class Extraction:
     parts: Mapping[str, int] = field(default_factory=dict)
     hidden: tuple[HiddenText, ...] = ()
     hidden_characters: int = 0
+
+    @property
+    def facts(self) -> "ExtractionFacts":
+        """Return what is stored of the extraction beside its text."""
+        return {
+            "characters": len(self.text),
+            "pages": self.pages,
+            "pages_without_text": list(self.pages_without_text),
+            "chunks": len(self.chunks),
+            "language": self.language,
+            "title": self.title,
+            "hidden": self.hidden_characters,
+            "parts": dict(self.parts),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -352,16 +352,7 @@ def indexed(source: SourceRow, extraction: Extraction, now: str, *, rechunk: boo
         rechunk=rechunk,
         reader=READER_VERSION,
         warnings=extraction.warnings,
-        extraction={
-            "characters": len(extraction.text),
-            "pages": extraction.pages,
-            "pages_without_text": list(extraction.pages_without_text),
-            "chunks": len(extraction.chunks),
-            "language": extraction.language,
-            "title": extraction.title,
-            "hidden": extraction.hidden_characters,
-            "parts": dict(extraction.parts),
-        },
+        extraction=extraction.facts,
         updated_at=now,
     )
 
