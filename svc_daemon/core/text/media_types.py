@@ -9,6 +9,7 @@ and gave no type for six; of the same files with one, it knew no notebook, CSV o
 
 import codecs
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -24,6 +25,9 @@ _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _DOCX = f"{_OPEN_XML}.wordprocessingml.document"
 _PPTX = f"{_OPEN_XML}.presentationml.presentation"
+_ODF_KINDS = {"odt": "text", "ods": "spreadsheet", "odp": "presentation", "odg": "graphics", "odf": "formula"}
+_ODF_TEMPLATES = {"ott": "text", "ots": "spreadsheet", "otp": "presentation", "otg": "graphics"}
+_ODF_FLAT = {"fodt": "text", "fods": "spreadsheet", "fodp": "presentation", "fodg": "graphics"}
 _XLSX = f"{_OPEN_XML}.spreadsheetml.sheet"
 #: Extensions of text formats that may be compressed with gzip.
 _COMPRESSED = (
@@ -46,6 +50,14 @@ class DocumentFormat:
     extra: str | None = None
 
 
+_ODF_TYPES = {
+    **{extension: f"{_OPEN_DOCUMENT}.{kind}" for extension, kind in _ODF_KINDS.items()},
+    **{extension: f"{_OPEN_DOCUMENT}.{kind}-template" for extension, kind in _ODF_TEMPLATES.items()},
+    **{extension: f"{_OPEN_DOCUMENT}.{kind}-flat-xml" for extension, kind in _ODF_FLAT.items()},
+    "odm": f"{_OPEN_DOCUMENT}.text-master",
+    "oth": f"{_OPEN_DOCUMENT}.text-web",
+}
+
 #: Every format that can be read, in the order shown to clients.
 FORMATS = (
     DocumentFormat(
@@ -61,8 +73,9 @@ FORMATS = (
     DocumentFormat(
         key="sheets",
         name="Spreadsheets",
-        types={"xlsx": _XLSX, "ods": f"{_OPEN_DOCUMENT}.spreadsheet", "xls": "application/vnd.ms-excel"},
+        types={"xlsx": _XLSX, "xls": "application/vnd.ms-excel"},
     ),
+    DocumentFormat(key="opendocument", name="OpenDocument", types=_ODF_TYPES),
     DocumentFormat(key="csv", name="CSV", types={"csv": "text/csv", "tsv": "text/tab-separated-values"}),
     DocumentFormat(
         key="json",
@@ -144,8 +157,6 @@ FORMATS = (
         name="RTF, OpenDocument, Outlook and old office files",
         types={
             "rtf": "application/rtf",
-            "odt": f"{_OPEN_DOCUMENT}.text",
-            "odp": f"{_OPEN_DOCUMENT}.presentation",
             "msg": "application/vnd.ms-outlook",
             "doc": "application/msword",
             "ppt": "application/vnd.ms-powerpoint",
@@ -217,6 +228,13 @@ _OLE_STREAMS = (
 #: Names in a zip archive, or their beginnings, that show the kind of document.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
+_ODF_TYPE = re.compile(
+    b"|".join(re.escape(media_type.encode()) for media_type in sorted(_ODF_TYPES.values(), key=len, reverse=True))
+)
+#: The beginning of an OpenDocument that is one XML file, with its type.
+_ODF_FILE = re.compile(
+    rb"""<office:document\s[^>]*?office:mimetype\s*=\s*["'](application/vnd\.oasis\.opendocument\.[a-z]+)"""
+)
 #: Media types of binary files. A file that contains text never gets one of these types, or one that begins as in
 #: `_MEDIA`.
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
@@ -314,7 +332,8 @@ def _signed_type(data: bytes, *, is_text: bool) -> str | None:
         if start.startswith(magic):
             return media_type
     if is_text:
-        return None
+        flat = _ODF_FILE.search(data[:8192])
+        return f"{flat[1].decode('ascii')}-flat-xml" if flat else None
     # Another program may have written a header before the PDF.
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
@@ -329,7 +348,11 @@ def _zip_type(data: bytes) -> str:
     try:
         with ZipFile(BytesIO(data)) as archive:
             names = archive.namelist()
-    except (BadZipFile, NotImplementedError, UnicodeDecodeError):
+            # The type may also be compressed, or only in the list of parts.
+            for name in ("mimetype", "META-INF/manifest.xml"):
+                if name in names and (named := _ODF_TYPE.search(archive.open(name).read(4096))):
+                    return named[0].decode("ascii")
+    except (BadZipFile, NotImplementedError, UnicodeDecodeError, RuntimeError, zlib.error, EOFError):
         # The archive is truncated or broken: use the names in its local headers.
         head = data[:_HEAD_BYTES]
         found = ((header.end(), int.from_bytes(header[1], "little")) for header in _LOCAL_NAME.finditer(head))

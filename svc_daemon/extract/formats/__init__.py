@@ -36,6 +36,7 @@ READERS = {
     "docx": ("docx", "read"),
     "pptx": ("pptx", "read"),
     "sheets": ("sheets", "read"),
+    "opendocument": ("opendocument", "read"),
     "csv": ("texts", "read_csv"),
     "json": ("texts", "read_json"),
     "notebook": ("notebooks", "read"),
