@@ -32,7 +32,8 @@ def text_of(kind: str, body: str, styles: str = "") -> str:
         ("<text:p>a<!-- no -->b<text:bookmark text:name='x'/>c</text:p>", "abc"),
         (
             (
-                "<text:p>It grows.<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>See paca."
+                "<text:p>It grows.<text:note><text:note-citation>1</text:note-citation><text:note-body>"
+                "<text:p>See paca."
                 "</text:p></text:note-body></text:note> Fast.</text:p>"
             ),
             "It grows. Fast.\n\nNote 1: See paca.",
@@ -176,7 +177,8 @@ def test_headers_and_footers_are_read_once_without_bare_page_numbers() -> None:
         ),
         (
             (
-                '<text:p>Seen<text:hidden-text text:is-hidden="true" text:string-value="secret">secret</text:hidden-text>'
+                '<text:p>Seen<text:hidden-text text:is-hidden="true" text:string-value="secret">secret'
+                "</text:hidden-text>"
                 "</text:p>"
             ),
             "",
