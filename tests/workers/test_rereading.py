@@ -87,12 +87,14 @@ def test_a_text_that_is_read_alike_keeps_its_place_in_the_index_and_gets_the_new
     assert (row(working, source_id).generation, working.source(source_id)["extraction"]) == (1, expected)
 
 
+@pytest.mark.folders
 @pytest.mark.rule("source.reread")
 @pytest.mark.parametrize("damage", ["finds less", "finds nothing"])
 def test_a_reader_that_finds_less_keeps_the_old_text_and_warns(working: Daemon, damage: str) -> None:
-    data = PAGE if damage == "finds less" else b"<html><body></body></html>"
-    source_id = working.add_source(data, filename="page.html")
-    working.wait(lambda: working.source(source_id)["status"] in ("active", "failed"), "the source is read")
+    source_id = working.add_ready(PAGE, filename="page.html")
+    if damage == "finds nothing":
+        # As if this version found no text in it.
+        (working.files.blobs / source_id).write_bytes(b"<html><body></body></html>")
     old = "The sepia ledger says more." * 20
     age(working, source_id, old)
     read_again(working)
