@@ -1,10 +1,11 @@
-"""Reads and replaces files in the user's configuration folder that only the user may read."""
+"""Reads and replaces files in the user's configuration folder, durably; only the user may read them."""
 
 import os
 from pathlib import Path
 from typing import Any
 
 from svc_cli.errors import UsageError
+from svc_daemon.paths import make_folder, sync_folder
 from svc_daemon.wire.parsing import parse_json
 
 
@@ -24,7 +25,7 @@ def replace(path: Path, text: str) -> None:
     """Replace the file, or create it. When this returns, the new content is on the disk."""
     import tempfile
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     # The draft has mode 0600 from the start: before a later chmod, other users could read it.
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -36,8 +37,4 @@ def replace(path: Path, text: str) -> None:
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

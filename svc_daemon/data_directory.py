@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svc_daemon.errors import StorageError
-from svc_daemon.paths import DataFiles
+from svc_daemon.paths import DataFiles, make_folder, sync_folder
 
 #: Maximum size in characters of files such as the record of a backup, which are read into memory.
 SMALL_BYTES = 1024 * 1024
@@ -73,18 +73,14 @@ class NotEmpty(DirectoryRefused):
 
 def make_folders(files: DataFiles) -> None:
     """Create the missing folders of the data directory. Raises StorageError."""
+    folders = (files.blobs, files.staging, files.parts, files.held, files.scratch, files.index, files.log.parent)
     try:
-        for folder in (
-            files.root,
-            files.blobs,
-            files.staging,
-            files.parts,
-            files.held,
-            files.scratch,
-            files.index,
-            files.log.parent,
-        ):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(files.root)
+        missing = [folder for folder in folders if not folder.is_dir()]
+        for folder in missing:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if missing:
+            sync_folder(files.root)
         # An existing directory may be accessible to others.
         files.root.chmod(0o700)
     except OSError as error:
@@ -227,15 +223,6 @@ def list_own(folder: Path, shape: re.Pattern[str]) -> list[str]:
         return [
             entry.name for entry in entries if shape.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
         ]
-
-
-def sync_folder(folder: Path) -> None:
-    """Fsync a folder, so that its directory entries are durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def hash_file(path: str | Path) -> "_Hash":

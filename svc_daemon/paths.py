@@ -59,6 +59,23 @@ def read_own(path: Path) -> str:
         return file.read(MOST_CHARACTERS)
 
 
+def sync_folder(folder: Path) -> None:
+    """Fsync a folder, so that its directory entries are durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder with mode 0700, and its missing parents, durably: a power cut can't take their names."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
+
+
 def _folder(environ: Mapping[str, str], name: str, default: str) -> Path:
     return Path(environ.get(name) or default).expanduser().absolute()
 

@@ -223,7 +223,7 @@ class Installation:
         """Open a file for the output of a starting daemon. If the disk is full, the file is in memory."""
         path = self.files.log.with_name("start.log")
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            paths.make_folder(path.parent)
             output = os.fdopen(paths.open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b", buffering=0)
             output.write(b" " * OUTPUT_BYTES)
             output.truncate(0)
@@ -262,7 +262,7 @@ class Installation:
 
     @contextmanager
     def _start_lock(self) -> Iterator[None]:
-        self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        paths.make_folder(self.files.root)
         descriptor = paths.open_own(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT)
         try:
             # This can't block for long: the process that holds the lock gives up after START_TIMEOUT_S.

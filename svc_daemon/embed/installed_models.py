@@ -24,9 +24,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed.contract import ModelMissing, ModelProblem, ModelRefused
 from svc_daemon.errors import StorageError
+from svc_daemon.paths import sync_folder
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 #: How the tokens' vectors are combined: their mean, or the first vector.

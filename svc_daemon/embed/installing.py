@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.data_directory import sync_folder
 from svc_daemon.embed import installed_models
 from svc_daemon.embed.contract import MAKE_LIBRARIES, ModelRefused, NoRoom, require
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
+from svc_daemon.paths import sync_folder
 from svc_daemon.wire.parsing import parse_json
 
 #: Maximum number of tokens of a text, if the model sets no limit.

@@ -28,14 +28,14 @@ from typing import Any
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.problems import Problem
-from svc_daemon.data_directory import NotEmpty, OpenFolder, lock_directory, make_folders, sync_folder
+from svc_daemon.data_directory import NotEmpty, OpenFolder, lock_directory, make_folders
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
 from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import Verdict, verify_directory
 from svc_daemon.operations.index.rebuilding import queue_rebuild
 from svc_daemon.operations.installations import check_admin_key, check_secret, mark_restored
-from svc_daemon.paths import DataFiles
+from svc_daemon.paths import DataFiles, sync_folder
 from svc_daemon.provider.embedded.checks import is_own_index
 from svc_daemon.provider.embedded.files import is_index_name, list_teams
 from svc_daemon.store.files import copies
@@ -140,6 +140,10 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
                 make_folders(made)
                 with os.fdopen(target.make_file(ORIGIN), "w", encoding="utf-8") as file:
                     file.write(json.dumps(origin))
+                    file.flush()
+                    os.fsync(file.fileno())
+                # Before anything else is there: without it, files that a power cut left could not be told from others.
+                sync_folder(made.root)
                 syncer = stack.enter_context(closing(copies.Syncer(made.root)))
                 copy = copies.DirectoryCopy(source, target)
                 _take_files(copy, made, summary, stored, options.report)

@@ -15,11 +15,11 @@ from svc_daemon.core.access.api_keys import Grant
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.problems import Problem
 from svc_daemon.core.times import to_text
-from svc_daemon.data_directory import OpenFolder, has_state, list_own, sync_folder
+from svc_daemon.data_directory import OpenFolder, has_state, list_own
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
-from svc_daemon.paths import DataFiles
+from svc_daemon.paths import DataFiles, sync_folder
 from svc_daemon.store.files.staging import clear_away
 from svc_daemon.store.migrations import MIGRATIONS, list_copies
 from svc_daemon.store.rows.buckets import raise_revisions

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.cluster import rate_limit_rows
-from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
+from svc_daemon.paths import sync_folder
 from svc_daemon.store.schemas import SCHEMA, SOURCE_VIEWS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.error_codes import ErrorCode

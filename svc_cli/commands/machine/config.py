@@ -11,6 +11,7 @@ from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import ServiceAddress, find_key, origin_of
 from svc_cli.daemon.process import Installation
 from svc_cli.errors import PathMissing, SvcError, UsageError
+from svc_cli.private_files import replace
 from svc_cli.render import fields, table
 from svc_cli.settings import (
     PROJECT_FILE,
@@ -188,7 +189,6 @@ def list_(
 
 def write_file(file: Path, values: dict[str, Any]) -> None:
     """Write settings as TOML, with a table for each prefix, such as `[upload]`."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lines = [f"{name} = {_toml(value)}" for name, value in values.items() if "." not in name]
     tables = sorted({name.partition(".")[0] for name in values if "." in name})
     for head in tables:
@@ -198,9 +198,7 @@ def write_file(file: Path, values: dict[str, Any]) -> None:
             for name, value in values.items()
             if name.startswith(f"{head}.")
         ]
-    draft = file.with_suffix(f".{os.getpid()}.new")
-    draft.write_text("\n".join(lines).lstrip("\n") + "\n", "utf-8")
-    draft.replace(file)
+    replace(file, "\n".join(lines).lstrip("\n") + "\n")
 
 
 def _known(name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_cli.errors import UsageError
+from svc_cli.private_files import replace
 from svc_cli.settings import SettingsFile
 from svc_cli.sync.mappings import Mapping, Ownership, read_mappings
 
@@ -41,14 +42,10 @@ class Added:
     def write(self, mappings: Iterable[Mapping]) -> None:
         """Replace the file. Raises UsageError if a folder's name is not UTF-8."""
         text = "\n".join(f"[[map]]\n{_lines(mapping)}" for mapping in mappings)
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self.path.with_suffix(f".{os.getpid()}.new")
         try:
-            draft.write_text(text, "utf-8")
+            replace(self.path, text)
         except UnicodeEncodeError as error:
-            draft.unlink(missing_ok=True)
             raise UsageError(f"{text[error.start : error.end]!a} is not UTF-8 text; rename the folder.") from error
-        draft.replace(self.path)
 
 
 def _lines(mapping: Mapping) -> str:

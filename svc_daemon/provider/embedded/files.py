@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import sync_folder
 from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.paths import sync_folder
 from svc_daemon.provider.embedded.schema import from_sqlite, prepare, translated
 from svc_daemon.provider.embedded.scopes import CountsCache
 from svc_daemon.provider.embedded.writing import remove_left_overs

@@ -17,9 +17,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from svc_daemon.core.times import from_text
-from svc_daemon.data_directory import DirectoryRefused, OpenFolder, sync_folder
+from svc_daemon.data_directory import DirectoryRefused, OpenFolder
 from svc_daemon.databases.sqlite import log_bytes
-from svc_daemon.paths import DataFiles
+from svc_daemon.paths import DataFiles, make_folder, sync_folder
 from svc_daemon.store.files.copies import NAMES, Syncer
 from svc_daemon.store.files.removals import BackupRunning
 from svc_daemon.wire.parsing import NestedTooDeeply, parse_json
@@ -92,7 +92,7 @@ class BackupFolder:
         Raises BackupRefused if the folder contains files that aren't backups, BackupRunning if another process has
         locked the folder, or OSError.
         """
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.root)
         if others := sorted(path.name for path in self.root.iterdir() if not _is_own(path)):
             raise BackupRefused(
                 f"{self.root} has files that are not backups, such as {others[0]}.", "Choose an empty or new folder."

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import DirectoryRefused, list_own, sync_folder
+from svc_daemon.data_directory import DirectoryRefused, list_own
+from svc_daemon.paths import sync_folder
 
 log = logging.getLogger(__name__)
 
