@@ -1,15 +1,13 @@
 """Commands that are recorded: backups and restores, an upgrade, and what `svc` keeps on its own side."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 
 from tests.acceptance.calls import list_sources
+from tests.power.diaries import Ask
 from tests.power.scenes import Scene
-
-Ask = Callable[[httpx.Client], None]
 
 
 def backup(scene: Scene) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.backups import BACKUP, unpack_backup
 from tests.acceptance.test_system_calls import can_trace
 from tests.power.disks import Disk, Model, Replay, State
 from tests.power.scenes import Scene
@@ -61,12 +60,14 @@ def test_file_that_a_command_has_written_is_durable(
 
 def test_files_of_a_cut_restore_are_never_there_without_the_record_of_their_backup(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "one")
-    backup = tmp_path / "backups" / BACKUP
-    unpack_backup(backup.parent)
-    replay = run(scene, "-m", "svc_daemon", "restore", str(backup))
+    scene.prepare("one")
+    assert scene.installation.operate("backup", str(tmp_path / "backups")).exit == 0
+    scene.installation.files.root.rename(tmp_path / "lost")
+    scene.record_from_here()
+    replay = run(scene, "-m", "svc_daemon", "restore", str(tmp_path / "backups"))
     for count in range(len(replay.history.events)):
         for state in replay.choose(count, Model.NAMES_FIRST):
             disk = replay.make_disk(state)
             if any(path.startswith("data/restoring/blobs/") for path in disk):
-                assert BACKUP.encode() in (disk.get("data/restoring/restoring.json") or b""), state
+                assert b'"backup"' in (disk.get("data/restoring/restoring.json") or b""), state
                 break
