@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -80,6 +81,18 @@ def test_a_benchmark_prints_one_json_line(line: str, tmp_path: Path, run_main: R
     assert printed.keys() == {"benchmark", "parameters", "rows", "machine"}
     assert set(SMALL_RUNS[line].split()) <= {column for row in printed["rows"] for column in row}
     assert printed["machine"]["cores"] >= 1
+
+
+def test_recall_is_the_share_of_the_words_of_a_plain_reference(tmp_path: Path, run_main: RunMain) -> None:
+    hidden = "<script>var unseen;</script>"
+    (tmp_path / "whole.html").write_text(
+        f"<title>x</title><body><p>Ferries leave at six.</p>{hidden}", encoding="utf-8"
+    )
+    with ZipFile(tmp_path / "damaged.epub", "w") as book:
+        book.writestr("chapter.xhtml", "<p>Nothing names this chapter.</p>")
+    rows = json.loads(run_main("bench_recall", tmp_path, "--worst", 1, "--json"))["rows"]
+    shares = {row["kind"]: (row["share"], row.get("misread")) for row in rows}
+    assert shares == {"epub": (0.0, 1), "html": (1.0, 0), str(tmp_path / "damaged.epub"): (0.0, None)}
 
 
 def test_relevance_is_the_mean_of_the_judged_queries(collection: Path, run_main: RunMain) -> None:
