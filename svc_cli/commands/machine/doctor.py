@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from svc_cli.commands.daily.status import count_older
 from svc_cli.commands.invocations import Invocation, command, new_app
+from svc_cli.daemon import disks
 from svc_cli.daemon.connections import connected
 from svc_cli.daemon.process import Installation
 from svc_cli.errors import ApiError, SvcError
@@ -117,6 +118,17 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
 def least_free_bytes(total_bytes: int) -> int:
     """Return the free bytes below which the daemon refuses uploads by default."""
     return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
+
+
+@check("disk")
+def check_disk(call: Invocation) -> Iterator[Finding]:
+    folder = paths.data_dir(call.settings.environ)
+    owner = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    kind, sync_s = disks.find_kind(owner, disks.read_mounts()), disks.time_sync(folder) if folder.is_dir() else None
+    doubt = disks.find_doubt(kind, sync_s)
+    took = "" if sync_s is None else f", a sync takes {sync_s * 1000:.3g} ms"
+    text = f"{kind or 'a file system of unknown type'}{took}{f'; {doubt.reason}' if doubt else ''}"
+    yield Finding("disk", "warning" if doubt else "ok", text, doubt.hint if doubt else None)
 
 
 @check("daemon")
