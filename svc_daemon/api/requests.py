@@ -113,12 +113,13 @@ def meaning_of(body: BaseModel) -> str:
 
 def is_dry_run(request: Request, in_body: bool = False) -> bool:
     """Return whether the body or the query string asks for a dry run. Raises `invalid_request`."""
-    return any([in_body, *(flag(DRY_RUN, text) for text in request.query_params.getlist(DRY_RUN))])
+    # Read the query string in any case, so that a value that is none is refused.
+    return query_flag(request, DRY_RUN) or in_body
 
 
 def page_limit(request: Request) -> int | None:
     """Return the query parameter `limit`. Raises `invalid_request`."""
-    text = request.query_params.get("limit")
+    text = query_text(request, "limit")
     if text is None:
         return None
     most, limit = context_of(request).limits.page_rows, whole_number(text)
@@ -129,7 +130,7 @@ def page_limit(request: Request) -> int | None:
 
 def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], Paging]:
     """Return the rows that `after` and `limit` select, and with `limit` the fields for reading the next page."""
-    limit, after = page_limit(request), request.query_params.get("after", "")
+    limit, after = page_limit(request), query_text(request, "after") or ""
     rest = [row for row in rows if row["id"] > after]
     if limit is None:
         return rest, {}
@@ -137,8 +138,32 @@ def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], Paging]:
     return page, {"has_more": len(page) < len(rest), "last_id": page[-1]["id"] if page else None}
 
 
+def query_text(request: Request, name: str) -> str | None:
+    """Return a query parameter, or None if it is missing. Raises `invalid_request` if it was sent twice."""
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise refusal(name, "must be sent once.")
+    return values[0] if values else None
+
+
+def query_list(request: Request, name: str) -> list[str]:
+    """Return the values of a query parameter, separated by commas or sent several times."""
+    return [value for text in request.query_params.getlist(name) for value in text.split(",") if value]
+
+
+def query_flag(request: Request, name: str, *, default: bool = False) -> bool:
+    """Parse a boolean in the query string. Without a value, as in `?dry_run`, it is true. Raises `invalid_request`."""
+    text = query_text(request, name)
+    return default if text is None else bare_flag(name, text)
+
+
+def bare_flag(path: str, text: str) -> bool:
+    """Parse a boolean that is true if it has no value. Raises `invalid_request`."""
+    return text == "" or flag(path, text)
+
+
 def flag(path: str, text: str | None) -> bool:
-    """Parse a boolean in a query string or form. Raises `invalid_request`."""
+    """Parse a boolean in a form, where an empty field is false. Raises `invalid_request`."""
     value = (text or "").lower()
     if value not in _TRUE + _FALSE:
         raise refusal(path, f"must be true or false, not {text!r}.")

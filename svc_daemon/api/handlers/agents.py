@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import Model, parse_model, read_json, refuse_scopes_in_query
 from svc_daemon.api.endpoints import DRY, PAGE, Endpoint
-from svc_daemon.api.requests import caller, context_of, creation_of, flag, is_dry_run, meaning_of, page_of
+from svc_daemon.api.requests import caller, context_of, creation_of, is_dry_run, meaning_of, page_of, query_flag
 from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.ids import agent_of, model_of
@@ -60,7 +60,7 @@ async def update(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_MANAGE)
     agent_id = request.path_params["agent_id"]
-    force = flag("force", request.query_params.get("force"))
+    force = query_flag(request, "force")
     await verbs.delete_agent(context_of(request), key, agent_id, force=force)
     return respond(request, {"id": agent_id, "agent_id": agent_id, "object": "agent", "deleted": True})
 

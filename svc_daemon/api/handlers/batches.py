@@ -16,10 +16,10 @@ from svc_daemon.api.requests import (
     caller,
     context_of,
     creation_of,
-    flag,
     is_dry_run,
     optional_body_of,
     path_destination,
+    query_flag,
 )
 from svc_daemon.api.responses import mark_replayed, respond, view_destinations, would_create
 from svc_daemon.core import ids
@@ -145,7 +145,7 @@ async def finalize(request: Request) -> Response:
 async def show(request: Request) -> Response:
     key = caller(request, *api_keys.LIST_SOURCES)
     batch, rolled, items = verbs.show_batch(context_of(request), key, request.path_params["batch_id"])
-    with_items = flag("include_items", request.query_params.get("include_items"))
+    with_items = query_flag(request, "include_items")
     is_withheld = any(item.member.in_maintenance for item in items)
     status = {
         "batch_id": batch.id,

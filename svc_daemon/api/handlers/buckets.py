@@ -12,11 +12,11 @@ from svc_daemon.api.requests import (
     caller,
     context_of,
     creation_of,
-    flag,
     is_dry_run,
     meaning_of,
     optional_body_of,
     page_of,
+    query_flag,
 )
 from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
@@ -33,7 +33,7 @@ from svc_daemon.wire.sources import DryRun
 
 async def list_all(request: Request) -> Response:
     key = caller(request, *api_keys.LIST_BUCKETS)
-    archived = flag("include_archived", request.query_params.get("include_archived"))
+    archived = query_flag(request, "include_archived")
     members = _with_members(request)
     found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived, members=members)
     page, paging = page_of(request, found)
@@ -89,14 +89,14 @@ async def update(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     key = caller(request, api_keys.BUCKET_DELETE)
-    force = flag("force", request.query_params.get("force"))
+    force = query_flag(request, "force")
     bucket, cascade = await delete_bucket(context_of(request), key, request.path_params["bucket"], force=force)
     body = {"id": bucket.id, "slug": bucket.slug, "object": "bucket", "status": "deleting"}
     return respond(request, body, deletion=view_deletion(cascade))
 
 
 def _with_members(request: Request) -> bool:
-    return flag("members", request.query_params.get("members", "true"))
+    return query_flag(request, "members", default=True)
 
 
 def _dry(request: Request, slug: str, fields: wire.BucketFields) -> Response:

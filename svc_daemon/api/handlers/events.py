@@ -15,7 +15,7 @@ from starlette.responses import Response
 from svc_daemon.api import server_sent_events
 from svc_daemon.api.endpoints import NO_BUCKET, Endpoint
 from svc_daemon.api.middleware.response_headers import request_id_of
-from svc_daemon.api.requests import caller, context_of, header_of, page_limit
+from svc_daemon.api.requests import caller, context_of, header_of, page_limit, query_list, query_text
 from svc_daemon.api.server_sent_events import EventStream, comment
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
@@ -40,12 +40,12 @@ GATHER_S, SHORT_GATHER_S = 0.1, 0.01
 
 async def list_events(request: Request) -> Response:
     key, context = caller(request, *api_keys.LIST_SOURCES), context_of(request)
-    limit, query = page_limit(request), request.query_params
-    asked = EventFilter(types=_types(query.get("types")), key_id=query.get("key"))
-    chosen = await asyncio.to_thread(verbs.choose_events, context, key, asked, query.get("bucket"))
+    limit, query = page_limit(request), partial(query_text, request)
+    asked = EventFilter(types=_types(request), key_id=query("key"))
+    chosen = await asyncio.to_thread(verbs.choose_events, context, key, asked, query("bucket"))
     is_stream = server_sent_events.MEDIA_TYPE in (header_of(request, "accept") or "")
     resumed = header_of(request, headers.LAST_EVENT_ID) if is_stream else None
-    last_id, position = verbs.find_start(context, key, resumed or query.get("after"))
+    last_id, position = verbs.find_start(context, key, resumed or query("after"))
     if is_stream:
         return EventStream(follow(request, key, chosen, position, last_id))
     most, found = limit or context.limits.page_rows, list[verbs.StoredEvent]()
@@ -105,12 +105,12 @@ async def follow(
                 await asyncio.sleep(GATHER_S if page.events else SHORT_GATHER_S)
 
 
-def _types(text: str | None) -> frozenset[str] | None:
-    """Parse a comma-separated list of event types (`source.ready`) or groups (`source`). Raises `invalid_request`."""
-    if text is None:
+def _types(request: Request) -> frozenset[str] | None:
+    """Parse the list of event types (`source.ready`) or groups (`source`). Raises `invalid_request`."""
+    if "types" not in request.query_params:
         return None
     chosen: set[str] = set()
-    for word in filter(None, (each.strip() for each in text.split(","))):
+    for word in filter(None, map(str.strip, query_list(request, "types"))):
         found = {each.value for each in EventType if word in (each.value, each.value.partition(".")[0])}
         if not found:
             raise refusal("types", f"has no event type {word!r}; there are {', '.join(EventType)}.")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.endpoints import SEARCH, Endpoint
 from svc_daemon.api.handlers.sources import view_location
-from svc_daemon.api.requests import body_of, caller, context_of, decimal_number, flag, whole_number
+from svc_daemon.api.requests import bare_flag, body_of, caller, context_of, decimal_number, whole_number
 from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
@@ -31,7 +31,7 @@ SINGLES: dict[str, Callable[[str], Any]] = {
     "mode": str,
     "max_num_results": whole_number,
     "score_threshold": decimal_number,
-    "explain": lambda text: flag("explain", text),
+    "explain": lambda text: bare_flag("explain", text),
 }
 
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.requests import caller, context_of, flag
+from svc_daemon.api.requests import caller, context_of, query_flag, query_text
 from svc_daemon.api.responses import respond
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
@@ -27,14 +27,14 @@ from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 async def health(request: Request) -> Response:
     """Report that the process runs. With `ready=true`, fail if the process can't handle requests."""
     context, state = context_of(request), request.app.state
-    must_serve, aside = flag("ready", request.query_params.get("ready")), context.set_aside_files.counts
+    must_serve, aside = query_flag(request, "ready"), context.set_aside_files.counts
     open_tasks = None
     try:
         open_tasks = context.read(count_open)
     except StoreUnavailable:
         if must_serve:
             raise
-    nonce, proof = request.query_params.get("nonce"), None
+    nonce, proof = query_text(request, "nonce"), None
     if nonce is not None:
         if len(nonce) not in NONCE_CHARACTERS:
             raise refusal("nonce", f"must have {NONCE_CHARACTERS[0]} to {NONCE_CHARACTERS[-1]} characters.")
@@ -64,7 +64,7 @@ def view_embedding(embedding: EmbedderInUse) -> wire.Embedding:
 
 async def version(request: Request) -> Response:
     caller(request)
-    verify = request.query_params.get("verify")
+    verify = query_text(request, "verify")
     if verify not in (None, "writing"):
         raise refusal("verify", "must be writing.")
     llm, writing = context_of(request).llm, None

@@ -15,12 +15,14 @@ from svc_daemon.api.requests import (
     body_of,
     caller,
     context_of,
-    flag,
     is_dry_run,
     one_of,
     optional_body_of,
     page_limit,
     page_of,
+    query_flag,
+    query_list,
+    query_text,
 )
 from svc_daemon.api.responses import respond, respond_in_thread, would_create
 from svc_daemon.core import readiness
@@ -54,16 +56,16 @@ TYPES = ("file", "page", "qa")
 
 async def list_members(request: Request) -> Response:
     key = caller(request, *api_keys.LIST_SOURCES)
-    limit, query = page_limit(request), request.query_params
+    limit, query = page_limit(request), partial(query_text, request)
     asked = SourceFilter(
-        status=one_of("status", query.get("status"), STATUSES) or "ready",
-        type=one_of("type", query.get("type"), TYPES),
-        tag=query.get("tag"),
-        q=query.get("q"),
-        title=query.get("title"),
-        sha256=query.get("sha256"),
-        mapping=query.get("mapping"),
-        after=query.get("after", ""),
+        status=one_of("status", query("status"), STATUSES) or "ready",
+        type=one_of("type", query("type"), TYPES),
+        tag=query("tag"),
+        q=query("q"),
+        title=query("title"),
+        sha256=query("sha256"),
+        mapping=query("mapping"),
+        after=query("after") or "",
         # Read one row more than the page has, to see whether another page follows.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
@@ -80,7 +82,7 @@ async def list_members(request: Request) -> Response:
 
 async def look_up(request: Request) -> Response:
     key, context = caller(request, *api_keys.LIST_SOURCES), context_of(request)
-    wanted = list(dict.fromkeys(filter(None, request.query_params.get("ids", "").split(","))))
+    wanted = list(dict.fromkeys(query_list(request, "ids")))
     most = context.limits.lookup_sources
     if not 1 <= len(wanted) <= most:
         raise refusal("ids", f"must name 1 to {most} sources, separated by commas, not {len(wanted)}.")
@@ -149,7 +151,7 @@ async def update(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
-    force = flag("force", request.query_params.get("force"))
+    force = query_flag(request, "force")
     await source_deletions.delete_everywhere(context_of(request), key, source_id, force=force)
     return respond(request, {"id": source_id, "object": "knowledge_file", "deleted": True})
 
@@ -197,7 +199,7 @@ async def content(request: Request) -> Response:
 async def text(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
-    with_vectors = flag("vectors", request.query_params.get("vectors"))
+    with_vectors = query_flag(request, "vectors")
     if _verify(request, "content"):
         if with_vectors:
             raise refusal("vectors", "can't be read together with verify=content.")
@@ -206,7 +208,7 @@ async def text(request: Request) -> Response:
     if with_vectors:
         return await _show_vectors(request, source, stored)
     hidden: list[wire.HiddenPiece] | None = None
-    if flag("hidden", request.query_params.get("hidden")):
+    if query_flag(request, "hidden"):
         # No index keeps it, so that no search finds it.
         extraction = (await read_again(context_of(request), request.app.state.extractor, source)).extraction
         pieces = extraction.hidden if extraction else ()
@@ -284,7 +286,7 @@ def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
 
 def _verify(request: Request, by: str) -> bool:
     """Return whether `verify` was sent. Raises `invalid_request` for a value other than `by`."""
-    verify = request.query_params.get("verify")
+    verify = query_text(request, "verify")
     if verify not in (None, by):
         raise refusal("verify", f"must be {by}, not {verify!r}.")
     return verify is not None

@@ -1,10 +1,12 @@
 """HTTP handlers for webhook deliveries and the webhook secret."""
 
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import PAGE, Endpoint
-from svc_daemon.api.requests import caller, context_of, one_of, page_limit, page_of
+from svc_daemon.api.requests import caller, context_of, one_of, page_limit, page_of, query_text
 from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import MOST_ROWS
@@ -19,11 +21,11 @@ STATUSES = (webhook_calls.PENDING, webhook_calls.DELIVERED, webhook_calls.GIVEN_
 
 async def list_deliveries(request: Request) -> Response:
     key = caller(request, api_keys.WEBHOOK_MANAGE)
-    limit, query = page_limit(request), request.query_params
+    limit, query = page_limit(request), partial(query_text, request)
     asked = DeliveryFilter(
-        status=one_of("status", query.get("status"), STATUSES),
-        source_id=query.get("source_id"),
-        after=query.get("after", ""),
+        status=one_of("status", query("status"), STATUSES),
+        source_id=query("source_id"),
+        after=query("after") or "",
         # Read one row more than the page has, to see whether another page follows.
         limit=MOST_ROWS if limit is None else limit + 1,
     )

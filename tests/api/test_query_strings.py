@@ -1,0 +1,49 @@
+"""Query strings: flags without a value are true, and a parameter that is sent twice is a list or refused."""
+
+import pytest
+
+from tests.api.answers import refused_field
+from tests.api.daemons import Daemon
+
+
+@pytest.mark.parametrize("query", ["?dry_run", "?dry_run=", "?dry_run=1", "?dry_run=true"])
+def test_a_flag_without_a_value_is_true_so_that_nothing_is_made_or_deleted(daemon: Daemon, query: str) -> None:
+    daemon.make_bucket("kept")
+    assert "dry run" in daemon.ask("DELETE", f"/v1/buckets/kept{query}").text
+    assert daemon.show("/v1/buckets/kept")["status"] == "active"
+    assert daemon.post(f"/v1/buckets{query}", json={"slug": "planned"})["dry_run"] is True
+    assert daemon.ask("GET", "/v1/buckets/planned").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/v1/buckets?include_archived=1&include_archived=0", "include_archived"),
+        ("/v1/buckets?limit=1&limit=2", "limit"),
+        ("/v1/buckets/inbox/sources?status=all&status=failed", "status"),
+        ("/v1/buckets/inbox/sources?after=a&after=b", "after"),
+        ("/v1/buckets/inbox?members&members=false", "members"),
+        ("/v1/events?key=a&key=b", "key"),
+        ("/v1/webhooks/deliveries?status=pending&status=delivered", "status"),
+        ("/v1/version?verify=writing&verify=writing", "verify"),
+        ("/healthz?nonce=aaaaaaaaaaaaaaaa&nonce=bbbbbbbbbbbbbbbb", "nonce"),
+    ],
+    ids=lambda text: text if text.startswith("/") else "",
+)
+def test_a_parameter_that_takes_one_value_is_refused_if_it_is_sent_twice(daemon: Daemon, path: str, field: str) -> None:
+    assert refused_field(daemon.ask("GET", path)) == field
+
+
+def test_lists_join_what_is_sent_several_times(daemon: Daemon) -> None:
+    first, second = daemon.add_source(), daemon.add_source(b"Another.\n", filename="b.md")
+    for query in (f"ids={first},{second}", f"ids={first}&ids={second}"):
+        found = daemon.show(f"/v1/sources?{query}")
+        assert [source["id"] for source in found["sources"]] == [first, second], query
+    wanted = {event["type"] for event in daemon.show("/v1/events?types=bucket&types=source.queued")["data"]}
+    assert wanted == {"bucket.created", "source.queued"}
+
+
+def test_explain_without_a_value_explains(working: Daemon) -> None:
+    working.add_ready()
+    (hit,) = working.show("/v1/search?q=quay&buckets=inbox&explain")["data"]
+    assert hit["explain"]["rank"] == 1
