@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
-from svc_daemon.core.text.media_types import detect, find_format
+from svc_daemon.core.text.media_types import declared_charset, detect, find_format
 from svc_daemon.extract import documents, messages
 from svc_daemon.extract.builders import pages_named
 from svc_daemon.extract.child_limits import CageLimits, ChildProgress
@@ -182,9 +182,9 @@ def _read(
         folder = private_folder(scratch, os.getpid())
         folder.mkdir(mode=0o700, parents=True)
         os.chdir(folder)
-    document = find_reader(readable)(
-        Given(data=data, filename=requested.filename, content_type=readable, limits=limits)
-    )
+    bare, charset = readable.partition(";")[0], declared_charset(requested.content_type)
+    given = Given(data=data, filename=requested.filename, content_type=bare, limits=limits, charset=charset)
+    document = find_reader(bare)(given)
     empty = document.pages_without_text
     if not any(map(str.isalnum, document.text)):
         if empty:

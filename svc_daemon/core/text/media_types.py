@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from zipfile import BadZipFile, ZipFile
 
+from svc_daemon.core.text import encodings
+from svc_daemon.core.text.charsets import find_codec
+
 #: The media type of unknown binary data.
 UNKNOWN = "application/octet-stream"
 PLAIN = "text/plain"
@@ -240,6 +243,7 @@ _ODF_FILE = re.compile(
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
+_CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([\w.:+-]{2,40})""", re.IGNORECASE | re.ASCII)
 
 #: Byte order marks. UTF-32 is first, since its mark begins with the mark of UTF-16.
 _MARKS = (
@@ -280,7 +284,7 @@ def from_filename(filename: str) -> str | None:
 
 def find_format(content_type: str) -> DocumentFormat | None:
     """Return the format with this media type; None if it is not supported."""
-    return _FORMATS.get(content_type)
+    return _FORMATS.get(content_type.partition(";")[0])
 
 
 def is_text_type(content_type: str) -> bool:
@@ -296,22 +300,33 @@ def from_declared(declared: str) -> str:
 
 
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
-    """Detect a file's media type from its bytes (at least 8 KB, or all), name and declared type."""
-    return detect_as(data, from_filename(filename), from_declared(declared))
+    """Detect a file's media type from its bytes (at least 8 KB, or all), name and declared type.
+
+    The type of a text keeps the encoding that was declared with it, unless that is UTF-8.
+    """
+    media_type = detect_as(data, from_filename(filename), from_declared(declared))
+    charset = declared_charset(declared) if is_text_type(media_type) else ""
+    return f"{media_type};charset={charset}" if charset else media_type
+
+
+def declared_charset(declared: str) -> str:
+    """Return the encoding that a declared media type names, in small letters; empty if none, UTF-8 or unknown."""
+    found = _CHARSET.search(declared)
+    return found[1].lower() if found and find_codec(found[1]) not in (None, "utf-8") else ""
 
 
 def detect_as(data: bytes, named: str | None, announced: str) -> str:
     """Detect the media type, given the results of `from_filename` and `from_declared`."""
-    is_text = text_encoding(data) is not None
+    is_text = holds_text(data)
     if signed := _signed_type(data, is_text=is_text):
         return signed
     if _HTML.match(data[:4096]) and not _may_hold_html(named) and not _may_hold_html(announced):
         return "application/xhtml+xml" if "application/xhtml+xml" in (named, announced) else "text/html"
     is_vague = announced == UNKNOWN or (announced == PLAIN and named not in (None, PLAIN))
     for media_type in filter(None, ("" if is_vague else announced, named, announced)):
-        holds_text = is_text_type(media_type)
+        is_textual = is_text_type(media_type)
         is_known = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
-        if (holds_text or not is_known) if is_text else not holds_text:
+        if (is_textual or not is_known) if is_text else not is_textual:
             return media_type
     if not is_text:
         return UNKNOWN
@@ -367,24 +382,29 @@ def _may_hold_html(media_type: str | None) -> bool:
 
 
 def text_encoding(data: bytes) -> str | None:
-    """Return the encoding of text: by its byte order mark, else UTF-16, UTF-8 or Windows-1252; None for binary data."""
-    for mark, codec in _MARKS:
-        if data.startswith(mark):
-            return codec
+    """Return the encoding of text: by its byte order mark, UTF-8, or else a guess; None for binary data."""
+    if marked := marked_encoding(data):
+        return marked
+    return encodings.guess(data).codec if holds_text(data) else None
+
+
+def marked_encoding(data: bytes) -> str | None:
+    """Return the encoding that a byte order mark shows, or None."""
+    return next((codec for mark, codec in _MARKS if data.startswith(mark)), None)
+
+
+def holds_text(data: bytes) -> bool:
+    """Return whether data is text, judged by its beginning."""
     head = data[:_HEAD_BYTES]
+    if marked_encoding(head):
+        return True
     if b"\x00" in head:
-        # In UTF-16 text of Latin letters, nearly every second byte is NUL.
-        even, odd, half = head[0::2].count(0), head[1::2].count(0), len(head) / 2
-        if not half.is_integer() or (even and odd) or max(even, odd) <= half * 0.7:
-            return None
-        return "utf-16-le" if odd else "utf-16-be"
+        return encodings.guess_wide(head) is not None
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
-    except UnicodeDecodeError as error:
-        # If several multi-byte characters were decoded before the invalid byte, the file is UTF-8 with an error.
-        beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
-        if beyond_ascii < 4:
-            # Compressed or encrypted data has many control characters, and text has none.
-            controls = len(head) - len(head.translate(None, _CONTROLS))
-            return None if controls * 100 > len(head) else "cp1252"
-    return "utf-8"
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        # Compressed or encrypted data has many control characters, and text in most encodings has none.
+        controls = len(head) - len(head.translate(None, _CONTROLS))
+        is_plain = controls * 100 <= len(head) or encodings.is_mostly_utf8(head)
+        return is_plain or encodings.guess_wide(head) is not None
+    return True

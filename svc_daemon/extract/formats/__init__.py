@@ -23,6 +23,8 @@ class Given:
     #: The media type detected from the bytes.
     content_type: str
     limits: CageLimits
+    #: The label of the encoding that was declared with the type; empty if none, or UTF-8.
+    charset: str = ""
 
 
 Reader = Callable[[Given], Document]

@@ -22,7 +22,7 @@ _FRONT_TITLE = re.compile(r"title\s*[:=]\s*(.+)", re.IGNORECASE)
 
 
 def read(given: Given) -> Document:
-    return read_markdown(*decode(given.data))
+    return read_markdown(*decode(given.data, given.charset))
 
 
 def read_markdown(text: str, warnings: tuple[str, ...] = ()) -> Document:

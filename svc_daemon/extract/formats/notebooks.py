@@ -15,7 +15,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 
 def read(given: Given) -> Document:
     """Convert the notebook to Markdown and read that. Raises ExtractionFailed if it is invalid."""
-    text, warnings = decode(given.data)
+    text, warnings = decode(given.data, given.charset)
     parts: list[str] = []
     try:
         for cell in parse_json(text)["cells"]:
