@@ -39,7 +39,7 @@ READERS = {
     "pptx": ("pptx", "read"),
     "sheets": ("sheets", "read"),
     "opendocument": ("opendocument", "read"),
-    "csv": ("texts", "read_csv"),
+    "csv": ("delimited", "read"),
     "json": ("texts", "read_json"),
     "notebook": ("notebooks", "read"),
     "mail": ("mails", "read"),

@@ -1,7 +1,7 @@
-"""Plain text, source code, JSON and CSV, with the line numbers of the file."""
+"""Plain text, source code and JSON, with the line numbers of the file."""
 
-import csv
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from svc_daemon.core.text import encodings
@@ -39,7 +39,6 @@ _NAMES = {
 
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))")
 _PLAIN = {'"': '"', "\\": "\\", "/": "/"}
-_DELIMITERS = ",;\t|"
 _NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 
 
@@ -124,31 +123,14 @@ def _unescape(escape: re.Match[str]) -> str:
     return _PLAIN.get(plain, " ")
 
 
-def read_csv(given: Given) -> Document:
-    """Read each line of a CSV or TSV file as a row, under a heading of the column names.
+def column_heading(cells: Sequence[str]) -> str | None:
+    """Join the first row's cells to a heading. Returns None if the cells are data, not names.
 
-    Every chunk repeats the heading, because a row means little without it.
+    The first column may have no name, and neither may columns after the last name.
     """
-    text, warnings = decode(given.data, given.charset)
-    document = LineDocument(text)
-    first = next((number for number, line in enumerate(document.lines) if line.strip()), 0)
-    line = document.lines[first]
-    cells: list[str] = []
-    # Look for column names only if all quotes are closed and the csv module can read the line.
-    if line.count('"') % 2 == 0 and len(line) <= csv.field_size_limit():
-        cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
-    header = column_heading(cells)
-    if header:
-        document.add_heading(1, header, first, first)
-        first += 1
-    if first < len(document.lines):
-        document.add("row", first, len(document.lines) - 1)
-    return document.finish(warnings=warnings)
-
-
-def column_heading(cells: list[str]) -> str | None:
-    """Join the first row's cells to a heading. Returns None if the cells are data, not names."""
     names = [" ".join(cell.split()) for cell in cells]
-    is_header = len(names) > 1 and all(names) and not any(_NUMBER.fullmatch(name) for name in names)
+    while names and not names[-1]:
+        names.pop()
+    is_header = len(names) > 1 and all(names[1:]) and not any(_NUMBER.fullmatch(name) for name in names)
     heading = ", ".join(names)
     return heading if is_header and len(heading) <= HEADING_CHARACTERS else None
