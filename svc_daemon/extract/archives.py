@@ -1,7 +1,7 @@
-"""Checks archives for zip bombs and XML for entities before they are parsed.
+"""Expands archives within limits, and checks XML for entities before it is parsed.
 
-First the declared sizes are checked, then every member is expanded and counted. Archives within archives are never
-opened.
+Only members that are read are expanded, so only they count: their sizes, and the ratio of compression over all of them.
+Archives within archives are never opened.
 """
 
 import codecs
@@ -9,7 +9,6 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from io import BytesIO
 from itertools import chain
 from xml.parsers import expat
@@ -91,50 +90,102 @@ def _refuse(*_: object) -> None:
 _ENCRYPTED_FLAG = 1
 #: Maximum number of bytes expanded in one step.
 READ_BYTES = 256 * 1024
-#: The compression ratio is checked only for members that are larger than this.
+#: The compression ratio is checked only if more than this was expanded.
 _RATIO_FROM_BYTES = 1024**2
+#: What damaged members raise.
+DAMAGE = (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError)
+#: Members that hold no text, and that no reader of text expands.
+_MEDIA = re.compile(
+    r"\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|emz|wmz|svgz?|webp|ico|wdp|mp[34]|m4[av]|mov|avi|wmv|wav|wma|mpe?g|[ot]tf|woff2?|"
+    r"odttf|fntdata)$",
+    re.IGNORECASE,
+)
+
+
+class ZipMembers:
+    """A zip archive. Members are found by the names that they should have: `a/b` finds `A\\b` and `/a/b` too."""
+
+    def __init__(self, archive: ZipFile, limits: CageLimits) -> None:
+        self._archive, self._limits = archive, limits
+        self._size, self._packed = 0, 0
+        self._members = {plain_name(member.filename): member for member in archive.infolist()}
+        # A name in the spelling that is asked for comes before the others.
+        self._members |= {member.filename: member for member in archive.infolist()}
+
+    def namelist(self) -> list[str]:
+        """Return the names of all members as they are spelled in the archive."""
+        return self._archive.namelist()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members or plain_name(name) in self._members
+
+    def read(self, name: str) -> bytes:
+        """Expand a member. Raises KeyError, one of `DAMAGE`, or ExtractionFailed: encrypted or over a limit."""
+        member = self._members.get(name) or self._members[plain_name(name)]
+        if member.flag_bits & _ENCRYPTED_FLAG:
+            raise documents.encrypted()
+        if self._size + member.file_size > self._limits.archive_bytes:
+            raise too_large(self._limits)
+        # Declared sizes may be false, so count what is produced.
+        pieces = []
+        self._packed += member.compress_size
+        with self._archive.open(member) as content:
+            while piece := content.read(READ_BYTES):
+                pieces.append(piece)
+                self._size += len(piece)
+                if self._size > self._limits.archive_bytes:
+                    raise too_large(self._limits)
+        check_ratio(self._packed, self._size, self._limits)
+        return b"".join(pieces)
+
+    def read_xml(self, name: str) -> bytes:
+        """Expand a member as `read` does. Raises ExtractionFailed, too, if it is XML that declares entities."""
+        data = self.read(name)
+        check_entities(data[start : start + READ_BYTES] for start in range(0, len(data), READ_BYTES))
+        return data
+
+
+def plain_name(name: str) -> str:
+    """Return a member's name as it is compared: with slashes, in small letters, without a slash at its start."""
+    return name.replace("\\", "/").removeprefix("./").lstrip("/").lower()
+
+
+def load_archive(data: bytes, limits: CageLimits) -> ZipMembers:
+    """Return a zip archive. Raises ExtractionFailed if its list of members is damaged or too long."""
+    try:
+        archive = ZipFile(BytesIO(data))
+    except DAMAGE as error:
+        raise _damaged() from error
+    if len(archive.infolist()) > limits.archive_entries:
+        raise documents.over_limit(f"The file is an archive of more than {limits.archive_entries} members.")
+    return ZipMembers(archive, limits)
 
 
 @contextmanager
-def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
-    """Open a zip archive. Raises ExtractionFailed if it is damaged, encrypted or over the limits."""
+def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipMembers]:
+    """Open a zip archive of which everything that is read must be whole.
+
+    Raises ExtractionFailed if it is damaged, encrypted or over the limits.
+    """
     try:
-        with ZipFile(BytesIO(data)) as archive:
-            _check_members(archive, limits)
-            yield archive
-    except (BadZipFile, zlib.error, EOFError, KeyError, ValueError, NotImplementedError, OSError) as error:
-        raise documents.unreadable("The file is damaged: its archive can't be expanded.") from error
+        yield load_archive(data, limits)
+    except (KeyError, *DAMAGE) as error:
+        raise _damaged() from error
+
+
+def _damaged() -> documents.ExtractionFailed:
+    return documents.unreadable("The file is damaged: its archive can't be expanded.")
 
 
 def check_archive(data: bytes, limits: CageLimits) -> None:
-    """Raise ExtractionFailed if `open_archive` would, or if XML in the archive declares entities."""
+    """Expand all members that hold text, for libraries that expand them without limits.
+
+    Raises ExtractionFailed if the archive is damaged, encrypted or over the limits, or if its XML declares entities.
+    """
     with open_archive(data, limits) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as content:
-                check_entities(iter(partial(content.read, READ_BYTES), b""))
-
-
-def _check_members(archive: ZipFile, limits: CageLimits) -> None:
-    members = archive.infolist()
-    if len(members) > limits.archive_entries:
-        raise documents.over_limit(f"The file is an archive of more than {limits.archive_entries} members.")
-    if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
-        raise documents.encrypted()
-    if sum(member.file_size for member in members) > limits.archive_bytes:
-        raise too_large(limits)
-    for member in members:
-        check_ratio(member.compress_size, member.file_size, limits)
-    # Declared sizes may be false, so count what is produced.
-    total = 0
-    for member in members:
-        size = 0
-        with archive.open(member) as content:
-            while piece := content.read(READ_BYTES):
-                size += len(piece)
-                if total + size > limits.archive_bytes:
-                    raise too_large(limits)
-        check_ratio(member.compress_size, size, limits)
-        total += size
+        for name in archive.namelist():
+            if not _MEDIA.search(name):
+                archive.read_xml(name)
 
 
 def check_ratio(packed_bytes: int, size: int, limits: CageLimits) -> None:

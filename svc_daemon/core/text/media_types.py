@@ -9,13 +9,11 @@ and gave no type for six; of the same files with one, it knew no notebook, CSV o
 
 import codecs
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
-from zipfile import BadZipFile, ZipFile
 
 from svc_daemon.core.text import encodings
+from svc_daemon.core.text.archive_types import main_part_type, zip_type
 from svc_daemon.core.text.charsets import find_codec
 
 #: The media type of unknown binary data.
@@ -25,6 +23,7 @@ ENCRYPTED_OFFICE = "application/x-ole-encrypted"
 GZIP = "application/gzip"
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
+_EXCEL, _POWERPOINT = "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _DOCX = f"{_OPEN_XML}.wordprocessingml.document"
 _PPTX = f"{_OPEN_XML}.presentationml.presentation"
@@ -71,12 +70,43 @@ FORMATS = (
         key="html", name="HTML", types={"html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml"}
     ),
     DocumentFormat(key="pdf", name="PDF", types={"pdf": "application/pdf"}),
-    DocumentFormat(key="docx", name="Word", types={"docx": _DOCX}),
-    DocumentFormat(key="pptx", name="PowerPoint", types={"pptx": _PPTX}),
+    DocumentFormat(
+        key="docx",
+        name="Word",
+        types={
+            "docx": _DOCX,
+            "dotx": f"{_OPEN_XML}.wordprocessingml.template",
+            "docm": "application/vnd.ms-word.document.macroenabled.12",
+            "dotm": "application/vnd.ms-word.template.macroenabled.12",
+        },
+    ),
+    DocumentFormat(
+        key="pptx",
+        name="PowerPoint",
+        types={
+            "pptx": _PPTX,
+            "ppsx": f"{_OPEN_XML}.presentationml.slideshow",
+            "potx": f"{_OPEN_XML}.presentationml.template",
+            "pptm": f"{_POWERPOINT}.presentation.macroenabled.12",
+            "ppsm": f"{_POWERPOINT}.slideshow.macroenabled.12",
+            "potm": f"{_POWERPOINT}.template.macroenabled.12",
+        },
+    ),
+    DocumentFormat(
+        key="xlsx",
+        name="Excel",
+        types={
+            "xlsx": _XLSX,
+            "xltx": f"{_OPEN_XML}.spreadsheetml.template",
+            "xlsm": f"{_EXCEL}.sheet.macroenabled.12",
+            "xltm": f"{_EXCEL}.template.macroenabled.12",
+            "xlam": f"{_EXCEL}.addin.macroenabled.12",
+        },
+    ),
     DocumentFormat(
         key="sheets",
-        name="Spreadsheets",
-        types={"xlsx": _XLSX, "xls": "application/vnd.ms-excel"},
+        name="Other spreadsheets",
+        types={"xls": _EXCEL, "xlt": _EXCEL, "xlsb": f"{_EXCEL}.sheet.binary.macroenabled.12"},
     ),
     DocumentFormat(key="opendocument", name="OpenDocument", types=_ODF_TYPES),
     DocumentFormat(key="csv", name="CSV", types={"csv": "text/csv", "tsv": "text/tab-separated-values"}),
@@ -161,8 +191,8 @@ FORMATS = (
         types={
             "rtf": "application/rtf",
             "msg": "application/vnd.ms-outlook",
-            "doc": "application/msword",
-            "ppt": "application/vnd.ms-powerpoint",
+            **dict.fromkeys(("doc", "dot"), "application/msword"),
+            **dict.fromkeys(("ppt", "pps", "pot"), _POWERPOINT),
         },
         extra="formats",
     ),
@@ -223,17 +253,15 @@ _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_STREAMS = (
     ("EncryptedPackage", ENCRYPTED_OFFICE),
     ("WordDocument", "application/msword"),
-    ("PowerPoint Document", "application/vnd.ms-powerpoint"),
+    ("PowerPoint Document", _POWERPOINT),
     ("__substg1.0_", "application/vnd.ms-outlook"),
-    ("Workbook", "application/vnd.ms-excel"),
-    ("Book", "application/vnd.ms-excel"),
+    ("Workbook", _EXCEL),
+    ("Book", _EXCEL),
 )
-#: Names in a zip archive, or their beginnings, that show the kind of document.
-_ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
+#: An Office file may be one XML file, whose main part begins within so many bytes.
+_FLAT_BYTES = 1024 * 1024
+_FLAT_OPEN_XML = b"http://schemas.microsoft.com/office/2006/xmlPackage"
 _ZIP = "application/zip"
-_ODF_TYPE = re.compile(
-    b"|".join(re.escape(media_type.encode()) for media_type in sorted(_ODF_TYPES.values(), key=len, reverse=True))
-)
 #: The beginning of an OpenDocument that is one XML file, with its type.
 _ODF_FILE = re.compile(
     rb"""<office:document\s[^>]*?office:mimetype\s*=\s*["'](application/vnd\.oasis\.opendocument\.[a-z]+)"""
@@ -258,7 +286,6 @@ _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
 #: Only this many leading bytes are checked to decide whether data is text.
 _HEAD_BYTES = 64 * 1024
-_LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 # Possessive quantifiers (`*+`) and atomic groups (`(?>…)`) prevent slow backtracking.
 _HTML = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?>(?:<!--(?>.*?-->)\s*+)*)<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
@@ -322,6 +349,8 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
         return signed
     if _HTML.match(data[:4096]) and not _may_hold_html(named) and not _may_hold_html(announced):
         return "application/xhtml+xml" if "application/xhtml+xml" in (named, announced) else "text/html"
+    if is_text and _FLAT_OPEN_XML in data[:4096] and (flat := main_part_type(data[:_FLAT_BYTES], _FORMATS)):
+        return flat
     is_vague = announced == UNKNOWN or (announced == PLAIN and named not in (None, PLAIN))
     for media_type in filter(None, ("" if is_vague else announced, named, announced)):
         is_textual = is_text_type(media_type)
@@ -337,7 +366,7 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
 def _signed_type(data: bytes, *, is_text: bool) -> str | None:
     """Return the media type that a signature in the bytes shows, or None."""
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _zip_type(data)
+        return zip_type(data, _FORMATS)
     if data.startswith(_OLE_MAGIC):
         streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
         return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
@@ -353,27 +382,6 @@ def _signed_type(data: bytes, *, is_text: bool) -> str | None:
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
     return next((media_type for offset, magic, media_type in _MAGIC if data.startswith(magic, offset)), None)
-
-
-def _zip_type(data: bytes) -> str:
-    declared = re.match(rb"PK\x03\x04.{26}mimetype([\w./+-]+?)(?=PK|\x00)", data[:200], re.DOTALL)
-    if declared:
-        media_type = declared[1].decode("ascii")
-        return media_type if media_type in _FORMATS else _ZIP
-    try:
-        with ZipFile(BytesIO(data)) as archive:
-            names = archive.namelist()
-            # The type may also be compressed, or only in the list of parts.
-            for name in ("mimetype", "META-INF/manifest.xml"):
-                if name in names and (named := _ODF_TYPE.search(archive.open(name).read(4096))):
-                    return named[0].decode("ascii")
-    except (BadZipFile, NotImplementedError, UnicodeDecodeError, RuntimeError, zlib.error, EOFError):
-        # The archive is truncated or broken: use the names in its local headers.
-        head = data[:_HEAD_BYTES]
-        found = ((header.end(), int.from_bytes(header[1], "little")) for header in _LOCAL_NAME.finditer(head))
-        names = [head[start : start + size].decode("utf-8", "replace") for start, size in found]
-    kinds = (media_type for name in names for member, media_type in _ZIP_MEMBERS.items() if name.startswith(member))
-    return next(kinds, _ZIP)
 
 
 def _may_hold_html(media_type: str | None) -> bool:

@@ -25,6 +25,8 @@ class Given:
     limits: CageLimits
     #: The label of the encoding that was declared with the type; empty if none, or UTF-8.
     charset: str = ""
+    #: How many files contain this one, as a mail contains an attachment.
+    depth: int = 0
 
 
 Reader = Callable[[Given], Document]
@@ -37,6 +39,7 @@ READERS = {
     "pdf": ("pdf", "read"),
     "docx": ("docx", "read"),
     "pptx": ("pptx", "read"),
+    "xlsx": ("xlsx", "read"),
     "sheets": ("sheets", "read"),
     "opendocument": ("opendocument", "read"),
     "csv": ("delimited", "read"),

@@ -4,13 +4,12 @@ Each slide is a page headed by its title, and each sheet a page headed by its na
 """
 
 from contextlib import suppress
-from zipfile import ZipFile
 
 from lxml import etree
 
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import documents
-from svc_daemon.extract.archives import check_archive, check_entities, open_archive
+from svc_daemon.extract.archives import check_entities, open_archive
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.odf_pages import Masters, add_sheets, add_slides
@@ -34,9 +33,9 @@ class Package:
             check_entities([given.data])
             self._flat = self._parse(given.data, "The file")
             return
-        check_archive(given.data, given.limits)
         with open_archive(given.data, given.limits) as archive:
-            self._parts = {name: archive.read(name) for name in archive.namelist() if _is_xml(name, archive)}
+            parts = ((name, archive.read_xml(name)) for name in archive.namelist() if name.endswith(".xml"))
+            self._parts = {name: xml for name, xml in parts if xml}
         if b"encryption-data" in self._parts.get("META-INF/manifest.xml", b""):
             raise documents.encrypted()
 
@@ -62,10 +61,6 @@ class Package:
         with suppress(etree.XMLSyntaxError):
             return etree.fromstring(data, etree.XMLParser(**options, recover=True))
         return None
-
-
-def _is_xml(name: str, archive: ZipFile) -> bool:
-    return name.endswith(".xml") and archive.getinfo(name).file_size > 0
 
 
 def read(given: Given) -> Document:

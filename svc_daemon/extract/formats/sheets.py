@@ -1,4 +1,4 @@
-"""XLSX, ODS and XLS: each sheet becomes a page, headed by its name and column names. Each row becomes a line."""
+"""XLS, XLSB and ODS: each sheet becomes a page, headed by its name and column names. Each row becomes a line."""
 
 from datetime import date, datetime, time, timedelta
 from io import BytesIO
