@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from svc_daemon.core.text.chunking import ChunkingOptions
-from svc_daemon.core.text.media_types import DocumentFormat, detect_as, find_format, from_declared, from_filename
+from svc_daemon.core.text.document_formats import DocumentFormat
+from svc_daemon.core.text.media_types import detect_as, find_format, from_declared, from_filename
 from svc_daemon.wire.error_codes import SourceErrorCode
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from socket import AF_INET, SOCK_DGRAM, socket
 from typing import Any
 
-from svc_daemon.core.text.media_types import FORMATS, find_format, from_filename
+from svc_daemon.core.text.document_formats import FORMATS
+from svc_daemon.core.text.media_types import find_format, from_filename
 from tests import samples
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.sync_folders import fill, write

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from svc_daemon.core.text.media_types import FORMATS
+from svc_daemon.core.text.document_formats import FORMATS
 from svc_daemon.extract.formats import READERS, find_reader
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples

@@ -11,7 +11,7 @@ from svc_daemon.api.requests import caller, context_of, query_flag, query_text
 from svc_daemon.api.responses import respond
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
-from svc_daemon.core.text.media_types import FORMATS
+from svc_daemon.core.text.document_formats import FORMATS
 from svc_daemon.errors import StoreUnavailable
 from svc_daemon.operations.shared.response_objects import view_shortage
 from svc_daemon.operations.shared.usage import used_answers

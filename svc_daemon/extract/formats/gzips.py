@@ -6,7 +6,8 @@ from gzip import GzipFile
 from io import BytesIO
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.core.text.media_types import GZIP, detect, from_filename, is_text_type
+from svc_daemon.core.text.document_formats import GZIP
+from svc_daemon.core.text.media_types import detect, from_filename, is_text_type
 from svc_daemon.extract import documents
 from svc_daemon.extract.archives import READ_BYTES, check_ratio, too_large
 from svc_daemon.extract.formats import Given, find_reader

@@ -4,7 +4,8 @@ from itertools import product
 
 import pytest
 
-from svc_daemon.core.text.media_types import FORMATS, detect, find_format, from_filename, text_encoding
+from svc_daemon.core.text.document_formats import FORMATS
+from svc_daemon.core.text.media_types import detect, find_format, from_filename, text_encoding
 from tests import samples
 
 DOCX, PPTX, XLSX = (
