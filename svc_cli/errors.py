@@ -132,6 +132,17 @@ class FileRefused(SvcError):
     exit = Exit.FAILED
 
 
+#: What Python raises if a program meets what nobody foresaw; not what stops a thread or ends a run.
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
+
+
+def understood(error: Exception) -> SvcError:
+    """Return the error; one that nobody foresaw becomes the error of one file, so that it doesn't end the run."""
+    if isinstance(error, SvcError):
+        return error
+    return FileRefused(f"unexpected {type(error).__name__}: {error}.", code="svc_bug", hint="please report it.")
+
+
 class PathMissing(SvcError):
     code = "svc_path_not_found"
     exit = Exit.MISSING

@@ -7,12 +7,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
-from svc_cli.errors import ApiError
+from svc_cli.errors import UNFORESEEN, ApiError
 from svc_cli.sync.comparing import Change, Comparison
-from svc_cli.sync.index import FileRow, Journaled, State
+from svc_cli.sync.index import UNSTORABLE, FileRow, Journaled, State
 from svc_cli.sync.plan import Verb, conflict_of, row_of
 from svc_cli.sync.run_state import SyncRun
 from svc_cli.transfer.contents import FileContent
@@ -78,16 +79,26 @@ class SyncQueue(TransferQueue):
     def recover(self, root: Root) -> None:
         """Finish the batches of an earlier run. Raises SvcError like `add_file`."""
         for batch in self.sync.index.list_batches():
-            transfers = []
-            for name, row in batch.rows.items():
-                # Use the size and time that the killed run recorded: reading fails if the file has changed since then.
-                stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
-                place = Path(root.find(row.raw) or row.raw)
-                content = FileContent(place, row.sha256, row.size_bytes, stamp=stamp, root=root)
-                transfers.append(_transfer(row, content, Description(**batch.body[name])))
-                self._rows[row.path] = row
+            try:
+                transfers = [_revive(root, row, batch.body[name]) for name, row in batch.rows.items()]
+                keys = {_key(TransferGroup("batch", tuple(transfers)))}
+            except UNFORESEEN as error:
+                self._set_aside(batch.key, error)
+                continue
+            if keys != {batch.key}:
+                self._set_aside(batch.key, ValueError("its rows are damaged"))
+                continue
+            self._rows |= {row.path: row for row in batch.rows.values()}
             self.send(TransferGroup("batch", tuple(transfers)))
         self.finish()
+
+    def _set_aside(self, key: str, error: Exception) -> None:
+        """Finish a recorded batch never, since that fails. The files are compared with the bucket like all others."""
+        self.sync.index.set_aside(key)
+        why = f"{type(error).__name__}: {error}"
+        self.sync.report.remarks.append(
+            f"the record of a batch could not be used, and was set aside ({why}); its files are compared again."
+        )
 
     def begin(self, group: TransferGroup) -> None:
         batch: Journaled | None = None
@@ -114,7 +125,10 @@ class SyncQueue(TransferQueue):
             is_gone = item.error is not None and item.error["code"] == "source_not_found"
             if self._displaced is not None and is_gone and replaces is not None:
                 again.append((row, transfer))
-        self.sync.index.finish(_key(group), ended)
+        try:
+            self.sync.index.finish(_key(group), ended)
+        except UNSTORABLE as error:
+            self._set_aside(_key(group), error)
         if self._displaced is not None:
             self._displaced += again
         displaced = [transfer for _, transfer in again]
@@ -135,6 +149,15 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
                 raise
             source_id = error.details.get("replaced_by")
     return None
+
+
+def _revive(root: Root, row: FileRow, body: Mapping[str, Any]) -> Transfer:
+    """Return the transfer that a killed run recorded."""
+    # Use the size and time that this run recorded: reading fails if the file has changed since then.
+    stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
+    place = Path(root.find(row.raw) or row.raw)
+    content = FileContent(place, row.sha256, row.size_bytes, stamp=stamp, root=root)
+    return _transfer(row, content, Description(**body))
 
 
 def _transfer(row: FileRow, content: FileContent, description: Description) -> Transfer:

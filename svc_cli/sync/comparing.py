@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from svc_cli.errors import FileRefused, SvcError
+from svc_cli.errors import UNFORESEEN, FileRefused, SvcError, understood
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge
 from svc_cli.transfer.contents import FileContent, read
@@ -99,7 +99,11 @@ class Comparison:
                 unmet.pop(entry.path, None)
                 self.on_kept(entry.path)
                 continue
-            change = self._examine(entry, row)
+            try:
+                change = self._examine(entry, row)
+            except UNFORESEEN as error:  # one odd file must not end the run
+                refused, size_bytes = understood(error), entry.fingerprint.size_bytes
+                change = Change(Verb.FAIL, entry.path, row, error=refused, size_bytes=size_bytes)
             if change is None:
                 continue
             unmet.pop(entry.path, None)
@@ -138,14 +142,14 @@ class Comparison:
             is_gone = isinstance(error.__cause__, FileNotFoundError)
             size_bytes = entry.fingerprint.size_bytes
             return None if is_gone else Change(Verb.FAIL, entry.path, row, error=error, size_bytes=size_bytes)
+        # The size that was read. If it is not that of the metadata, as in /proc, the file is read in each run.
+        fingerprint = entry.fingerprint._replace(size_bytes=content.size_bytes)
         if row is not None and row.sha256 == content.sha256:
-            same = row._replace(**entry.fingerprint._asdict(), hashed_ns=hashed_ns, raw=entry.raw)
+            same = row._replace(**fingerprint._asdict(), hashed_ns=hashed_ns, raw=entry.raw)
             self._refreshed.append(same)
             return Change(judge(same, same.sha256, self.owns), entry.path, same, same)
         verb = judge(row, content.sha256, self.owns)
-        now = FileRow(
-            *entry.fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None
-        )
+        now = FileRow(*fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None)
         if verb is Verb.CREATE and not can_extract(entry.path, filters.extensions, root, entry.place):
             skipped = now._replace(state=State.SKIPPED, reason=UNREADABLE_TYPE)
             self._refreshed.append(skipped)

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from svc_cli.errors import SyncRunning, UsageError
+from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.rooted_files import Way
-from svc_cli.transfer.snapshots import Fingerprint
 from svc_daemon.wire.parsing import parse_json
 
 #: If a file was modified within this time before it was hashed, the next run hashes it again: a change after the
@@ -30,6 +30,8 @@ from svc_daemon.wire.parsing import parse_json
 RACY_NS = 2_000_000_000
 #: SQLite result codes for a damaged file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
+#: The errors of a value that can't be stored, unlike those of the file or the disk.
+UNSTORABLE = (ArithmeticError, ValueError, TypeError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 #: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode, and its
 #: owner with the links on the way to it.
 BUCKET_ID, REVISION, ROOT, WAY = "bucket_id", "revision", "root", "way"
@@ -120,6 +122,15 @@ class Journaled:
     body: dict[str, Any]
     #: The index rows of the batch's files, by `client_file_id`.
     rows: dict[str, FileRow]
+
+    @classmethod
+    def parse(cls, key: str, body: str, files: str) -> Self:
+        """Parse a stored batch; it has no rows if it can't be read."""
+        try:
+            rows = {name: FileRow._make(row) for name, row in parse_json(files).items()}
+            return cls(key, parse_json(body), rows)
+        except (ValueError, TypeError, AttributeError):
+            return cls(key, {}, {})
 
 
 class Index:
@@ -225,8 +236,18 @@ class Index:
             self._connection.execute("DELETE FROM batches WHERE key = ?", (key,))
 
     def list_batches(self) -> list[Journaled]:
-        """Return the batches that were begun and not finished."""
-        return _read_batches(self._connection)
+        """Return the batches that were begun and not finished; without rows if one can't be read."""
+        return [
+            Journaled.parse(*row) for row in self._connection.execute("SELECT key, body, files FROM batches").fetchall()
+        ]
+
+    def set_aside(self, key: str) -> None:
+        """Put a batch that can't be finished where no run looks for it, for inspection."""
+        with self._transaction():
+            columns = "key TEXT PRIMARY KEY, body TEXT NOT NULL, files TEXT NOT NULL"
+            self._connection.execute(f"CREATE TABLE IF NOT EXISTS set_aside ({columns}) WITHOUT ROWID")
+            self._connection.execute("INSERT OR REPLACE INTO set_aside SELECT * FROM batches WHERE key = ?", (key,))
+            self._connection.execute("DELETE FROM batches WHERE key = ?", (key,))
 
     def adopt_bucket(self, bucket_id: str) -> None:
         """Clear the index if it belongs to another bucket."""
@@ -244,11 +265,7 @@ class Index:
 
     def find_way(self) -> Way | None:
         """Return the folder's owner, and the links on the way to it, in the last run."""
-        value = self.find_fact(WAY)
-        if value is None:
-            return None
-        owner, links, link_owners = parse_json(value)
-        return Way(owner, tuple(links), tuple(link_owners))
+        return _way_of(self.find_fact(WAY))
 
     def set_way(self, way: Way) -> None:
         if self.find_way() != way:
@@ -296,6 +313,14 @@ def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
     )
 
 
+def _way_of(value: str | None) -> Way | None:
+    """Parse the value of the fact. Raises ValueError or TypeError if it is damaged."""
+    if value is None:
+        return None
+    owner, links, link_owners = parse_json(value)
+    return Way(owner, tuple(links), tuple(link_owners))
+
+
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file, create its tables, and read every row.
 
@@ -318,16 +343,8 @@ def _open(path: Path) -> sqlite3.Connection:
             connection.executescript(_SCHEMA)
         # Find damage now, while the file can still be replaced.
         connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
-        connection.execute("SELECT name, value FROM facts").fetchall()
+        _way_of(dict(connection.execute("SELECT name, value FROM facts")).get(WAY))
         connection.execute("SELECT count(*) FROM (SELECT source_id FROM sent UNION ALL SELECT path FROM sending)")
-        _read_batches(connection)
+        connection.execute("SELECT key, body, files FROM batches").fetchall()
         stack.pop_all()
     return connection
-
-
-def _read_batches(connection: sqlite3.Connection) -> list[Journaled]:
-    found = connection.execute("SELECT key, body, files FROM batches").fetchall()
-    return [
-        Journaled(key, parse_json(body), {name: FileRow._make(row) for name, row in parse_json(files).items()})
-        for key, body, files in found
-    ]

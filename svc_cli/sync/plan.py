@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from svc_cli.sync.index import FileRow, State
-from svc_cli.transfer.snapshots import Fingerprint
+from svc_cli.transfer.contents import Fingerprint
 from svc_daemon.wire import Json, JsonMapping
 
 

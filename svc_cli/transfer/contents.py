@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, Self
 
 from svc_cli.errors import FileRefused
 from svc_cli.transfer.rooted_files import Root, open_named
@@ -25,11 +26,37 @@ ATTEMPTS = 3
 PAUSE_S = 0.25
 #: Files up to this size are kept in memory until they are sent.
 KEPT_BYTES = 64 * 1024
+#: At least this much is read at a time.
+LEAST_BYTES = 4096
 #: Size of the blocks in which larger files are read.
 BLOCK_BYTES = 1024 * 1024
 
 #: Device, inode, size and modification time, to detect that a file has changed.
 Stamp = tuple[int, int, int, int]
+#: Reads all fields of a fingerprint in one call, for speed.
+_FACTS = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_dev")
+#: The largest integer that SQLite stores.
+_MOST = 2**63 - 1
+
+
+class Fingerprint(NamedTuple):
+    """A file's metadata. If it is unchanged, the bytes are assumed to be unchanged."""
+
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, facts: os.stat_result) -> Self:
+        """Return the fingerprint. Dates after 2262 and large inodes, which can't be stored, become others that can."""
+        found = cls._make(_FACTS(facts))
+        if min(found) >= -_MOST and max(found) <= _MOST:
+            return found
+        # A date far ahead stays ahead, so that such a file is read again in each run.
+        mtime_ns, ctime_ns = (max(-_MOST, min(_MOST, each_ns)) for each_ns in (found.mtime_ns, found.ctime_ns))
+        return cls(found.size_bytes, mtime_ns, ctime_ns, found.inode & _MOST, found.device & _MOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +144,17 @@ def _read_once(path: Path, max_bytes: int, root: Root | None) -> FileContent | N
             raise FileRefused("this is not a regular file.", code="svc_not_a_file", hint="pipe it in: `svc upload -`.")
         if before.st_size > max_bytes:
             raise _too_large(before.st_size, max_bytes)
-        while size_bytes < before.st_size and (block := file.read(min(BLOCK_BYTES, before.st_size - size_bytes))):
+        # What is read counts: files as those in /proc have a size of 0, or one that is not theirs.
+        while block := file.read(min(BLOCK_BYTES, max(LEAST_BYTES, before.st_size - size_bytes + 1))):
             digest.update(block)
             size_bytes += len(block)
-            first = first or block
+            if size_bytes > max_bytes:
+                raise _too_large(None, max_bytes)
+            first = first + block if size_bytes <= KEPT_BYTES else b""
         after = os.fstat(file.fileno())
-    if stamp_of(before) != stamp_of(after) or size_bytes != before.st_size:
+    if stamp_of(before) != stamp_of(after):
         return None
-    kept = first if size_bytes == len(first) <= KEPT_BYTES else None
+    kept = first if size_bytes <= KEPT_BYTES else None
     return FileContent(path, digest.hexdigest(), size_bytes, kept, stamp_of(after), root=root)
 
 
@@ -141,7 +171,8 @@ def opened(path: Path, root: Root | None = None) -> Iterator[BinaryIO]:
 
 def stamp_of(facts: os.stat_result) -> Stamp:
     """Return the stamp of a file with this metadata."""
-    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+    size_bytes, mtime_ns, _, inode, device = Fingerprint.of(facts)
+    return device, inode, size_bytes, mtime_ns
 
 
 def _too_large(size_bytes: int | None, max_bytes: int) -> FileRefused:

@@ -21,10 +21,10 @@ from typing import Literal, Self
 from svc_cli.client.batches import MOST_FILES
 from svc_cli.client.new_files import BATCH_LEVELS, FIELD_LEVELS, count_levels
 from svc_cli.client.retries import Stopped
-from svc_cli.errors import SvcError
+from svc_cli.errors import UNFORESEEN, SvcError, understood
 from svc_cli.interrupts import shielded
 from svc_cli.transfer.runs import GRACE_S, ThreadPool, TransferRun, take
-from svc_cli.transfer.transfers import Sender, Transfer, TransferGroup
+from svc_cli.transfer.transfers import Sender, Transfer, TransferGroup, is_of_files
 
 Mode = Literal["auto", "one", "session", "batch"]
 
@@ -148,9 +148,12 @@ class TransferQueue:
             group = self._under_way.pop(future)
             try:
                 future.result()
-                self.end(group)
             except (Stopped, CancelledError):
                 return None
-            except SvcError as error:
-                return error
+            except (SvcError, *UNFORESEEN) as error:
+                if isinstance(error, SvcError) and not is_of_files(error):
+                    return error
+                for item in (each.item for each in group.transfers if each.item.source_id is None):
+                    item.refuse(understood(error))
+            self.end(group)
         return None

@@ -57,10 +57,11 @@ class Skip(NamedTuple):
     error_code: str | None = None
 
     @classmethod
-    def unreadable(cls, path: str, error: OSError) -> "Skip":
+    def unreadable(cls, path: str, error: Exception) -> "Skip":
         """Return the skip for an unreadable path. The file counts as failed, unless it no longer exists."""
         is_gone = isinstance(error, FileNotFoundError)
-        return cls(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
+        why = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
+        return cls(path, f"can't be read: {why}", None if is_gone else "svc_file_unreadable")
 
 
 def code_of(reason: str) -> str:
@@ -113,11 +114,20 @@ def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_
     """Return why a file is left out because of its metadata or title; None if it is not."""
     if not stat.S_ISREG(facts.st_mode):
         return "not a regular file"
-    if facts.st_size == 0:
-        return "empty"
     if facts.st_size > max_bytes:
         return "too large"
-    return "path is too long" if len(title) > max_path_characters else None
+    if len(title) > max_path_characters:
+        return "path is too long"
+    return None if facts.st_size else "empty"
+
+
+def is_empty(root: Root, place: str) -> bool:
+    """Whether a file of size 0 is empty. Some file systems, such as /proc, give files with content no size."""
+    try:
+        with opened(Path(place), root) as file:
+            return not file.read(1)
+    except FileRefused:
+        return True
 
 
 def leads_to_folder(link: Path) -> bool:
@@ -135,7 +145,7 @@ def can_extract(name: str, extensions: frozenset[str], root: Root, place: str) -
         return True
     try:
         with opened(Path(place), root) as file:
-            start = file.read(SNIFF_BYTES)
+            start = file.read(SNIFF_BYTES) or b""  # None if the file gives nothing at the moment
     except FileRefused:
         return True  # the error is reported when the file is read
     return is_text(start)

@@ -10,7 +10,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from svc_cli.errors import FileRefused, UsageError
+from svc_cli.errors import UNFORESEEN, FileRefused, UsageError
+from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.ignores import IGNORE_FILES, IgnoreRules, Patterns, has_twins, rules_above
 from svc_cli.transfer.rooted_files import LIST, Root
 from svc_cli.transfer.skips import (
@@ -18,27 +19,11 @@ from svc_cli.transfer.skips import (
     Skip,
     Titles,
     composed,
+    is_empty,
     leads_to_folder,
     reason_by_facts,
     reason_by_name,
 )
-
-#: Reads all fields of a fingerprint in one call, for speed.
-_FACTS = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_dev")
-
-
-class Fingerprint(NamedTuple):
-    """A file's metadata. If it is unchanged, the bytes are assumed to be unchanged."""
-
-    size_bytes: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-    device: int
-
-    @classmethod
-    def of(cls, facts: os.stat_result) -> "Fingerprint":
-        return cls._make(_FACTS(facts))
 
 
 class Entry(NamedTuple):
@@ -153,27 +138,43 @@ class Snapshot:
         with ExitStack() as opened:
             listed, rules = self._list(folder, opened)
             for found in listed:
-                raw, place, linked = folder.prefix + found.name, folder.place + found.name, folder.linked
-                if self._part is not None and not self._part.leads_to(composed(raw)):
+                try:
+                    entry = self._meet(found, folder, rules, deeper)
+                except UNFORESEEN as error:  # one odd file must not end the walk
+                    self._miss(self._titles.name(self._shown + folder.prefix + found.name), error)
                     continue
-                is_folder = found.is_dir(follow_symlinks=False)
-                is_link = found.is_symlink()
-                if is_link:
-                    here, target = _resolve(self._base + folder.prefix), _resolve(self._base + raw)
-                    linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
-                reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
-                if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
-                    reason = "not included"
-                if reason is None and is_link:
-                    reason, place = self._follow(raw, linked[-1], linked[:-1])
-                if reason is not None:
-                    self._skip(raw, reason, is_folder=is_folder)
-                elif is_folder:
-                    deeper.append(_Folder(raw + os.sep, place + os.sep, rules, linked))
-                else:
-                    entry = self._take(found, raw, place, is_link=is_link)
-                    if entry is not None:
-                        yield entry
+                if entry is not None:
+                    yield entry
+
+    def _meet(
+        self, found: "os.DirEntry[str]", folder: _Folder, rules: IgnoreRules, deeper: list[_Folder]
+    ) -> Entry | None:
+        """Return what was found as an entry; None if it is left out or a folder, which is added to `deeper`."""
+        raw, place, linked = folder.prefix + found.name, folder.place + found.name, folder.linked
+        if self._part is not None and not self._part.leads_to(composed(raw)):
+            return None
+        is_folder = found.is_dir(follow_symlinks=False)
+        is_link = found.is_symlink()
+        if is_link:
+            here, target = _resolve(self._base + folder.prefix), _resolve(self._base + raw)
+            linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
+        reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
+        if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
+            reason = "not included"
+        if reason is None and is_link:
+            reason, place = self._follow(raw, linked[-1], linked[:-1])
+        if reason is not None:
+            self._skip(raw, reason, is_folder=is_folder)
+        elif is_folder:
+            deeper.append(_Folder(raw + os.sep, place + os.sep, rules, linked))
+        else:
+            return self._take(found, raw, place, is_link=is_link)
+        return None
+
+    def _miss(self, title: str, error: Exception) -> None:
+        """Report what could not be read. It may be a file that was moved: an incomplete walk removes no source."""
+        self.is_complete = False
+        self.skips.append(Skip.unreadable(title, error))
 
     def _list(self, folder: _Folder, opened: ExitStack) -> tuple[list["os.DirEntry[str]"], IgnoreRules]:
         """Return the folder's entries, sorted by name, and its ignore rules. The entries are valid while it is open.
@@ -190,9 +191,7 @@ class Snapshot:
         except OSError as error:
             if folder.prefix == self._start:
                 raise self._refused(error) from error
-            self.is_complete = False
-            name = self._titles.name(self._shown + folder.prefix.rstrip(os.sep))
-            self.skips.append(Skip.unreadable(f"{name}/", error))
+            self._miss(self._titles.name(self._shown + folder.prefix.rstrip(os.sep)) + "/", error)
             return [], folder.above
 
     def _refused(self, error: OSError) -> FileRefused:
@@ -225,12 +224,12 @@ class Snapshot:
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
-            # This may be a file that was moved. An incomplete walk prevents the removal of the source at its old path.
-            self.is_complete = False
-            self.skips.append(Skip.unreadable(self._titles.name(shown), error))
+            self._miss(self._titles.name(shown), error)
             return None
         path = composed(shown)
         reason = reason_by_facts(path, facts, self.filters.max_bytes, self.filters.max_path_characters)
+        if reason == "empty" and not is_empty(self.root, place):
+            reason = None
         if reason is None and has_twins(shown) and self._titles.name(shown) != path:
             reason = SPELLED_TWICE
         if reason is None:

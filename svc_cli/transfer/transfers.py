@@ -21,7 +21,7 @@ from svc_cli.client.api import Client
 from svc_cli.client.batches import FinalizeMode, Member, batch_key
 from svc_cli.client.new_files import Description, NewFile, idempotency_key, session_key
 from svc_cli.client.sessions import OnSent
-from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SvcError
+from svc_cli.errors import UNFORESEEN, ApiError, FileRefused, NetworkFailed, SvcError, understood
 from svc_cli.exits import Exit
 from svc_cli.transfer.contents import BLOCK_BYTES, FileContent, changed
 from svc_cli.transfer.reports import ReportItem
@@ -31,8 +31,6 @@ from svc_daemon.wire import JsonMapping
 MOST_EPOCHS = 1000
 #: Maximum rounds of sending and finalizing a batch.
 MOST_ROUNDS = 10
-#: If a batch is refused with one of these statuses, some of its files may still be acceptable.
-_REFUSALS = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True)
@@ -121,10 +119,10 @@ class Sender:
         (transfer,) = group.transfers
         try:
             (self._send_one if group.kind == "one" else self._send_session)(transfer)
-        except SvcError as error:
-            if stops_everything(error):
+        except (SvcError, *UNFORESEEN) as error:
+            if isinstance(error, SvcError) and stops_everything(error):
                 raise
-            transfer.item.refuse(error)
+            transfer.item.refuse(understood(error))
 
     def _send_one(self, transfer: Transfer) -> None:
         """Send the whole file in one request."""
@@ -169,8 +167,8 @@ class Sender:
                 return
             try:
                 left = self._send_epoch({each.member.client_file_id: each for each in left}, epoch)
-            except ApiError as error:
-                if error.status not in _REFUSALS or stops_everything(error):
+            except (SvcError, *UNFORESEEN) as error:
+                if not is_of_files(error):
                     raise
                 # Send each half on its own, to find which files are refused.
                 middle = len(left) // 2
@@ -308,6 +306,14 @@ def stops_everything(error: SvcError) -> bool:
     return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
 
 
+def is_of_files(error: Exception) -> bool:
+    """Whether only some files cause the error, so that other files may be accepted, now or later."""
+    if not isinstance(error, SvcError):
+        return True  # nobody foresaw it
+    is_lasting = not error.retryable and error.exit in {Exit.FAILED, Exit.MISSING, Exit.CONFLICT}
+    return is_lasting and not stops_everything(error)
+
+
 def too_many_epochs() -> FileRefused:
     """Return the error for a file that has used up its idempotency keys."""
     return FileRefused("it was removed and sent again too often this week.", code="svc_too_many_epochs")
@@ -324,8 +330,8 @@ def _refuse(transfer: Transfer, error: SvcError) -> None:
 def _refusing(transfer: Transfer) -> Iterator[None]:
     try:
         yield
-    except SvcError as error:
-        _refuse(transfer, error)
+    except (SvcError, *UNFORESEEN) as error:
+        _refuse(transfer, understood(error))
 
 
 def _error(body: JsonMapping) -> ApiError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
-from svc_cli.errors import ApiError, FileRefused, SvcError
+from svc_cli.errors import UNFORESEEN, ApiError, FileRefused, SvcError, understood
 from svc_cli.interrupts import shielded
 from svc_cli.transfer.contents import read
 from svc_cli.transfer.queues import Mode, TransferQueue
@@ -130,10 +130,10 @@ def _examine_some(
         item = ReportItem(path=file.title, action="created")
         try:
             found.append(_examine(client, file, item, known, options, max_bytes))
-        except SvcError as error:
-            if stops_everything(error):
+        except (SvcError, *UNFORESEEN) as error:
+            if isinstance(error, SvcError) and stops_everything(error):
                 raise
-            item.refuse(error)
+            item.refuse(understood(error))
             found.append(item)
     return found
 

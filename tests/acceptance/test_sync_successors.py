@@ -9,9 +9,9 @@ from svc_cli.sync.apply import SyncQueue, find_successor
 from svc_cli.sync.index import FileRow, Index, State
 from svc_cli.sync.mappings import Mapping, Ownership
 from svc_cli.sync.run_state import SyncOptions, SyncReport, SyncRun
-from svc_cli.transfer.contents import read
+from svc_cli.transfer.contents import Fingerprint, read
 from svc_cli.transfer.reports import ReportItem
-from svc_cli.transfer.snapshots import Filters, Fingerprint
+from svc_cli.transfer.snapshots import Filters
 from tests.acceptance.calls import take_in, wait_ended
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import list_held, write

@@ -9,8 +9,9 @@ from pathlib import Path
 from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import FileRow
 from svc_cli.sync.plan import Verb
+from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.snapshots import Filters, Fingerprint, Snapshot
+from svc_cli.transfer.snapshots import Filters, Snapshot
 
 FILTERS = Filters(max_bytes=100, max_path_characters=10_000, extensions=frozenset({".md"}))
 #: Linux's maximum length of a path, with the NUL byte at its end.

@@ -65,6 +65,20 @@ def test_batch_is_kept_if_its_rows_cannot_be_saved(path: Path) -> None:
         assert index.list_batches() == [BATCH]
 
 
+@pytest.mark.parametrize("files", ["{", "[]", '{"file-1": [1, 2]}', '{"file-1": 7}'])
+def test_batch_that_cannot_be_read_has_no_rows_and_is_set_aside(path: Path, files: str) -> None:
+    with Index(path) as index:
+        index.save(ROWS)
+        index.begin([ROWS[0]], BATCH)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO batches VALUES ('odd', '{}', ?)", (files,))
+    with Index(path) as index:
+        assert index.list_batches() == [BATCH, Journaled("odd", {}, {})]
+        index.set_aside("odd")
+        assert index.list_batches() == [BATCH]
+        assert index.load().keys() == {row.path for row in ROWS}, "nothing else is lost"
+
+
 def test_fact_is_stored_and_clear_removes_facts_rows_and_batches(path: Path) -> None:
     with Index(path) as index:
         assert index.find_fact("revision") is None
@@ -120,7 +134,7 @@ def test_row_has_an_error_only_if_its_source_failed() -> None:
     assert [row.error for row in rows] == [None, {"code": "x"}, None]
 
 
-@pytest.mark.parametrize("harm", ["pages", "files", "DROP TABLE facts", "INSERT INTO batches VALUES ('k', '{', '{}')"])
+@pytest.mark.parametrize("harm", ["pages", "files", "DROP TABLE facts", "INSERT INTO facts VALUES ('way', '[1')"])
 def test_damaged_index_is_set_aside_and_replaced_by_an_empty_one(path: Path, harm: str) -> None:
     with Index(path) as index:
         index.save(ROWS)

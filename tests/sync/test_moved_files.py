@@ -7,7 +7,7 @@ import pytest
 
 from svc_cli.sync.comparing import match_moves
 from svc_cli.sync.index import FileRow
-from svc_cli.transfer.snapshots import Fingerprint
+from svc_cli.transfer.contents import Fingerprint
 
 PRINT = Fingerprint(5, 1, 2, 3, 4)
 FINAL = json.dumps({"code": "no_extractable_text", "retryable": False})

@@ -5,7 +5,7 @@ from typing import Any
 
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge, merge
-from svc_cli.transfer.snapshots import Fingerprint
+from svc_cli.transfer.contents import Fingerprint
 
 PRINT = Fingerprint(5, 1, 2, 3, 4)
 TRANSIENT = json.dumps({"code": "provider_failed", "retryable": True})

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 
+from svc_cli.console import OutputLost
+from svc_cli.errors import UNFORESEEN
 from svc_cli.sync.watch.settling import Naps
 from svc_cli.sync.watch.watchers import Watcher
 
@@ -25,7 +27,12 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
             all_s = time.time() if boot is None else time.clock_gettime(boot)
             has_slept = naps.has_slept(time.monotonic(), all_s)
             for watcher in watchers:
-                watcher.look_after(time.monotonic(), has_slept=has_slept)
+                try:
+                    watcher.look_after(time.monotonic(), has_slept=has_slept)
+                except (BrokenPipeError, OutputLost):
+                    raise
+                except UNFORESEEN as error:  # the other folders are watched on
+                    watcher.stumble(error)
             _rest(watchers, bell)
 
 

@@ -1,6 +1,7 @@
 """Watches one mapping: makes a full sync, then syncs each path that has settled."""
 
 import os
+import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -9,7 +10,16 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut, refused_by_system
+from svc_cli.errors import (
+    UNFORESEEN,
+    Interrupted,
+    PathMissing,
+    SvcError,
+    SyncRunning,
+    WaitTimedOut,
+    refused_by_system,
+    understood,
+)
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.run_state import SyncReport
@@ -135,6 +145,12 @@ class Watcher:
             self._rest()
             self.record.end_ask(token)
         self._rest()
+
+    def stumble(self, error: Exception) -> None:
+        """Go on after an unexpected error in `look_after`, with a pause."""
+        self.agenda.take(time.monotonic())
+        self._end_in_trouble(understood(error))
+        self._change_state("troubled")
 
     def due_s(self) -> float:
         """Return when to call `look_after` next, unless events arrive earlier."""
@@ -269,12 +285,10 @@ class Watcher:
         try:
             report = work()
             error = report.stopped_by
-        except SvcError as raised:
-            report, error = None, raised
         except BrokenPipeError:
             raise  # the reader of our output has closed the pipe
-        except OSError as raised:
-            report, error = None, refused_by_system(raised)
+        except (SvcError, sqlite3.Error, *UNFORESEEN) as raised:  # the other folders are watched on
+            report, error = None, refused_by_system(raised) if isinstance(raised, OSError) else understood(raised)
         if isinstance(error, Interrupted):
             raise KeyboardInterrupt
         if report is not None:

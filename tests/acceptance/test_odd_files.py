@@ -1,0 +1,104 @@
+"""Files that are odd: their trouble is theirs, and never ends a run, a later run or the watcher."""
+
+import json
+import os
+import socket
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.calls import list_sources
+from tests.acceptance.installations import Installation
+from tests.acceptance.sync_folders import counts, items, write
+from tests.acceptance.watches import watching
+
+#: Seconds since 1970: the years 1902, 1955, 1970, 2262 (where nanoseconds leave 64 bits), 2400 and 9999.
+DATES = {
+    "1902": -2145916800,
+    "1955": -473385600,
+    "1970": 0,
+    "2262": 9223372036,
+    "2400": 13569465600,
+    "9999": 253370764800,
+}
+
+
+def titles(installation: Installation, bucket: str) -> list[str]:
+    with installation.client() as client:
+        return sorted(source["title"] for source in list_sources(client, bucket))
+
+
+def test_files_of_any_date_are_sent_once_by_sync_and_watch(shared_installation: Installation, tmp_path: Path) -> None:
+    folder = tmp_path / "dates"
+    for name, date_s in DATES.items():
+        os.utime(write(folder, f"{name}.md", f"Of the year {name}."), ns=(0, date_s * 10**9 + 999_999_999))
+    first = shared_installation.svc("sync", str(folder), "-b", "dates", "--json")
+    again = shared_installation.svc("sync", str(folder), "-b", "dates", "--json")
+    assert (first.exit, counts(first)) == (0, {"created": len(DATES)}), first.stdout
+    assert (again.exit, counts(again), again.json["bytes_sent"]) == (0, {"unchanged": len(DATES)}, 0)
+    with watching(shared_installation, str(folder), "-b", "dates") as watch:
+        write(folder, "now.md", "Of today.")
+        watch.wait_for_item("created", "now.md")
+
+
+def test_odd_entry_of_a_folder_costs_only_itself(shared_installation: Installation, tmp_path: Path) -> None:
+    folder = tmp_path / "entries"
+    write(folder, "plain.md", "Plain words.")
+    write(folder, os.fsdecode(b"latin-\xe9.md"), "A name of another age.")
+    os.mkfifo(folder / "pipe.md")
+    (folder / "null.md").symlink_to("/dev/null")
+    with closing(socket.socket(socket.AF_UNIX)) as listening:
+        before = Path.cwd()
+        os.chdir(folder)  # the path of a socket is short
+        try:
+            listening.bind("socket.md")
+        finally:
+            os.chdir(before)
+        for verb in ("sync", "upload"):
+            ended = shared_installation.svc(verb, str(folder), "-b", f"entries-{verb}", "--json")
+            assert (ended.exit, counts(ended)["created"]) == (0, 1), ended.stdout
+            assert (
+                titles(shared_installation, f"entries-{verb}") == ["plain.md"]
+                if verb == "sync"
+                else ["entries/plain.md"]
+            )
+
+
+@pytest.mark.parametrize("harm", ["{", '{"%s": [1]}', '{"%s": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]}', "dates"])
+def test_record_of_a_batch_that_cannot_be_finished_is_set_aside_and_said(
+    installation: Installation, tmp_path: Path, harm: str
+) -> None:
+    folder = tmp_path / "docs"
+    for name in ("a", "b", "c"):
+        write(folder, f"{name}.md", f"The letter {name}.")
+    assert installation.svc("sync", str(folder), "-b", "letters", "--json").exit == 0
+    (index,) = (installation.root / "state" / "sync").glob("*.db")
+    with closing(sqlite3.connect(index)) as connection, connection:
+        row = list(connection.execute("SELECT * FROM files WHERE path = 'a.md'").fetchone())
+        columns = [each[1] for each in connection.execute("PRAGMA table_info(files)")]
+        sha256 = row[columns.index("sha256")]
+        row[columns.index("mtime_ns")] = 2**64  # as written by a release that could not store it
+        files = json.dumps({"id": row}) if harm == "dates" else harm.replace("%s", "id")
+        body = json.dumps({"id": {"filename": "a.md", "title": "a.md", "sha256": sha256, "mapping": "docs"}})
+        connection.execute("INSERT INTO batches VALUES ('id', ?, ?)", (body, files))
+    write(folder, "new.md", "A new letter.")
+    ended = installation.svc("sync", str(folder), "-b", "letters", "--json")
+    assert (ended.exit, counts(ended)) == (0, {"created": 1, "unchanged": 3}), ended.stdout
+    assert any("set aside" in note for note in ended.json["notes"])
+    last = installation.svc("sync", str(folder), "-b", "letters", "--json")
+    assert (last.exit, last.json["notes"], counts(last)) == (0, [], {"unchanged": 4})
+
+
+def test_only_what_gives_no_bytes_is_empty(shared_installation: Installation, tmp_path: Path) -> None:
+    for verb in ("upload", "sync"):
+        given = shared_installation.svc(
+            verb, "/proc/sys/kernel", "-b", f"kernel-{verb}", "--json", "--wait", "accepted"
+        )
+        found = {path.rpartition("/")[2]: each for path, each in items(given).items()}
+        assert (found["ostype"]["action"], found["ostype"]["size_bytes"]) == ("created", len("Linux\n")), given.stderr
+    write(tmp_path, "empty.md", "")
+    named = shared_installation.svc("upload", "/proc/version", "-b", "proc", "--json")
+    assert (named.exit, counts(named)) == (0, {"created": 1, "ready": 1}), named.stdout
+    assert shared_installation.svc("upload", str(tmp_path / "empty.md"), "-b", "proc", "--json").failure[0] == 3
