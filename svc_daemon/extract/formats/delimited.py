@@ -18,7 +18,7 @@ _DELIMITERS = "\t;|,"
 #: The line by which Excel is told the separator, and which it doesn't show.
 _SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)
 #: Number of lines from which the separator is found.
-_TRIED_LINES = 50
+_TRIED_LINES = 20
 #: A record with more lines has a quote that is never closed.
 _RECORD_LINES = 1000
 #: Rows that may have several lines are put into blocks of about this size, because chunks end at the ends of blocks.
@@ -64,9 +64,13 @@ def read(given: Given) -> Document:
 
 def _find_delimiter(lines: Sequence[str]) -> str:
     """Return the separator by which most of the first records have equally many cells."""
-    best, chosen = (0, 0), ","
     tried = list(islice(filter(str.strip, lines), _TRIED_LINES))
-    for delimiter in _DELIMITERS:
+    head = "\n".join(tried)
+    present = [delimiter for delimiter in _DELIMITERS if delimiter in head]
+    if len(present) < 2:
+        return present[0] if present else ","
+    best, chosen = (0, 0), ","
+    for delimiter in present:
         widths = [len(record.cells) for record in _read_records(tried, delimiter, 0)]
         counts = Counter(width for width in widths if width > 1)
         columns, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
@@ -98,9 +102,11 @@ def _find_blocks(
 ) -> Iterator[tuple[int, int]]:
     """Yield the first and last lines of blocks of rows, which leave out repeated rows of names."""
     lines, heading = document.lines, document.lines[names.first] if names else None
-    if not any(line.count('"') % 2 for line in lines):
+    if '"' not in document.text or not any(line.count('"') % 2 for line in lines):
         # All quotes are closed, so each line is a row.
-        repeats = [number for number in range(start, len(lines)) if lines[number] == heading]
+        repeats = []
+        if heading and document.text.count(heading) > 1:
+            repeats = [number for number in range(start, len(lines)) if lines[number] == heading]
         for repeated in (*repeats, len(lines)):
             if start < repeated:
                 yield start, repeated - 1
