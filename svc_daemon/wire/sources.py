@@ -33,14 +33,27 @@ class SourceError(TypedDict):
     retryable: bool
 
 
-class ExtractionFacts(TypedDict):
-    """Facts about the extracted text of an indexed source."""
+class TextFacts(TypedDict):
+    """Facts about the extracted text of an indexed source, which every release notes."""
 
     characters: int
     pages: int | None
     pages_without_text: list[int]
     chunks: int
     language: str | None
+
+
+class StoredExtraction(TextFacts, total=False):
+    """Facts as they are stored: `ExtractionFacts`, of which a source that an older release has indexed lacks some."""
+
+    title: str | None
+    hidden: int
+    parts: dict[str, int]
+
+
+class ExtractionFacts(TextFacts):
+    """Facts about the extracted text of an indexed source."""
+
     #: The document's own title: its first heading, or the title that its format keeps.
     title: str | None
     #: Number of characters that no reader of the document sees. They are in no passage.

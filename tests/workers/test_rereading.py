@@ -11,7 +11,7 @@ from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.indexing import indexed
 from svc_daemon.store.rows.sources import SourceRow, find_source, update_state
-from svc_daemon.wire.sources import ExtractionFacts, SourceError
+from svc_daemon.wire.sources import SourceError, StoredExtraction
 from svc_daemon.workers.rebuilding import RechunkingWorker
 from tests.api.daemons import Daemon
 
@@ -35,7 +35,7 @@ def age(daemon: Daemon, source_id: str, text: str) -> None:
     assert older.extraction is not None
     newer_facts = ("title", "hidden", "parts")
     facts = {name: value for name, value in older.extraction.items() if name not in newer_facts}
-    store(daemon, replace(older, extraction=cast("ExtractionFacts", facts)))
+    store(daemon, replace(older, extraction=cast("StoredExtraction", facts)))
 
 
 def store(daemon: Daemon, source: SourceRow) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     # Not at run time: the processes that read documents do without pydantic.
-    from svc_daemon.wire.sources import ExtractionFacts
+    from svc_daemon.wire.sources import StoredExtraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Extraction:
     hidden_characters: int = 0
 
     @property
-    def facts(self) -> "ExtractionFacts":
+    def facts(self) -> "StoredExtraction":
         """Return what is stored of the extraction beside its text."""
         return {
             "characters": len(self.text),

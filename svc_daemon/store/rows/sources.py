@@ -12,7 +12,7 @@ from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects, read_texts
 from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.sources import ExtractionFacts, FetchFacts, QuestionFields, SourceError, WebhookCall
+from svc_daemon.wire.sources import FetchFacts, QuestionFields, SourceError, StoredExtraction, WebhookCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class SourceRow:
     error: SourceError | None = None
     warnings: tuple[str, ...] = ()
     #: Statistics of the extraction; None until the source is indexed.
-    extraction: ExtractionFacts | None = None
+    extraction: StoredExtraction | None = None
     created_at: str
     updated_at: str
     task_type: str | None = None
