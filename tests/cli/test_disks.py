@@ -11,8 +11,8 @@ from tests.conftest import MakeInstallation
 MEMORY = Path("/dev/shm")
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-23 22 0:5 / /home rw - nfs4 there:/home rw,vers=4.2
-24 23 0:6 / /home/me/with\040space rw - fuse.sshfs me@there: rw
+23 22 0:5 / /export rw - nfs4 there:/export rw,vers=4.2
+24 23 0:6 / /export/with\040space rw - fuse.sshfs me@there: rw
 25 22 254:1 / /srv rw - xfs /dev/vdb rw
 26 22 0:7 / /srv rw shared:2 master:1 - tmpfs tmpfs rw
 """.strip()
@@ -22,9 +22,9 @@ MOUNTS = r"""
     ("folder", "kind"),
     [
         ("/var/lib/svc", "ext4"),
-        ("/home/me/data", "nfs4"),
-        ("/homes", "ext4"),
-        ("/home/me/with space/data", "fuse.sshfs"),
+        ("/export/data", "nfs4"),
+        ("/exports", "ext4"),
+        ("/export/with space/data", "fuse.sshfs"),
         ("/srv/data", "tmpfs"),
     ],
 )
