@@ -85,6 +85,14 @@ def test_a_heartbeat_extends_a_lease_and_an_expired_lease_requeues_the_task(daem
     assert (after["status"], after["task_details"]["status"]) == ("queued", "queued")
 
 
+def test_a_lease_from_before_the_clock_was_set_back_expires(daemon: Daemon) -> None:
+    daemon.add_source()
+    claim(daemon)
+    now_s = daemon.context.clock.lease_s()
+    # As seen by a clock that is an hour behind, no node can hold the lease that long.
+    assert (release(daemon, now_s), release(daemon, now_s - 3600)) == (0, 1)
+
+
 def test_the_worker_extends_its_lease_while_it_works(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits(creates_per_second=0, lease_seconds=1))
     daemon.make_bucket()

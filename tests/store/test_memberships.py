@@ -99,6 +99,11 @@ def test_a_stale_claim_changes_nothing(db: Connection, loss: str, write: str) ->
 
 def test_a_lease_expires_exactly_at_its_time(db: Connection) -> None:
     claim = _claimed(db)
+    for latest_s, is_expired in ((9.9, True), (10.0, False)):
+        # A later end than any lease can have is from before the clock was set back.
+        with undone(db):
+            assert memberships.has_expired_syncs(db, 0, latest_s) == is_expired
+            assert memberships.release_expired_syncs(db, LATER, 0, latest_s) == is_expired
     assert (memberships.has_expired_syncs(db, 9.9), memberships.release_expired_syncs(db, LATER, 9.9)) == (False, 0)
     with undone(db):
         assert memberships.has_expired_syncs(db, 10.0) and memberships.release_expired_syncs(db, LATER, 10.0) == 1

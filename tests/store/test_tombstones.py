@@ -78,6 +78,10 @@ def test_detachment_waits_until_every_change_of_the_title_has_ended_or_expired(d
     end_retitle(db, "src_1")
     assert free(41) == ["src_1"]
     begin_retitle(db, OURS, "src_1", now_s=50, lease_until_s=1e9)
+    assert (has_expired_retitles(db, 51, 1e9), has_expired_retitles(db, 51, 1e8)) == (False, True)
+    end_retitles(db, 51, 1e8)
+    assert free(51) == ["src_1"]
+    begin_retitle(db, OURS, "src_1", now_s=50, lease_until_s=1e9)
     end_retitles(db, inf)
     assert free(51) == ["src_1"]
     delete_detachment(db, "src_1", now_s=51)

@@ -16,7 +16,7 @@ from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.operations.index.documents import IndexEntry
 from svc_daemon.operations.index.extraction import SourceReading, list_chunkings
 from svc_daemon.operations.index.syncing import take_place
-from svc_daemon.operations.shared.claims import UNREADABLE, abandon, lease_end_s
+from svc_daemon.operations.shared.claims import UNREADABLE, abandon, latest_lease_s, lease_end_s
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
@@ -307,9 +307,10 @@ def put_back(connection: Connection, context: Context, task: TaskRow, lane: str 
 
 async def release_expired(context: Context, now_s: float) -> int:
     """Requeue the tasks whose lease has ended by `now_s`; infinity requeues all. Returns how many."""
+    latest_s = latest_lease_s(context, now_s)
 
     def work(connection: Connection) -> int:
-        tasks = list_expired(connection, now_s)
+        tasks = list_expired(connection, now_s, latest_s)
         for task in tasks:
             if task.type in (CASCADE, REBUILD, TEAM_REMOVAL):
                 # No document can have caused the crash, so don't count an attempt.
@@ -328,7 +329,7 @@ async def release_expired(context: Context, now_s: float) -> int:
             _end_attempt(connection, context, task, source, failure, jitter=0.0)
         return len(tasks)
 
-    if not context.read(lambda connection: list_expired(connection, now_s)):
+    if not context.read(lambda connection: list_expired(connection, now_s, latest_s)):
         return 0
     released = await context.write(work)
     wakes = context.wakes

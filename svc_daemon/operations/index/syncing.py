@@ -11,7 +11,7 @@ from functools import partial
 from svc_daemon.core import readiness, task_retries
 from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.operations.remove.source_deletions import give_places
-from svc_daemon.operations.shared.claims import lease_end_s
+from svc_daemon.operations.shared.claims import latest_lease_s, lease_end_s
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
@@ -146,14 +146,15 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
 async def release_expired_syncs(context: Context, now_s: float) -> int:
     """Requeue memberships whose claim has expired by `now_s`; infinity requeues all claimed ones. Returns how many."""
-    now = context.clock.timestamp()
+    now, latest_s = context.clock.timestamp(), latest_lease_s(context, now_s)
 
     def work(connection: Connection) -> int:
-        end_retitles(connection, now_s)
-        return memberships.release_expired_syncs(connection, now, now_s)
+        end_retitles(connection, now_s, latest_s)
+        return memberships.release_expired_syncs(connection, now, now_s, latest_s)
 
     def is_needed(connection: Connection) -> bool:
-        return memberships.has_expired_syncs(connection, now_s) or has_expired_retitles(connection, now_s)
+        is_expired = memberships.has_expired_syncs(connection, now_s, latest_s)
+        return is_expired or has_expired_retitles(connection, now_s, latest_s)
 
     if not context.read(is_needed):
         return 0

@@ -53,6 +53,12 @@ def lease_end_s(context: Context) -> float:
     return context.clock.lease_s() + context.limits.lease_seconds
 
 
+def latest_lease_s(context: Context, now_s: float) -> float:
+    """Return when the leases of all nodes end at the latest; a later end is from before the clock was set back."""
+    # The nodes' clocks differ slightly.
+    return now_s + 2 * context.limits.lease_seconds
+
+
 async def abandon(context: Context, task_id: str) -> None:
     """Let a task and its source fail without reading their rows, which are damaged. Call it on an error."""
     log.exception("the rows of %s can't be read, so it fails", task_id)

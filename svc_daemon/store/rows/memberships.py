@@ -13,6 +13,7 @@ A membership is claimed only once its source is indexed. While a team's index is
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import Connection
@@ -208,20 +209,24 @@ def withdraw_syncs(connection: Connection, team_id: str, due_at: str) -> None:
     )
 
 
-def has_expired_syncs(connection: Connection, now_s: float) -> bool:
+def has_expired_syncs(connection: Connection, now_s: float, latest_s: float = inf) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM memberships WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s LIMIT 1",
-        {"now_s": now_s},
+        "SELECT 1 FROM memberships WHERE lease_until_s IS NOT NULL"
+        " AND (lease_until_s <= :now_s OR lease_until_s > :latest_s) LIMIT 1",
+        {"now_s": now_s, "latest_s": latest_s},
     ).fetchone()
     return row is not None
 
 
-def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
-    """Release expired claims on memberships, or all claims if `now_s` is infinite."""
+def release_expired_syncs(connection: Connection, now: str, now_s: float, latest_s: float = inf) -> int:
+    """Release expired claims on memberships, or all claims if `now_s` is infinite.
+
+    A claim that ends after `latest_s` counts as expired: its end was computed before the clock was set back.
+    """
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :now"
-        " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
-        {"now": now, "now_s": now_s},
+        " WHERE lease_until_s IS NOT NULL AND (lease_until_s <= :now_s OR lease_until_s > :latest_s)",
+        {"now": now, "now_s": now_s, "latest_s": latest_s},
     )
     return cursor.rowcount
 

@@ -6,6 +6,7 @@ Claims don't lock rows, because only one node at a time claims tasks (see `Exclu
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection, Row, values_of
@@ -279,11 +280,15 @@ def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
     )
 
 
-def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
-    """List running tasks with an expired lease, or all running tasks if `now_s` is infinite."""
+def list_expired(connection: Connection, now_s: float, latest_s: float = inf) -> list[TaskRow]:
+    """List running tasks with an expired lease, or all running tasks if `now_s` is infinite.
+
+    A lease that ends after `latest_s` counts as expired: its end was computed before the clock was set back.
+    """
     rows = connection.execute(
-        "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running' AND lease_until_s <= :now_s",
-        {"now_s": now_s},
+        "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running'"
+        " AND (lease_until_s <= :now_s OR lease_until_s > :latest_s)",
+        {"now_s": now_s, "latest_s": latest_s},
     ).fetchall()
     return [TaskRow.from_row(row) for row in rows]
 

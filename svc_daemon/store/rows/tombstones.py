@@ -13,6 +13,7 @@ for the same event.
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from svc_daemon.core import ids
 from svc_daemon.databases.contract import Connection
@@ -136,20 +137,24 @@ def end_retitle(connection: Connection, source_id: str) -> None:
     )
 
 
-def has_expired_retitles(connection: Connection, now_s: float) -> bool:
+def has_expired_retitles(connection: Connection, now_s: float, latest_s: float = inf) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM detachments WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s LIMIT 1",
-        {"now_s": now_s},
+        "SELECT 1 FROM detachments WHERE lease_until_s IS NOT NULL"
+        " AND (lease_until_s <= :now_s OR lease_until_s > :latest_s) LIMIT 1",
+        {"now_s": now_s, "latest_s": latest_s},
     ).fetchone()
     return row is not None
 
 
-def end_retitles(connection: Connection, now_s: float) -> None:
-    """End the expired leases of title changes, or all leases if `now_s` is infinite."""
+def end_retitles(connection: Connection, now_s: float, latest_s: float = inf) -> None:
+    """End the expired leases of title changes, or all leases if `now_s` is infinite.
+
+    A lease that ends after `latest_s` counts as expired: its end was computed before the clock was set back.
+    """
     connection.execute(
         "UPDATE detachments SET retitles = 0, lease_until_s = NULL"
-        " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",
-        {"now_s": now_s},
+        " WHERE lease_until_s IS NOT NULL AND (lease_until_s <= :now_s OR lease_until_s > :latest_s)",
+        {"now_s": now_s, "latest_s": latest_s},
     )
 
 
