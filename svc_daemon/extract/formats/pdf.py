@@ -26,7 +26,7 @@ from svc_daemon.extract.formats.pdf_visibility import hidden_objects, may_have_l
 
 #: A word with PDFium's mark of a hyphen at a line break.
 _BROKEN_WORD = re.compile(r"([\w-]*)[\ufffe\x02]\s*(\w*)")
-_WORD = re.compile(r"\w+(?:-\w+)*(?![\ufffe\x02])")
+_WORD = re.compile(r"(?<![\ufffe\x02\w-])\w+(?:-\w+)*(?![\ufffe\x02\w])")
 #: Letters as fonts draw them: ligatures, and Arabic and Hebrew letters by their place in a word.
 _FORMS = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]+")
 _CASED = re.compile(r"[^\W\d_]")

@@ -220,12 +220,11 @@ def join(segments: Iterable[Segment]) -> str:
     for segment in segments:
         if before is not None:
             follows = before.is_beside(segment) and segment.left > before.left
-            is_cut = (
-                not follows and before.text[-1] == "-" and before.text[-2:-1].isalpha() and segment.text[0].isalpha()
-            )
-            if is_cut:
+            is_cut = before.text[-1] == "-" and before.text[-2:-1].isalpha() and segment.text[0].isalpha()
+            if is_cut and not follows:
                 pieces[-1] = f"{pieces[-1][:-1]}{BROKEN}"
-            pieces.append(" " if follows else "\n")
+            else:
+                pieces.append(" " if follows else "\n")
         pieces.append(segment.text)
         before = segment
     return "".join(pieces)

@@ -196,7 +196,8 @@ def _blank(page: Any, paper: Box, kinds: dict[str, list[tuple[Any, Box]]]) -> It
             columns = sorted(min(max(int((x - left) * scale), 0), bitmap.width - 1) for x in (box[0], box[2]))
             rows = range(*sorted(min(max(int((top - y) * scale), 0), bitmap.height) for y in (box[1], box[3])))
             lines = [pixels[row * stride + columns[0] : row * stride + columns[1] + 1] for row in rows]
-            if lines and max(map(max, lines)) - min(map(min, lines)) < 16:
+            # Smaller boxes may lie between two dots.
+            if len(lines) > 2 and columns[1] - columns[0] > 2 and max(map(max, lines)) - min(map(min, lines)) < 16:
                 yield each, reason
     bitmap.close()
 
