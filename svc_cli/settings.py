@@ -104,7 +104,9 @@ class SettingsFile(NamedTuple):
             # Without O_NONBLOCK, opening a pipe would block until somebody writes to it.
             with open_regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as file:
                 content = file.read(MOST_BYTES + 1)
-            document = parse_toml(content.decode("utf-8")) if len(content) <= MOST_BYTES else None
+            document = parse_toml(content.decode("utf-8-sig")) if len(content) <= MOST_BYTES else None
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path} can't be read: it is not UTF-8 text.") from error
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} can't be read: {error}") from error
         if document is None:
@@ -147,7 +149,7 @@ class CliSettings:
         if project:
             layers.append(SettingsLayer(str(path), project.values, is_project=True))
         user = user_file(environ)
-        if os.path.lexists(user):
+        if is_there(user):
             layers.append(SettingsLayer(str(user), SettingsFile.read(user).values))
         return cls(environ, layers, project)
 
@@ -255,9 +257,20 @@ def find_project_file(cwd: Path) -> Path | None:
     for folder in (cwd, *cwd.parents):
         candidate = folder / PROJECT_FILE
         # What can't be read, such as a pipe or a folder, is not passed over for a file further up: reading it fails.
-        if os.path.lexists(candidate):
+        if is_there(candidate):
             return candidate
     return None
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file, or may be one that can't be read; reading it fails then."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def check(name: str, value: Any, source: str) -> None:

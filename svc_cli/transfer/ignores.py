@@ -3,6 +3,7 @@
 Git's rules apply: files in an ignored folder are left out, because the folder is not entered.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -16,6 +17,8 @@ from svc_cli.transfer.rooted_files import Root, find_repository
 
 #: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")
+#: Finds a byte that was no UTF-8.
+ESCAPED = re.compile("[\udc80-\udcff]").search
 #: How many folders a set of patterns remembers its verdicts for.
 KNOWN_FOLDERS = 10_000
 
@@ -75,9 +78,13 @@ class Patterns:
         self._above: dict[str, int] = {}
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse the text of an ignore file."""
-        return cls(line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
+    def parse(cls, data: bytes) -> Self:
+        """Parse an ignore file. Raises ValueError if it is no UTF-8 text; in comments, other bytes do no harm."""
+        text = data.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
+        lines = [line.removesuffix("\r") for line in text.split("\n" if "\n" in text else "\r")]
+        if "\0" in text or any(ESCAPED(line) for line in lines if not line.startswith("#")):
+            raise ValueError("it is not UTF-8 text")
+        return cls(lines)
 
     def find(self, path: str, *, is_folder: bool) -> Pattern | None:
         """Return the last pattern that matches this `/`-separated path, or None."""
@@ -137,12 +144,17 @@ class IgnoreRules:
     def inside(self, folder: Path, read: Callable[[str], bytes]) -> "IgnoreRules":
         """Return these rules plus those of the ignore files in `folder`, an absolute path.
 
-        `read` returns the bytes of a file in the folder; empty if there is none.
+        `read` returns the bytes of a file in the folder; empty if there is none. Raises OSError if a file can't be
+        understood: without its rules, files would be sent that it excludes.
         """
         rules = self
         for name in IGNORE_FILES:
-            if data := read(name):
-                rules = rules.under(folder, Patterns.parse(data.decode("utf-8", errors="replace")), str(folder / name))
+            try:
+                patterns = Patterns.parse(read(name))
+            except ValueError as error:
+                raise OSError(errno.EILSEQ, f"{folder / name}: {error}") from error
+            if patterns.all:
+                rules = rules.under(folder, patterns, str(folder / name))
         return rules
 
     def at(self, root: Root, place: str) -> "IgnoreRules":

@@ -1,5 +1,6 @@
 """`upload` and `sync` treat each odd name and unreadable file of a folder alike, and report each of them."""
 
+import gzip
 import os
 import sys
 import unicodedata
@@ -146,6 +147,15 @@ def test_upload_and_sync_of_unchanged_files_to_an_archived_bucket_fail(shared_in
         assert f"svc bucket archive --restore {verb}" in finished.json["error"]["hint"]
 
 
+#: Files that exclude `secret.md` in the eyes of the person who wrote them, and one that nobody can read.
+BYTES = {
+    "UTF-16": "secret.md\n".encode("utf-16"),
+    "UTF-16 without a mark": "secret.md\n".encode("utf-16-be"),
+    "Latin-1": "s\xe9cret.md\n".encode("latin-1"),
+    "binary": gzip.compress(b"secret.md\n"),
+}
+
+
 def make(path: Path, kind: str) -> None:
     """Put something that can't be read as a file at a path."""
     path.unlink(missing_ok=True)
@@ -153,6 +163,8 @@ def make(path: Path, kind: str) -> None:
         path.mkdir()
     elif kind == "link to nothing":
         path.symlink_to("nowhere")
+    elif kind in BYTES:
+        path.write_bytes(BYTES[kind])
     else:
         pipe = path.with_name("pipe.md") if kind == "link to a pipe" else path
         os.mkfifo(pipe)
@@ -160,7 +172,7 @@ def make(path: Path, kind: str) -> None:
             path.symlink_to(pipe.name)
 
 
-KINDS = pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link to a pipe"])
+KINDS = pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link to a pipe", *BYTES])
 
 
 @KINDS
@@ -171,7 +183,7 @@ def test_ignore_file_that_is_no_file_stops_its_folder(
     for path in (".git/HEAD", "docs/a.md", "docs/sub/secret.md", "docs/sub/deep/b.md"):
         write(tmp_path, path, f"Words of {kind} {name} {path}.")
     make(tmp_path / "docs" / "sub" / name, kind)
-    bucket = f"{kind}-{name[1:]}".replace(" ", "-")
+    bucket = f"{kind}-{name[1:]}".replace(" ", "-").lower()
     for verb in ("upload", "sync"):
         ended = shared_installation.svc(verb, "docs", "-b", f"{bucket}-{verb}", "--json", cwd=tmp_path)
         assert ended.failure == (3, "svc_file_unreadable"), verb
@@ -182,6 +194,8 @@ def test_ignore_file_that_is_no_file_stops_its_folder(
         assert inside.failure == (3, "svc_file_unreadable"), "the rules above a folder apply in it"
     checked = shared_installation.svc("ignore", "check", "docs/sub/secret.md", "--json", cwd=tmp_path)
     assert checked.failure == (3, "svc_file_unreadable")
+    listed = shared_installation.svc("ignore", "list", "docs", "--json", cwd=tmp_path)
+    assert (listed.exit, [each["path"] for each in listed.json["items"]]) == (3, ["sub/"])
 
 
 @KINDS

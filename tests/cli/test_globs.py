@@ -59,7 +59,7 @@ def test_random_patterns_match_the_same_paths_as_in_git(tmp_path: Path) -> None:
     listed = subprocess.run(command, cwd=tmp_path, input=given, stdout=subprocess.PIPE, check=False)
     # Four fields for each path; the first is empty if no pattern matches it or one of its folders.
     by_git = [bool(origin) for origin in listed.stdout.decode().split("\0")[:-1:4]]
-    known = [Patterns.parse(line) for line in lines]
+    known = [Patterns.parse(line.encode()) for line in lines]
     differ = [
         (lines[number], path)
         for (number, path), is_matched in zip(asked, by_git, strict=True)
@@ -115,7 +115,7 @@ VERDICTS = [
 
 @pytest.mark.parametrize(("pattern", "path", "is_matched"), VERDICTS)
 def test_pattern_matches_a_path_as_in_git(pattern: str, path: str, is_matched: bool) -> None:
-    assert _is_matched(Patterns.parse(pattern), path) == is_matched
+    assert _is_matched(Patterns.parse(pattern.encode()), path) == is_matched
 
 
 def _count_lines(work: Callable[[], Any]) -> int:

@@ -164,3 +164,22 @@ def test_ignore_list_shows_all_excluded_paths(svc: RunSvc, docs: Path) -> None:
     assert {each["path"]: each["reason"] for each in ended.json["items"]} == reasons
     assert ended.json["taken"] == 2
     assert svc("ignore", "list", "nothere").exit == 5
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        (b"\xef\xbb\xbfsecret.md\r\nother.md   \r\n", ["plain.md"]),
+        (b"secret.md\rother.md\r", ["plain.md"]),
+        (b"# d\xe9j\xe0 vu\nsecret.md\n", ["other.md", "plain.md"]),
+    ],
+)
+def test_ignore_files_of_other_systems_are_understood(tmp_path: Path, rules: bytes, kept: list[str]) -> None:
+    write(tmp_path, "secret.md", "other.md", "plain.md")
+    (tmp_path / ".gitignore").write_bytes(rules)
+    assert [Path(file.title).name for file in select([str(tmp_path)], POLICY).files] == kept
+
+
+def test_settings_may_begin_with_a_byte_order_mark(svc: RunSvc) -> None:
+    Path("svc.toml").write_bytes(b'\xef\xbb\xbfbucket = "b"\n[sync]\nexclude = ["a.md"]\n')
+    assert check(svc, "a.md") == {"a.md": ("ignored", "a.md", "a.md")}

@@ -67,7 +67,7 @@ def list_ignored(
     items = [{"path": skip.path, "reason": skip.reason, "reason_code": code_of(skip.reason)} for skip in snapshot.skips]
     rows = [(item["path"], item["reason"]) for item in items]
     call.console.show({"items": items, "taken": taken}, lambda: table(call.console, ("path", "left out"), rows))
-    return Exit.DONE
+    return Exit.FAILED if any(skip.error_code for skip in snapshot.skips) else Exit.DONE
 
 
 def _exclude(call: Invocation, root: Path) -> tuple[str, ...]:

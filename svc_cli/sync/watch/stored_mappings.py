@@ -1,7 +1,6 @@
 """Reads and writes `watch.toml`, which has the mappings added with `svc watch add`."""
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 from svc_cli.errors import UsageError
 from svc_cli.private_files import replace
-from svc_cli.settings import SettingsFile
+from svc_cli.settings import SettingsFile, is_there
 from svc_cli.sync.mappings import Mapping, Ownership, read_mappings
 
 FILE = "watch.toml"
@@ -27,7 +26,7 @@ class Added:
 
     def read(self) -> list[Mapping]:
         """Return the mappings; none if there is no file. Raises UsageError if the file is invalid."""
-        if not os.path.lexists(self.path):
+        if not is_there(self.path):
             return []
         return read_mappings(SettingsFile.read(self.path).tables, self.path, None)
 
