@@ -26,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from svc_daemon.core import ids
 from svc_daemon.embed.contract import ModelMissing, ModelProblem, ModelRefused
 from svc_daemon.errors import StorageError
-from svc_daemon.paths import sync_folder
+from svc_daemon.paths import make_folder, sync_folder
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 #: How the tokens' vectors are combined: their mean, or the first vector.
@@ -134,7 +134,7 @@ class ModelFolder:
 
         The staging folder is removed on exit. Raises InstallRunning and OSError.
         """
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.root)
         with self._locked():
             self._remove_leftovers()
             staging = self.root / f"{_STAGING}{secrets.token_hex(4)}"

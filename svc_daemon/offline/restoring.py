@@ -290,5 +290,7 @@ def _move_in(made: DataFiles, files: DataFiles) -> None:
     sync_folder(files.root)
     done = files.root / DONE
     made.root.rename(done)
+    # A power cut must not bring the old name back after files are gone.
+    sync_folder(files.root)
     shutil.rmtree(done)
     sync_folder(files.root)

@@ -84,6 +84,10 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     done = Counter(removed=folders.blobs.clear_staging() + folders.blobs.removals.clear_held())
     for name, path in aside.items():
         done[_settle_aside(folders, owners, name, path)] += 1
+    if done["taken back"]:
+        # A file's new name must be durable before its old one may be gone.
+        folders.blobs.sync_folder()
+        folders.parts.sync_folder()
     parts = set(folders.parts.list_ids())
     kept_by_sessions = {_identity(folders.parts.path(part_id)) for part_id in parts - owners.ended_ids}
     for name in set(folders.blobs.list_ids()) - owners.sizes.keys():
@@ -94,6 +98,8 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
     for part_id in parts - owners.open_ids:
         path = folders.parts.path(part_id)
         done[_remove(folders, path) if part_id in owners.ended_ids else _set_aside(context, folders, path)] += 1
+    if done["set aside"]:
+        folders.set_aside_files.sync()
     return done
 
 

@@ -152,6 +152,8 @@ class BackupFolder:
         for backup in old:
             # Rename first, so that `list_backups` doesn't list a half-deleted backup.
             backup.path.rename(self.root / REMOVING)
+            # A power cut must not bring the old name back after files are gone.
+            sync_folder(self.root)
             self._remove_rest()
         return len(old)
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from svc_daemon.core import ids
 from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
-from svc_daemon.paths import DataFiles
+from svc_daemon.paths import DataFiles, make_folder, sync_folder
 from svc_daemon.store.files.contract import BlobFacts
 from svc_daemon.store.files.removals import Removals
 from svc_daemon.store.files.staging import StagedFile, Staging
@@ -140,10 +140,11 @@ class Blobs(Staging):
         self._folder_sync.sync()
 
     def _move_damaged(self, name: str) -> None:
-        self._damaged.mkdir(mode=0o700, exist_ok=True)
+        make_folder(self._damaged)
         # A name that can't be a file's has no file.
         with suppress(FileNotFoundError, StorageError):
             self.path(name).replace(self._damaged / name)
+            sync_folder(self._damaged)
 
     def _delete(self, names: Sequence[str]) -> dict[str, Exception]:
         paths, errors = [], dict[str, Exception]()

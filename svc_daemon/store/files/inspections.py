@@ -14,6 +14,7 @@ from typing import Protocol
 
 from svc_daemon.core import ids
 from svc_daemon.data_directory import hash_file, list_own
+from svc_daemon.paths import make_folder, sync_folder
 from svc_daemon.store.files.blobs import Blobs
 from svc_daemon.store.files.contract import ByteStores, FileCounts
 from svc_daemon.store.files.parts import Parts
@@ -44,9 +45,14 @@ class SetAsideFiles:
         is_led_away = any(folder.is_symlink() for folder in (path.parent, self.folder, place.parent))
         if is_led_away or not _is_plain(path) or place.exists():
             return False
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(place.parent)
         path.rename(place)
         return True
+
+    def sync(self) -> None:
+        """Make the moves to this folder durable. Nothing may sync the folders that the files came from before this."""
+        for day in self._days():
+            sync_folder(day)
 
     def remove(self, names: Collection[str]) -> None:
         """Delete all files with these names."""
