@@ -34,6 +34,8 @@ CALLS = {
     "write": 17,
     "openat": 1500,
 }
+#: A disk that is full or turns read-only fails all of these from some moment on.
+DISK_CALLS, DISK_FAULTS = "pwrite64,ftruncate,fsync,fdatasync,syncfs,rename,link,mkdir", ("error=ENOSPC", "error=EROFS")
 #: A full, broken or read-only disk, too few descriptors, no memory, and a kill of the process.
 FAULTS = ("error=ENOSPC", "error=EIO", "error=EROFS", "error=EMFILE", "error=ENOMEM", "signal=KILL")
 #: How long a client waits for a response before it sends the request again.
@@ -130,6 +132,9 @@ def _moments(count: int) -> Iterator[tuple[str, str, str]]:
     draw = random.Random(count)
     for call in draw.choices(list(CALLS), k=count):
         yield call, draw.choice(FAULTS), f"{draw.randint(1, CALLS[call])}{draw.choice(['', '+'])}"
+    for fault in DISK_FAULTS:
+        for first in draw.sample(range(1, CALLS["fdatasync"]), max(1, count // 10)):
+            yield DISK_CALLS, fault, f"{first}+"
 
 
 def test_acknowledged_files_survive_failed_system_calls(make_installation: MakeInstallation, large: bool) -> None:
