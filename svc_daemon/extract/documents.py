@@ -42,7 +42,7 @@ WAVE_DOCUMENTS = 64
 #: Maximum size of a document in a wave, in bytes.
 WAVE_DOCUMENT_BYTES = 256 * 1024
 #: The formats that may share a child.
-_SHARING = frozenset({"text", "markdown", "code", "csv", "json"})
+_SHARING = frozenset({"text", "markdown", "code", "csv", "json", "rst", "asciidoc", "org", "latex", "man"})
 
 
 class NotRead(Exception):

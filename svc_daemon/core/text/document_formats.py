@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 PLAIN = "text/plain"
 GZIP = "application/gzip"
+MAN_PAGE = "text/troff"
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 EXCEL, POWERPOINT = "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
@@ -18,6 +19,7 @@ _XLSX = f"{_OPEN_XML}.spreadsheetml.sheet"
 #: Extensions of text formats that may be compressed with gzip.
 _COMPRESSED = (
     *("txt.gz", "text.gz", "log.gz", "rst.gz", "adoc.gz", "org.gz", "tex.gz", "md.gz", "markdown.gz", "mdx.gz"),
+    *("man.gz", *(f"{section}.gz" for section in range(1, 9))),
     *("csv.gz", "tsv.gz", "json.gz", "ndjson.gz", "jsonl.gz", "html.gz", "htm.gz"),
 )
 
@@ -46,10 +48,13 @@ _ODF_TYPES = {
 
 #: Every format that can be read, in the order shown to clients.
 FORMATS = (
-    DocumentFormat(
-        key="text", name="Plain text", types=dict.fromkeys(("txt", "text", "log", "rst", "adoc", "org", "tex"), PLAIN)
-    ),
+    DocumentFormat(key="text", name="Plain text", types=dict.fromkeys(("txt", "text", "log"), PLAIN)),
     DocumentFormat(key="markdown", name="Markdown", types=dict.fromkeys(("md", "markdown", "mdx"), "text/markdown")),
+    DocumentFormat(key="rst", name="reStructuredText", types=dict.fromkeys(("rst", "rest"), "text/x-rst")),
+    DocumentFormat(key="asciidoc", name="AsciiDoc", types=dict.fromkeys(("adoc", "asciidoc"), "text/x-asciidoc")),
+    DocumentFormat(key="org", name="Org", types={"org": "text/x-org"}),
+    DocumentFormat(key="latex", name="LaTeX", types=dict.fromkeys(("tex", "ltx"), "text/x-tex")),
+    DocumentFormat(key="man", name="Man pages", types=dict.fromkeys(("man", "mdoc", *"12345678"), MAN_PAGE)),
     DocumentFormat(
         key="html", name="HTML", types={"html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml"}
     ),

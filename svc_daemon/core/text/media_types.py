@@ -13,7 +13,7 @@ import re
 from svc_daemon.core.text import encodings
 from svc_daemon.core.text.archive_types import main_part_type, zip_type
 from svc_daemon.core.text.charsets import find_codec
-from svc_daemon.core.text.document_formats import EXCEL, FORMATS, GZIP, PLAIN, POWERPOINT, DocumentFormat
+from svc_daemon.core.text.document_formats import EXCEL, FORMATS, GZIP, MAN_PAGE, PLAIN, POWERPOINT, DocumentFormat
 
 #: The media type of unknown binary data.
 UNKNOWN = "application/octet-stream"
@@ -25,6 +25,12 @@ _FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_
 _NAMES = {"dockerfile": "text/x-dockerfile", "makefile": "text/x-makefile", "cmakelists.txt": "text/x-cmake"}
 #: Unusual media types that clients declare, mapped to the usual ones.
 _SPELLINGS = {
+    "text/x-latex": "text/x-tex",
+    "application/x-tex": "text/x-tex",
+    "application/x-latex": "text/x-tex",
+    "text/prs.fallenstein.rst": "text/x-rst",
+    "text/asciidoc": "text/x-asciidoc",
+    "application/x-troff-man": MAN_PAGE,
     "text/x-markdown": "text/markdown",
     "application/x-yaml": "text/x-yaml",
     "application/yaml": "text/x-yaml",
@@ -113,6 +119,7 @@ _HTML = re.compile(
 )
 _XML = re.compile(rb"\s*<\?xml\s")
 _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
+_MAN = re.compile(rb"(?:[.'][ \t]*\\\"[^\n]*\n)*+[.'](?:TH|Dd)[ \t]")
 _MAIL = re.compile(
     rb"(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version):[^\n]*+\n"
     rb"(?>(?:[ \t][^\n]*+\n)*)){2}",
@@ -180,7 +187,7 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
             return media_type
     if not is_text:
         return UNKNOWN
-    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAIL, "message/rfc822"))
+    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAIL, "message/rfc822"), (_MAN, MAN_PAGE))
     return next((media_type for pattern, media_type in looks if pattern.match(data[:_HEAD_BYTES])), PLAIN)
 
 

@@ -35,6 +35,11 @@ Reader = Callable[[Given], Document]
 READERS = {
     "text": ("texts", "read_text"),
     "markdown": ("markdown", "read"),
+    "rst": ("markups", "read_rst"),
+    "asciidoc": ("markups", "read_asciidoc"),
+    "org": ("markups", "read_org"),
+    "latex": ("latex", "read"),
+    "man": ("man_pages", "read"),
     "html": ("html", "read"),
     "pdf": ("pdf", "read"),
     "docx": ("docx", "read"),

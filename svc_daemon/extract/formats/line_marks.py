@@ -1,0 +1,81 @@
+"""The lines of a text in a language of documentation, marked one by one, and made a document."""
+
+import re
+from itertools import pairwise
+
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.extract.builders import LineDocument, fit
+
+#: What a line is; a blank line ends a paragraph or an item.
+BLANK, TEXT, CODE, ROW, ITEM = "", "paragraph", "code", "row", "item"
+
+
+class MarkedLines:
+    """Lines that a reader changes to what is seen of them, and marks with what they are."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = fit(text).split("\n")
+        self.kinds = [TEXT if line.strip() else BLANK for line in self.lines]
+        self.title: str | None = None
+        self._original = [*self.lines]
+        #: By the index of its first line: level, title and last line of a heading.
+        self._headings: dict[int, tuple[int, str, int]] = {}
+        self._hidden: list[tuple[str, str, int]] = []
+
+    def mark(self, kind: str, first: int, last: int) -> None:
+        """Mark the lines `first` to `last`, inclusive."""
+        self.kinds[first : last + 1] = [kind] * (last + 1 - first)
+
+    def add_heading(self, level: int, title: str, first: int, last: int) -> None:
+        """Make lines a heading."""
+        self.mark(BLANK, first, last)
+        self._headings[first] = level, title, last
+        self.title = self.title or title.strip() or None
+
+    def hide(self, first: int, last: int, reason: str = "comment") -> None:
+        """Leave out lines that nobody sees."""
+        self._hidden.append(("\n".join(self.lines[first : last + 1]), reason, first + 1))
+        self.lines[first : last + 1] = [""] * (last + 1 - first)
+        self.mark(BLANK, first, last)
+
+    def hide_end(self, number: int, column: int) -> None:
+        """Leave out the end of a line, which is a comment."""
+        self._hidden.append((self.lines[number][column:], "comment", number + 1))
+        self.lines[number] = self.lines[number][:column].rstrip()
+        if not self.lines[number]:
+            self.kinds[number] = BLANK
+
+    def find(self, pattern: re.Pattern[str], first: int) -> int:
+        """Return the index of the first line from `first` on that matches wholly; the last line if none does."""
+        found = (number for number in range(first, len(self.lines)) if pattern.fullmatch(self.lines[number]))
+        return next(found, len(self.lines) - 1)
+
+    def end_of_indented(self, first: int, column: int = 0) -> int:
+        """Return the index of the last line from `first` on that is indented more than a column, or blank."""
+        last = first - 1
+        for number in range(first, len(self.lines)):
+            line = self.lines[number]
+            if line.strip():
+                if len(line) - len(line.lstrip()) <= column:
+                    break
+                last = number
+        return last
+
+    def finish(self, warnings: tuple[str, ...]) -> Document:
+        """Make each run of lines of one kind a block. An item has the text after it."""
+        document = LineDocument("\n".join(self.lines))
+        for words, reason, line in self._hidden:
+            document.hide(words, reason, line=line)
+        begun, kinds = 0, self.kinds
+        starts = [
+            number
+            for number, (before, kind) in enumerate(pairwise(["", *kinds]))
+            if number in self._headings or kind == ITEM or (kind != before and not (kind == TEXT and before == ITEM))
+        ]
+        for begun, end in pairwise([*starts, len(kinds)]):
+            if begun in self._headings:
+                level, title, last = self._headings[begun]
+                document.add_heading(level, title, begun, last)
+            elif kinds[begun]:
+                document.add(kinds[begun], begun, end - 1)
+        return document.finish(title=self.title, warnings=warnings)
