@@ -5,6 +5,7 @@ Archives within archives are never opened.
 """
 
 import codecs
+import posixpath
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -175,6 +176,62 @@ def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipMembers]:
 
 def _damaged() -> documents.ExtractionFailed:
     return documents.unreadable("The file is damaged: its archive can't be expanded.")
+
+
+class Members:
+    """The members of an archive, each expanded and checked when it is read, so that a broken one costs only itself."""
+
+    def __init__(self, archive: ZipFile, limits: CageLimits) -> None:
+        self._archive, self._limits = archive, limits
+        self._size = self._packed = 0
+        self._infos = {_plain_name(info.filename): info for info in archive.infolist()}
+        self._folded = {name.lower(): info for name, info in self._infos.items()}
+        if len(archive.infolist()) > limits.archive_entries:
+            raise documents.over_limit(f"The file is an archive of more than {limits.archive_entries} members.")
+
+    @property
+    def names(self) -> list[str]:
+        return [*self._infos]
+
+    def read(self, name: str) -> bytes | None:
+        """Expand a member, whose name may differ in its case; None if there is none, or if it is broken.
+
+        Raises ExtractionFailed if it needs a password, or if all that was read is over the limits.
+        """
+        name = _plain_name(name)
+        info = self._infos.get(name) or self._folded.get(name.lower())
+        if info is None:
+            return None
+        if info.flag_bits & _ENCRYPTED_FLAG:
+            raise documents.encrypted()
+        pieces = []
+        self._packed += info.compress_size
+        with suppress(BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError):
+            with self._archive.open(info) as content:
+                while piece := content.read(READ_BYTES):
+                    self._size += len(piece)
+                    if self._size > self._limits.archive_bytes:
+                        raise too_large(self._limits)
+                    check_ratio(self._packed, self._size, self._limits)
+                    pieces.append(piece)
+            return b"".join(pieces)
+        return None
+
+
+@contextmanager
+def open_members(data: bytes, limits: CageLimits) -> Iterator[Members]:
+    """Open a zip archive without reading its members. Raises ExtractionFailed if it is damaged or has too many."""
+    try:
+        archive = ZipFile(BytesIO(data))
+    except (BadZipFile, EOFError, ValueError, NotImplementedError, OSError) as error:
+        raise documents.unreadable("The file is damaged: its archive can't be expanded.") from error
+    with archive:
+        yield Members(archive, limits)
+
+
+def _plain_name(name: str) -> str:
+    """Return a member's name with slashes and without steps, as it would be within a folder."""
+    return posixpath.normpath(name.replace("\\", "/")).lstrip("/").removeprefix("./")
 
 
 def check_archive(data: bytes, limits: CageLimits) -> None:

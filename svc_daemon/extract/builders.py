@@ -253,6 +253,20 @@ class FlowDocument(DocumentNotes):
             self.headings.enter(level, title)
             self.add("heading", title)
 
+    def add_document(self, document: Document, *, level: int = 0, name: str = "") -> None:
+        """Add a document within this one, its headings this many levels lower, and its name before its warnings."""
+        for block in document.blocks:
+            if block.kind == "heading" and block.headings:
+                self.add_heading(level + len(block.headings), block.headings[-1])
+            else:
+                self.add(block.kind, block.text)
+        for hidden in document.hidden:
+            self.hide(hidden.text, hidden.reason)
+        for kind, number in document.parts.items():
+            self.note_part(kind, number)
+        for warning in document.warnings:
+            self.warn(f"{name}: {warning}" if name else warning)
+
     def add_row(self, cells: Iterable[str]) -> bool:
         """Add a table row, in which a blank cell keeps its column. Returns False if all cells are blank."""
         texts = [one_line(cell) for cell in cells]

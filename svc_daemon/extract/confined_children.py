@@ -184,7 +184,7 @@ def _read(
         os.chdir(folder)
     bare, charset = readable.partition(";")[0], declared_charset(requested.content_type)
     given = Given(data=data, filename=requested.filename, content_type=bare, limits=limits, charset=charset)
-    document = find_reader(bare)(given)
+    document = find_reader(bare)(replace(given, is_page=requested.is_page))
     empty = document.pages_without_text
     if not any(map(str.isalnum, document.text)):
         if empty:

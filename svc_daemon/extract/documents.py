@@ -35,6 +35,8 @@ class StoredDocument:
     #: The declared media type, or empty.
     content_type: str
     chunking: ChunkingOptions
+    #: Whether it is a page from the web, with menus and other text around its main part.
+    is_page: bool = False
 
 
 #: Maximum number of documents per child.

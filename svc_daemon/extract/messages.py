@@ -94,19 +94,21 @@ class DocumentRequest:
     chunking: ChunkingOptions
     #: Size in bytes; -1 means the whole file.
     size: int
+    #: Whether it is a page from the web.
+    is_page: bool = False
 
 
 def document_message(document: StoredDocument, size: int = -1) -> list[Any]:
     """Encode a document's parameters for `parse_document`."""
     sizes = document.chunking
-    return [document.filename, document.content_type, [sizes.target, sizes.min, sizes.max, sizes.overlap], size]
+    numbers = [sizes.target, sizes.min, sizes.max, sizes.overlap]
+    return [document.filename, document.content_type, numbers, size, document.is_page]
 
 
 def parse_document(message: list[Any]) -> DocumentRequest:
-    filename, content_type, (target, least, most, overlap), size = message
-    return DocumentRequest(
-        filename, content_type, ChunkingOptions(target=target, min=least, max=most, overlap=overlap), size
-    )
+    filename, content_type, (target, least, most, overlap), size, is_page = message
+    sizes = ChunkingOptions(target=target, min=least, max=most, overlap=overlap)
+    return DocumentRequest(filename, content_type, sizes, size, is_page)
 
 
 def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:

@@ -105,81 +105,6 @@ def test_malformed_markdown_loses_no_text() -> None:
         assert [*filter(str.isalnum, covered)] == [*filter(str.isalnum, text)], text
 
 
-ARTICLE = (
-    f"<h1>The harbour</h1><p>{samples.PROSE} See <a href='/x'>the map</a>.</p><h2>Its <i>rules</i></h2>"
-    "<ul><li>First rule<ul><li>Exception</li></ul></li></ul>"
-    "<table><tr><th>Name</th><th>Berth</th></tr><tr><td>Anna</td><td>7</td></tr></table>"
-    "<pre><code>a = 1\n\n  b = 2</code></pre><p>Line<br>break</p>"
-)
-
-
-def test_html_article_is_read_with_its_headings() -> None:
-    document = read(samples.make_html(ARTICLE, title="Harbours &amp; ports", language="en-GB"), "a.html")
-    one, two = ("The harbour",), ("The harbour", "Its rules")
-    assert shape(document) == [
-        *(("heading", "The harbour", one), ("paragraph", f"{samples.PROSE} See the map.", one)),
-        *(("heading", "Its rules", two), ("item", "First rule", two), ("item", "Exception", two)),
-        *(("row", "Name | Berth", two), ("row", "Anna | 7", two), ("code", "a = 1\n\n  b = 2", two)),
-        ("paragraph", "Line break", two),
-    ]
-    assert (document.title, document.language) == ("Harbours & ports", "en-GB")
-
-
-def test_html_without_an_article_is_read_completely() -> None:
-    rows = "".join(f"<tr><td>Port {number}</td><td>Depth {number}<br>metres</td></tr>" for number in range(300))
-    document = read(samples.make_html(f"<dl><dt>Term</dt><dd>Meaning</dd></dl><table>{rows}</table>"), "a.html")
-    assert all(f"Port {number} | Depth {number} metres" in document.text for number in range(300))
-    assert "Meaning" in document.text
-    assert "unseen" not in document.text
-
-
-@pytest.mark.parametrize("begin", ("", "<!-- note -->", "<body>", "<div>"))
-def test_html_fragment_keeps_its_first_heading(begin: str) -> None:
-    document = read(f"{begin}<h1>Quay</h1><p>The umber quay was built of grey stone.</p>".encode(), "a.html")
-    assert document.text == "Quay\n\nThe umber quay was built of grey stone."
-
-
-def test_html_article_keeps_its_heading_once_and_no_unrelated_heading() -> None:
-    built, moved = (
-        f"<p>The umber quay was {work} with grey stone, which took the town years.</p>" for work in ("built", "moved")
-    )
-    for begin, end in (
-        ("<div>", "</div>"),
-        ("<article>", "</article>"),
-        ("<header><h1>Shop</h1></header><div>", "</div>"),
-    ):
-        page = f"<html><head><title>Harbours</title></head><body>{begin}<h1>Quay</h1>{built}{moved}{end}</body></html>"
-        blocks = read(page.encode(), "a.html").text.split("\n\n")
-        assert (blocks[0], len(blocks)) == ("Quay", 3), begin
-    for heading in (
-        "Umber<br>Quay",
-        "Umber Quay<button>Edit</button>",
-        "<style>.a{color:red}</style>Umber Quay",
-        "Umber <svg><title>link</title></svg>Quay",
-    ):
-        for tag in ("div", "article"):
-            page = f"<html><body><{tag}><h1>{heading}</h1>{built}{moved}</{tag}></body></html>"
-            blocks = read(page.encode(), "a.html").text.split("\n\n")
-            assert (blocks[0], len(blocks)) == ("Umber Quay", 3), page
-    for page in (
-        f"<div class=logo><h1><a>Acme Shop</a></h1></div><article><h2>Quay</h2>{built}{moved}</article>",
-        f"<article>{built}{moved}</article><div><h1>Related links</h1></div>",
-    ):
-        text = read(f"<html><body>{page}</body></html>".encode(), "a.html").text
-        assert not text.startswith(("Acme", "Related")), text
-
-
-def test_html_with_only_a_menu_is_read_as_the_menu() -> None:
-    assert "Shop" in read(samples.make_html(""), "a.html").text
-
-
-def test_html_is_read_in_its_declared_charset() -> None:
-    page = '<html><meta charset="iso-8859-2"><body><p>Zażółć gęślą jaźń</p></body></html>'.encode("iso-8859-2")
-    document = read(page, "a.html")
-    assert document.text == "Zażółć gęślą jaźń"
-    assert document.warnings == ()
-
-
 def test_pdf_has_page_numbers_and_lists_pages_without_text() -> None:
     document = read(samples.make_pdf(["First page.", "", "Third page."], title="Log"), "a.pdf")
     assert [(block.text, block.page) for block in document.blocks] == [("First page.", 1), ("Third page.", 3)]
@@ -249,36 +174,6 @@ def test_notebook_is_read_with_headings_and_the_output_of_its_code() -> None:
     assert found == [(kind, ("Tides", "Low")[:depth]) for kind, depth in kinds]
     assert "high" in document.text
     assert lines(document) == [(None, None)] * 6
-
-
-def test_mail_is_read_with_headers_and_text_and_attachments_are_only_named() -> None:
-    document = read(samples.make_mail("Arrival", "At noon.\n\nBe there.", attachment="chart.bin"), "a.eml")
-    first, *others = shape(document)
-    assert first == ("heading", "Arrival", ("Arrival",))
-    head = "From: keeper@harbour.example\nTo: pilot@harbour.example"
-    assert [text for _, text, _ in others] == [head, "At noon.", "Be there.", "Attachment: chart.bin"]
-    assert document.warnings == ("The mail's attachments were not read; upload them as files.",)
-
-
-def test_mail_with_html_or_malformed_addresses_is_read_as_visible_text() -> None:
-    document = read(samples.make_mail("Arrival", html="<p>At <b>noon</b>.</p><script>x</script>"), "a.eml")
-    assert document.blocks[-1].text == "At noon."
-    malformed = b'From: a:;<@\r\nTo: =?x?q?y?= <"@>,,\r\nSubject: Harbour\r\n\r\nWords.\r\n'
-    assert read(malformed, "a.eml").blocks[-1].text == "Words."
-
-
-def test_epub_chapters_are_read_in_spine_order() -> None:
-    document = read(samples.make_epub({"Dawn": "It rose.", "Dusk": "It set."}, title="Sun", language="fr"), "a.epub")
-    chapters = (("Dawn", "It rose."), ("Dusk", "It set."))
-    kinds = (("heading", 0), ("paragraph", 1))
-    assert shape(document) == [(kind, chapter[at], (chapter[0],)) for chapter in chapters for kind, at in kinds]
-    assert (document.title, document.language) == ("Sun", "fr")
-
-
-def test_epub_external_entity_reads_no_local_file() -> None:
-    package = b'<!DOCTYPE p [<!ENTITY e SYSTEM "file:///etc/passwd">]><package><metadata><title>&e;</title></metadata></package>'
-    evil = samples.replaced(samples.make_epub({"A": "b"}), "book/package.opf", package)
-    assert not read(evil, "a.epub").title
 
 
 def test_unreadable_files_are_refused_with_a_reason() -> None:

@@ -27,6 +27,8 @@ class Given:
     charset: str = ""
     #: How many files contain this one, as a mail contains an attachment.
     depth: int = 0
+    #: Whether it is a page from the web, with menus and other text around its main part.
+    is_page: bool = False
 
 
 Reader = Callable[[Given], Document]

@@ -30,14 +30,4 @@ def add_imported(flow: FlowDocument, package: OfficePackage, part: str, element:
     except ExtractionFailed as failure:
         flow.warn(f"The imported part {name} was not read. {failure.message}")
         return
-    for block in document.blocks:
-        if block.kind == "heading":
-            flow.add_heading(len(block.headings), block.text)
-        else:
-            flow.add(block.kind, block.text)
-    for hidden in document.hidden:
-        flow.hide(hidden.text, hidden.reason)
-    for kind, number in document.parts.items():
-        flow.note_part(kind, number)
-    for warning in document.warnings:
-        flow.warn(warning)
+    flow.add_document(document)

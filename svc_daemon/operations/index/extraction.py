@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from svc_daemon.core.readiness import PAGE
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
@@ -106,6 +107,7 @@ def _stored(context: Context, reading: SourceReading) -> StoredDocument:
         filename=reading.source.filename,
         content_type=reading.source.content_type,
         chunking=reading.chunking,
+        is_page=reading.source.type == PAGE,
     )
 
 

@@ -1,0 +1,211 @@
+"""Which declarations of styles make text unseen: not displayed, without a size, off the page, or hard to tell apart."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+_READ = frozenset(
+    {
+        *("display", "visibility", "opacity", "font-size", "color", "background", "background-color", "position"),
+        *("background-image", "background-clip", "-webkit-background-clip", "left", "right", "top", "bottom", "clip"),
+        *("clip-path", "transform", "text-indent", "margin-left", "margin-top", "width", "height", "max-width"),
+        *("max-height", "overflow", "overflow-x", "overflow-y", "list-style", "list-style-type"),
+    }
+)
+_ZERO = re.compile(r"[+-]?0*\.?0*(?:[a-z]{1,4}|%)?")
+_LENGTH = re.compile(r"(\d*\.?\d+)(?:(px|pt)|rem|in|cm|mm|vw|vh)")
+#: So far to the left or above the page that nobody scrolls there.
+_NOWHERE = re.compile(r"-(?:(?:999|\d{4,})(?:\.\d+)?(?:px|pt|%|vw|vh)?|\d{3,}(?:\.\d+)?r?em)")
+_CLIPPED = re.compile(r"rect\([01](?:px)?(?:[,\s]+[01](?:px)?){3}\)|inset\((?:50|100)%.*\)|circle\(0.*\)")
+_GONE = re.compile(r"scale(?:3d|x|y)?\(0(?:\.0*)?[,)\s]|translate(?:3d|x|y)?\([^)]*-\d{4,}")
+_OFFSETS = ("left", "right", "top", "bottom")
+_SHIFTS = ("text-indent", "margin-left", "margin-top")
+_SIZES = ("width", "height", "max-width", "max-height")
+_BOXES = {
+    **dict.fromkeys(("block", "flex", "grid", "table", "list-item", "table-row", "flow-root"), "block"),
+    **dict.fromkeys(("inline-block", "inline-flex", "inline-grid", "inline-table", "table-cell"), "apart"),
+}
+
+Colour = tuple[int, int, int]
+#: A colour or background that isn't known, such as a picture.
+_UNKNOWN: Colour = (-99, -99, -99)
+_CLEAR: Colour = (-999, -999, -999)
+#: Colours that differ less in each part can't be told apart.
+_DIFFERENCE = 9
+_COLOURS: Mapping[str, Colour] = {
+    "white": (255, 255, 255),
+    "black": (0, 0, 0),
+    "red": (255, 0, 0),
+    "blue": (0, 0, 255),
+    "green": (0, 128, 0),
+    "yellow": (255, 255, 0),
+    "silver": (192, 192, 192),
+    "gray": (128, 128, 128),
+    "grey": (128, 128, 128),
+    "snow": (255, 250, 250),
+    "ghostwhite": (248, 248, 255),
+    "whitesmoke": (245, 245, 245),
+    "transparent": _CLEAR,
+}
+_HEX = re.compile(r"#([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})\b")
+_RGB = re.compile(r"rgba?\(\s*(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})(?:[\s,/]+([\d.]+)%?)?\s*\)")
+_WORDS = re.compile(r"[a-z-]+")
+#: Backgrounds that let the one behind be seen.
+_INHERITED = frozenset({"transparent", "none", "inherit", "initial", "unset", "revert", "currentcolor"})
+
+
+class NodeStyle(NamedTuple):
+    """What an element's styles mean for its text. None means as in the element around it."""
+
+    #: Why the element and all within it is unseen; empty if it isn't.
+    hidden: str = ""
+    #: `block` or `apart` if an element stands apart from the text beside it.
+    box: str = ""
+    has_no_size: bool | None = None
+    is_invisible: bool | None = None
+    colour: Colour | None = None
+    background: Colour | None = None
+    #: Whether its list items have no numbers.
+    is_unmarked: bool = False
+
+
+class SeenState:
+    """Whether text is seen at the current place of a page, by the styles of the elements around it."""
+
+    def __init__(self, background: Colour | None) -> None:
+        #: Texts that aren't seen, and why.
+        self.hidden: list[tuple[str, str]] = []
+        self._states = [(0, NodeStyle(background=background or _UNKNOWN))]
+        self._reason = ""
+
+    def is_seen(self, text: str) -> bool:
+        """Return whether text here is seen. Otherwise, it is kept as hidden."""
+        if self._reason and text:
+            self.hidden.append((text, self._reason))
+        return not self._reason
+
+    def enter(self, node_id: int, style: NodeStyle) -> None:
+        around = self._states[-1][1]
+        self._states.append(
+            (
+                node_id,
+                style._replace(
+                    **{
+                        name: getattr(around, name)
+                        for name in ("has_no_size", "is_invisible", "colour", "background")
+                        if getattr(style, name) is None
+                    }
+                ),
+            )
+        )
+        self._find_reason()
+
+    def leave(self, node_id: int) -> None:
+        if self._states[-1][0] == node_id:
+            self._states.pop()
+            self._find_reason()
+
+    def _find_reason(self) -> None:
+        state = self._states[-1][1]
+        self._reason = ""
+        if state.has_no_size:
+            self._reason = "font size 0"
+        elif state.is_invisible:
+            self._reason = "visibility:hidden"
+        elif state.colour == _CLEAR:
+            self._reason = "transparent text"
+        elif (
+            state.colour
+            and state.background
+            and min(state.colour) >= 0
+            and all(abs(one - other) < _DIFFERENCE for one, other in zip(state.colour, state.background, strict=True))
+        ):
+            self._reason = "text in the colour of its background"
+
+
+@lru_cache(4096)
+def read_declarations(styles: str) -> Mapping[str, str]:
+    """Return the declarations, as of a `style` attribute, that matter here."""
+    declared = {}
+    for declaration in styles.split(";"):
+        name, _, value = declaration.partition(":")
+        if (name := name.strip().lower()) in _READ:
+            declared[name] = value.lower().replace("!important", "").strip()
+    return declared
+
+
+@lru_cache(4096)
+def find_style(declarations: tuple[tuple[str, str], ...]) -> NodeStyle | None:
+    """Return what declarations mean for text; None if nothing."""
+    declared = dict(declarations)
+    size = declared.get("font-size", "")
+    colour = declared.get("color", "")
+    visibility, display = declared.get("visibility", ""), declared.get("display", "")
+    length = _LENGTH.fullmatch(size)
+    # Letters that are cut out of a picture.
+    is_cut = "text" in (declared.get("background-clip"), declared.get("-webkit-background-clip"))
+    style = NodeStyle(
+        hidden=_find_reason(declared),
+        box=_BOXES.get(display.split(" ")[0], ""),
+        has_no_size=True
+        if size and _ZERO.fullmatch(size)
+        else (float(length[1]) <= (1 if length[2] else 0) if length else None),
+        is_invisible=visibility in {"hidden", "collapse"} if visibility not in {"", "inherit"} else None,
+        colour=None if colour in {"", "inherit"} else (None if is_cut else _read_colour(colour)) or _UNKNOWN,
+        background=_find_background(declared),
+        is_unmarked="none" in declared.get("list-style", "") + declared.get("list-style-type", ""),
+    )
+    return style if style != NodeStyle() else None
+
+
+def _find_reason(declared: Mapping[str, str]) -> str:
+    """Return why an element and all within it is unseen; empty if it isn't."""
+    is_placed = declared.get("position") in {"absolute", "fixed"}
+    offsets = (*(_OFFSETS if is_placed else ()), *_SHIFTS)
+    is_cut_off = "hidden" in (declared.get("overflow"), declared.get("overflow-x"), declared.get("overflow-y"))
+    sizes = [declared[name] for name in _SIZES if name in declared]
+    if declared.get("display", "").startswith("none"):
+        return "display:none"
+    if (opacity := declared.get("opacity", "")) and _ZERO.fullmatch(opacity):
+        return "opacity:0"
+    if any(_NOWHERE.fullmatch(declared.get(name, "")) for name in offsets) or _GONE.search(
+        declared.get("transform", "")
+    ):
+        return "off the page"
+    if (is_cut_off and any(_ZERO.fullmatch(size) for size in sizes)) or (
+        is_placed and is_cut_off and sizes.count("1px") > 1
+    ):
+        return "size 0"
+    if _CLIPPED.fullmatch(declared.get("clip", "") if is_placed else "") or _CLIPPED.fullmatch(
+        declared.get("clip-path", "")
+    ):
+        return "clipped"
+    return ""
+
+
+def _find_background(declared: Mapping[str, str]) -> Colour | None:
+    found = None
+    for name in ("background", "background-color", "background-image"):
+        value = declared.get(name, "")
+        if "url(" in value or "gradient" in value:
+            return _UNKNOWN
+        if value:
+            colour = _read_colour(value)
+            is_clear = colour == _CLEAR or (colour is None and not _INHERITED.isdisjoint(_WORDS.findall(value)))
+            found = found if is_clear else colour or _UNKNOWN
+    return found
+
+
+def _read_colour(value: str) -> Colour | None:
+    """Return the colour that a value names; None if none is known."""
+    if found := _HEX.search(value):
+        digits = found[1] if len(found[1]) > 4 else "".join(digit * 2 for digit in found[1])
+        if digits[6:] == "00":
+            return _CLEAR
+        return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
+    if found := _RGB.search(value):
+        if found[4] and float("0" + found[4].rstrip(".")) < 0.05:
+            return _CLEAR
+        return int(found[1]), int(found[2]), int(found[3])
+    return next((_COLOURS[word] for word in _WORDS.findall(value) if word in _COLOURS), None)

@@ -1,0 +1,349 @@
+"""HTML: every visible word of a file once and in its place; of a web page, its main part whole."""
+
+from typing import Any
+
+import pytest
+
+from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.child_limits import CageLimits
+from svc_daemon.extract.documents import ExtractionFailed
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.html import add_markup
+from svc_daemon.extract.formats.html import read as read_html
+from tests import samples
+from tests.extract.readings import exact, read, shape
+
+PARTS = (
+    f"<h1>The harbour</h1><p>{samples.PROSE} See <a href='/x'>the map</a>.</p><h2>Its <i>rules</i></h2>"
+    "<ul><li>First rule<ul><li>Exception</li></ul></li></ul>"
+    "<table><tr><th>Name</th><th>Berth</th></tr><tr><td>Anna</td><td>7</td></tr></table>"
+    "<pre><code>a = 1\n\n  b = 2</code></pre><p>Line<br>break</p>"
+)
+
+
+def blocks(markup: str) -> list[tuple[str, str]]:
+    """Return the kinds and texts of an HTML fragment's blocks."""
+    flow = FlowDocument()
+    add_markup(flow, markup)
+    return [(block.kind, block.text) for block in exact(flow.finish()).blocks]
+
+
+def texts(markup: str) -> list[str]:
+    return [text for _, text in blocks(markup)]
+
+
+def read_page(markup: str | bytes) -> Any:
+    """Read a page from the web."""
+    data = markup.encode() if isinstance(markup, str) else markup
+    return exact(read_html(Given(data=data, filename="", content_type="text/html", limits=CageLimits(), is_page=True)))
+
+
+def test_file_is_read_whole_with_its_headings() -> None:
+    document = read(samples.make_html(PARTS, title="Harbours &amp; ports", language="en-GB"), "a.html")
+    one, two = ("The harbour",), ("The harbour", "Its rules")
+    assert shape(document) == [
+        ("paragraph", "Home Shop", ()),
+        *(("heading", "The harbour", one), ("paragraph", f"{samples.PROSE} See the map.", one)),
+        *(("heading", "Its rules", two), ("item", "First rule", two), ("item", "Exception", two)),
+        *(("row", "Name | Berth", two), ("row", "Anna | 7", two), ("code", "a = 1\n\n  b = 2", two)),
+        *(("paragraph", "Line\nbreak", two), ("paragraph", "All rights reserved", two)),
+    ]
+    assert (document.title, document.language) == ("Harbours & ports", "en-GB")
+
+
+@pytest.mark.parametrize("begin", ("", "<!-- note -->", "<body>", "<div>", "<html><body><div>", "<!doctype html>"))
+def test_loose_text_and_the_first_heading_are_read(begin: str) -> None:
+    document = read(f"{begin}Loose<h1>Quay</h1>here<table><tr><td>a</table>end".encode(), "a.html")
+    assert document.text.split("\n\n") == ["Loose", "Quay", "here", "a", "end"]
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    (
+        ("<p>Be<b>ta</b> <i>ca</i>n<wbr>not Ge&shy;samt</p>", ["Beta cannot Gesamt"]),
+        ("<div>one<div>two</div>three</div>", ["one", "two", "three"]),
+        ("<li><p>Pond</p><p>Marsh</p></li>", ["Pond", "Marsh"]),
+        ("<dl><dt>Term<dd>First<dd><p>Second</p><p>More</p></dl>", ["Term", "First", "Second", "More"]),
+        ("<center>a</center><address>b<br>c</address>", ["a", "b\nc"]),
+        ("<fieldset><legend>Name</legend><label>First</label><input value=Ada></fieldset>", ["Name", "First Ada"]),
+        ("<nav><a>Home</a><a>Shop</a></nav>", ["Home Shop"]),
+        ("<p>The <my-word>box</my-word><my-word>two</my-word></p>", ["The box two"]),
+        ("<p>As shown<sup><a href='#1'>12</a></sup>.</p>", ["As shown 12."]),
+        ("<p>10 m<sup>2</sup></p>", ["10 m2"]),
+        ("<p><span style='display:block'>one</span><span style='display:inline-block'>two</span></p>", ["one", "two"]),
+        ("<style>.l{display:block}</style><p><span class=l>one</span><span class=l>two</span></p>", ["one", "two"]),
+        ("<details><summary>More</summary>Inside</details>", ["More", "Inside"]),
+        ("<figure><img alt='A pier'><figcaption>The pier</figcaption></figure>", ["A pier", "The pier"]),
+        ("<blockquote>Said<footer>Ada</footer></blockquote><aside>Beside</aside>", ["Said", "Ada", "Beside"]),
+        ("<p>a<noscript><p>never</p></noscript>b</p><template>x</template><iframe>y</iframe>", ["ab"]),
+        ("<p>a</p><script>'<p>x</p>'</script><style>p{}</style>", ["a"]),
+    ),
+)
+def test_words_are_neither_glued_nor_cut(markup: str, expected: list[str]) -> None:
+    assert texts(markup) == expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    (
+        ("<ul><li>Pond</li><li>Marsh</li></ul>", "Pond Marsh"),
+        ("<p>Pond</p><p><b>Marsh</b></p>", "Pond Marsh"),
+        ("Pond<br>Marsh", "Pond Marsh"),
+        ("<div><div>Pond</div><div>Marsh</div></div>", "Pond Marsh"),
+        ("<table><tr><td>Pond</td></tr><tr><td>Marsh</td></tr></table>", "Pond Marsh"),
+        ("<dl><dt>Pond</dt><dd>Marsh</dd></dl>", "Pond Marsh"),
+    ),
+)
+def test_blocks_in_a_cell_are_separate_words_of_its_row(cell: str, text: str) -> None:
+    table = f"<table><caption>Birds</caption><tr><th>Bird<th>Places<tr><td>Teal<td>{cell}</table>"
+    assert blocks(table) == [("paragraph", "Birds"), ("row", "Bird | Places"), ("row", f"Teal | {text}")]
+    assert f"Teal | {text}" in read(samples.make_html(f"<h1>A</h1><p>{samples.PROSE}</p>{table}"), "a.html").text
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    (
+        ("<tr><th>a<th>b<tr><td><td>7", ["a | b", "| 7"]),
+        ("<tr><th>a<th>b<th>c<tr><td rowspan=2>N<td>1<td>2<tr><td>3<td>4", ["a | b | c", "N | 1 | 2", "N | 3 | 4"]),
+        ("<tr><td rowspan=0>N<td>1<tr><td>2<tr><td>3", ["N | 1", "N | 2", "N | 3"]),
+        ("<tr><th colspan=2>a<th>b<tr><td>1<td>2<td>3", ["a |  | b", "1 | 2 | 3"]),
+        ("<thead><tr><th>a<th>b</thead><tr><td>1<td>2<tr><th>a<th>b<tr><td>3<td>4", ["a | b", "1 | 2", "3 | 4"]),
+        ("<tr><td>1 | 2<td>3", ["1 | 2 | 3"]),
+        ("<tr><td colspan=x>1<td rowspan=-2>2", ["1 | 2"]),
+    ),
+)
+def test_cells_stay_beneath_their_headings(rows: str, expected: list[str]) -> None:
+    assert blocks(f"<table>{rows}</table>") == [("row", text) for text in expected]
+
+
+def test_table_that_places_the_parts_of_a_page_is_read_part_by_part() -> None:
+    page = f"<table><tr><td>Menu<td><h1>Quay</h1><p>{samples.PROSE}</p><ul><li>one<li>two</ul></table>"
+    assert blocks(page) == [
+        *(("paragraph", "Menu"), ("heading", "Quay"), ("paragraph", samples.PROSE), ("item", "one"), ("item", "two"))
+    ]
+    nested = "<table><tr><td><table><tr><td>Invoice<td>4711<tr><td>Total<td>7</table><tr><td><p>Bye</p></table>"
+    assert texts(nested) == ["Invoice | 4711", "Total | 7", "Bye"]
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    (
+        ("<ol><li>a<li><p>b</p><p>c</p></ol>", ["1. a", "2. b", "c"]),
+        ("<ol start=3 type=a><li>a<li value=27>b</ol>", ["c. a", "aa. b"]),
+        ("<ol type=I><li>a<ol reversed start=2><li>b<li>c</ol><li>d</ol>", ["I. a", "2. b", "1. c", "II. d"]),
+        ("<ol style='list-style:none'><li>a</ol><nav><ol><li>b</ol></nav>", ["a", "b"]),
+        ("<ol><li><h2>Clause</h2></ol>", ["1. Clause"]),
+    ),
+)
+def test_items_have_the_numbers_that_the_reader_sees(markup: str, expected: list[str]) -> None:
+    assert texts(markup) == expected
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    (
+        ("Umber<br>Quay", ["Umber Quay"]),
+        ("<div>Umber</div> <span>Quay</span>", ["Umber Quay"]),
+        ("Umber Quay<a class=headerlink href='#q'>¶</a>", ["Umber Quay"]),
+        ("Umber Quay<button>Edit</button>", ["Umber Quay", "Edit"]),
+        ("<button>Umber Quay</button>", ["Umber Quay"]),
+        ("<img alt='Umber Quay'>", ["Umber Quay"]),
+        ("Umber <svg><title>link</title></svg>Quay", ["Umber Quay", "link"]),
+        ("<style>.a{color:red}</style>Umber Quay", ["Umber Quay"]),
+    ),
+)
+def test_heading_has_its_own_words_alone(heading: str, expected: list[str]) -> None:
+    found = blocks(f"<h2>{heading}</h2>")
+    assert [text for _, text in found] == expected
+    assert found[0][0] == "heading"
+
+
+def test_heading_that_was_not_closed_costs_no_text() -> None:
+    found = blocks(f"<h1><p>Quay</p><p>{samples.PROSE}</p><p>{samples.PROSE}</p>")
+    assert found == [("heading", "Quay"), ("paragraph", samples.PROSE), ("paragraph", samples.PROSE)]
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    (
+        (
+            "<ruby>東<rt>とう</rt></ruby><ruby>京<rp>(</rp><rt>きょう</rt><rp>)</rp></ruby>の天気",
+            "東京の天気 (とうきょう)",
+        ),
+        (
+            "<ruby>東<rt>とう</rt>京<rt>きょう</rt></ruby>へ、<ruby>海<rt>うみ</rt></ruby>へ",
+            "東京へ、海へ (とうきょう うみ)",
+        ),
+        ("<ruby><rb>東<rb>京<rtc><rt>とう<rt>きょう</rtc></ruby>へ", "東京へ (とうきょう)"),
+    ),
+)
+def test_readings_follow_the_words_that_they_would_cut(markup: str, text: str) -> None:
+    assert texts(f"<p>{markup}</p>") == [text]
+
+
+def test_forms_pictures_drawings_and_equations_are_read() -> None:
+    form = "<input value=Ada><input type=hidden value=x><input type=checkbox checked> yes <textarea>a\nb</textarea>"
+    chart = "<svg><title>Sales</title><text>Jan</text><text>Feb</text><defs><text>no</text></defs></svg>"
+    maths = "<math><mi>E</mi><mo>=</mo><mfrac><mi>kTorque</mi><mn>4</mn></mfrac><annotation>E=k</annotation></math>"
+    flow = FlowDocument()
+    add_markup(flow, f"<p>{form}</p><select><option>open<option selected>shut</select><p>{chart}<p>{maths}")
+    document = flow.finish()
+    assert document.text.split("\n\n") == ["Ada ☑ yes a\nb", "shut", "open", "Sales Jan Feb", "E=kTorque/4"]
+    assert document.parts == {"form_fields": 4, "alt_texts": 1, "equations": 1}
+
+
+HIDDEN = (
+    *("<p hidden>never</p>", "<p style='display:none'>never</p>", "<p style='visibility:hidden'>never</p>"),
+    *("<p style='font-size:0'>never</p>", "<p style='opacity:0'>never</p>", "<p style='color:white'>never</p>"),
+    *("<p style='position:absolute;left:-9999px'>never</p>", "<p style='text-indent:-9999px'>never</p>"),
+    *("<p style='background:#000;color:#010101'>never</p>", "<td bgcolor=navy><font color=white>never</font>"[17:]),
+    *("<p style='height:0;overflow:hidden'>never</p>", "<p style='color:transparent'>never</p>"),
+    *("<div style='position:absolute;clip:rect(0,0,0,0)'><p>never</p></div>", "<font color='#ffffff'>never</font>"),
+    *("<style>.x{display:none}</style><p class=x>never</p>", "<style>#x{font-size:0px}</style><p id=x>never</p>"),
+    *("<style>p.x, .y { color: #fefefe }</style><p class='x'>never</p>", "<p style='transform:scale(0)'>never</p>"),
+)
+
+
+@pytest.mark.parametrize("markup", HIDDEN)
+def test_what_is_not_seen_is_no_text_but_kept_apart(markup: str) -> None:
+    document = read(f"<html><body><p>Seen.</p>{markup}<p>Also seen.</p>".encode(), "a.html")
+    assert document.text == "Seen.\n\nAlso seen."
+    assert [each.text for each in document.hidden] == ["never"]
+    assert document.hidden_characters == len("never")
+
+
+SEEN = (
+    *("<p hidden=until-found>seen</p>", "<details><p>seen</p></details>", "<dialog>seen</dialog>"),
+    *("<div role=tabpanel hidden>seen</div>", "<a href='#x'>t</a><div id=x style='display:none'>seen</div>"),
+    *("<button aria-controls=x>t</button><div id=x hidden>seen</div>", "<button>t</button><p hidden>seen</p>"),
+    *("<button onclick=\"show('x')\">t</button><p>a</p><div id=x hidden>seen</div>",),
+    *("<style>.x{display:none}.x.active{display:block}</style><p class=x>seen</p>",),
+    *("<style>.x{display:none}#c:checked ~ .x{display:block}</style><p class=x>seen</p>",),
+    *("<style>@media print{.x{display:none}}</style><p class=x>seen</p>",),
+    *("<style>.x{display:none}@media(min-width:9px){.x{display:block}}</style><p class=x>seen</p>",),
+    *("<div style='font-size:0'><span style='font-size:13px'>seen</span></div>",),
+    *("<div style='visibility:hidden'><span style='visibility:visible'>seen</span></div>",),
+    *("<div style='background:#036'><p style='color:white'>seen</p></div>", "<p style='font-size:.8rem'>seen</p>"),
+    *("<table><tr><td bgcolor=navy><font color=white>seen</font></table>", "<p style='left:-9999px'>seen</p>"),
+    *("<div style='background:url(a.png)'><p style='color:white'>seen</p></div>", "<p aria-hidden=true>seen</p>"),
+    *("<style>.hero p{background:navy}</style><div class=hero><p style='color:white'>seen</p></div>",),
+    *("<link rel=stylesheet href=a.css><p style='color:white'>seen</p>", "<p style='color:white'><a href=x>seen</a>"),
+    *("<style>.x{display:none}</style><p class=x style='display:block'>seen</p>",),
+)
+
+
+@pytest.mark.parametrize("markup", SEEN)
+def test_what_is_seen_or_opened_by_a_control_is_text(markup: str) -> None:
+    document = read(f"<html><body>{markup}</body></html>".encode(), "a.html")
+    assert "seen" in document.text
+    assert document.hidden == ()
+
+
+def test_page_that_its_scripts_show_is_read() -> None:
+    for page in (
+        "<body style='opacity:0'><p>The quay.</p>",
+        "<script>show()</script><div style='visibility:hidden'><h1>Quay</h1><p>The quay is long.</p></div><p>Menu</p>",
+    ):
+        assert "The quay" in read(f"<html>{page}".encode(), "a.html").text
+
+
+@pytest.mark.parametrize(
+    ("head", "codec"),
+    (
+        ('<html><meta charset="iso-8859-2"><body>', "iso-8859-2"),
+        ('<html><meta http-equiv="Content-Type" content="text/html; charset=windows-1250"><body>', "cp1250"),
+        ('<?xml version="1.0" encoding="iso-8859-2"?><html xmlns="http://www.w3.org/1999/xhtml"><body>', "iso-8859-2"),
+        ("<html><body>", "utf-8-sig"),
+        ("<html><meta charset=iso-8859-1><body>", "utf-8"),
+        ("<html><meta charset=utf-8><body>", "utf-16"),
+    ),
+)
+def test_file_is_read_in_its_declared_encoding(head: str, codec: str) -> None:
+    document = read(f"{head}<p>Zażółć gęślą jaźń</p></body></html>".encode(codec), "a.html")
+    assert (document.text, document.warnings) == ("Zażółć gęślą jaźń", ())
+
+
+def test_xhtml_is_read_as_xml_understands_it() -> None:
+    page = (
+        '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml" xml:lang="fr"><head><title/><script src="a"/>'
+        "</head><body><p><a id='x'/>One <i/>two</p><textarea/><p><![CDATA[a < b]]> c</p><br/><p>end</p></body></html>"
+    )
+    document = read(page.encode(), "a.xhtml")
+    assert document.text.split("\n\n") == ["One two", "a < b c", "end"]
+    assert document.language == "fr"
+
+
+def test_deep_and_odd_markup_ends_with_its_text() -> None:
+    for markup in (
+        "<div>" * 5000 + "deep",
+        "<table><tr><td>" * 1000 + "deep",
+        "<b><p>" * 500 + "deep",
+        "<noscript>" * 1000 + "</noscript>deep",
+        "<style>" + "{" * 10_000 + "</style>deep",
+        "<ol>" * 1000 + "<li>deep",
+    ):
+        assert texts(markup)[-1].endswith("deep"), markup[:20]
+
+
+MAIN = "".join(f"<p>The {colour} quay was built of grey stone, which took the town years.</p>" for colour in "abcd")
+AROUND = (
+    "<nav><a href='/'>Home</a></nav>{}<aside><h2>Related</h2><ul><li><a href='/1'>One</a><li>Two</ul></aside>"
+    "<footer>All rights reserved</footer>"
+)
+
+
+@pytest.mark.parametrize(
+    ("inner", "words"),
+    (
+        ("<table><tr><td>Day<td><ul><li>open</li><li>shut</li></ul></table>", ["open", "shut"]),
+        ("<aside>Mind the gap</aside>", ["Mind the gap"]),
+        ("<section><h3>Rules</h3><p>Few.</p><footer>By Ada</footer></section>", ["Rules", "By Ada"]),
+        ("<figure><img alt='Pier'><figcaption>The pier</figcaption></figure>", ["Pier", "The pier"]),
+        ("<details><summary>More</summary>Less</details>", ["More", "Less"]),
+        ("<h2>One</h2><ul><li>a<ul><li>b</ul></ul><h2>Two</h2><ol><li>c</ol>", ["One", "Two", "b", "c"]),
+    ),
+)
+def test_main_part_of_a_web_page_loses_no_word_and_no_heading(inner: str, words: list[str]) -> None:
+    page = f"<html><body>{AROUND.format(f'<main><h1>Quay</h1>{MAIN}{inner}{MAIN}</main>')}</body></html>"
+    document = read_page(page)
+    assert document.text.startswith("Quay\n\n")
+    assert [word for word in words if word not in document.text] == []
+    assert [word for word in ("Home", "Related", "All rights reserved") if word in document.text] == []
+    assert document.warnings == ()
+
+
+def test_web_page_keeps_its_heading_and_no_unrelated_one() -> None:
+    for around in (
+        "<div>{}</div>",
+        "<article>{}</article>",
+        "<header><h1>Shop</h1></header><div>{}</div>",
+        "<nav><h1>Menu</h1></nav><div><div>{}</div></div>",
+    ):
+        document = read_page(f"<html><body>{around.format(f'<h1>Quay</h1>{MAIN}')}</body></html>")
+        assert document.blocks[-1].headings == ("Quay",), around
+        assert "Menu" not in document.text
+
+
+def test_web_page_of_which_little_is_read_gives_a_warning() -> None:
+    links = "".join(f"<li><a href='/{number}'>Link {number}</a>" for number in range(40))
+    page = f"<html><body><div><ul>{links}</ul></div><article><h1>Quay</h1>{MAIN}</article></body></html>"
+    document = read_page(page)
+    assert "Link 7" not in document.text
+    assert document.warnings == ("Only the main part of the page was read, 48 % of the text that it shows.",)
+
+
+def test_web_page_with_only_a_menu_is_read_as_the_menu() -> None:
+    assert read_page("<html><body><nav><a href='/'>Home</a> Shop</nav></body></html>").text == "Home Shop"
+
+
+def test_web_page_without_a_main_part_is_read_without_its_menu() -> None:
+    rows = "".join(f"<tr><td>Port {number}<td>Depth {number}<br>metres</tr>" for number in range(300))
+    document = read_page(samples.make_html(f"<dl><dt>Term<dd>Meaning</dl><table>{rows}</table>"))
+    assert all(f"Port {number} | Depth {number} metres" in document.text for number in range(300))
+    assert "Meaning" in document.text
+    assert "Shop" not in document.text
+
+
+def test_entities_of_a_document_are_refused() -> None:
+    with pytest.raises(ExtractionFailed, match="entities"):
+        read(b'<?xml version="1.0"?><!DOCTYPE html [<!ENTITY e "x">]><html>&e;</html>', "a.xhtml")
