@@ -73,6 +73,12 @@ def test_text_with_two_bytes_for_a_character_may_have_an_odd_byte_at_its_end_or_
     assert decode(f"{text}\0{text}".encode("utf-16-be"))[0] == f"{text}\0{text}"
 
 
+def test_few_nul_bytes_in_a_long_text_leave_it_text() -> None:
+    text = f"{TEXTS['de']}\n" * 4
+    assert decode(f"{text}\0\0{text}".encode())[0] == f"{text}\0\0{text}"
+    assert detect(f"{text}\0{text}".encode(), "a.log") == "text/plain"
+
+
 @pytest.mark.parametrize("codec", ("cp1252", "gbk", "cp1251", "shift_jis"))
 def test_an_encoding_is_decided_by_the_whole_file(codec: str) -> None:
     ending = {"cp1252": TEXTS["de"], "gbk": TEXTS["zh"], "cp1251": TEXTS["ru"], "shift_jis": TEXTS["ja"]}[codec]

@@ -279,7 +279,18 @@ def test_compressed_documentation_is_read_like_itself(data: str, name: str) -> N
     (
         *("", "\n\n", "....", "====\n====\n", "--\n", "*\n**\n", ".. \n", "::\n\n  x", "\\section{open\n"),
         *("\\begin{verbatim}\nx", "----\nopen", "#+begin_src\nopen", ".SH", ".TH\n.SH\n", "|===\n", "[[x]]"),
-        *("\\item", ".TP", "a\n=\n", "=\n", "%\n%", ":x:\n", "////\nopen", "Title\n=====", ".Nm\n.Sh \n.It\n"),
+        *(
+            "\\item",
+            ".TP",
+            "a\n=\n",
+            "=\n",
+            "%\n%",
+            ":x:\n",
+            "////\nopen",
+            "Title\n=====",
+            ".Nm\n.Sh \n.It\n",
+            ".TH {a 1",
+        ),
     ),
 )
 def test_odd_markup_ends_with_a_document(name: str, text: str) -> None:

@@ -9,6 +9,7 @@ and gave no type for six; of the same files with one, it knew no notebook, CSV o
 
 import codecs
 import re
+from contextlib import suppress
 
 from svc_daemon.core.text import encodings
 from svc_daemon.core.text.archive_types import main_part_type, zip_type
@@ -234,13 +235,12 @@ def holds_text(data: bytes) -> bool:
     head = data[:_HEAD_BYTES]
     if marked_encoding(head):
         return True
-    if b"\x00" in head:
-        return encodings.guess_wide(head) is not None
-    try:
+    with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        # Compressed or encrypted data has many control characters, and text in most encodings has none.
-        controls = len(head) - len(head.translate(None, _CONTROLS))
-        is_plain = controls * 100 <= len(head) or encodings.is_mostly_utf8(head)
-        return is_plain or encodings.guess_wide(head) is not None
-    return True
+        if b"\x00" not in head:
+            return True
+    # Compressed or encrypted data has many control characters. Text in most encodings has none, or few by a fault.
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    is_plain, has_nul = controls * 100 <= len(head), b"\x00" in head
+    is_utf8 = is_plain == has_nul and encodings.is_mostly_utf8(head)
+    return (is_plain and not has_nul) or is_utf8 or encodings.guess_wide(head) is not None

@@ -121,9 +121,8 @@ class _ManPage:
         """Return what a macro shows, and note what it changes."""
         words = _arguments(rest)
         if macro in {"TH", "Dt"}:
-            self.title = (
-                show("({})".join((words[0], "")).format(words[1]) if len(words) > 1 else "".join(words)) or None
-            )
+            section = f"({words[1]})" if len(words) > 1 else ""
+            self.title = show(words[0] + section) if words else None
         elif macro in _CODE or (macro == "Bd" and "-literal" in words):
             self._code_end = _CODE.get(macro, "Ed")
         elif macro == self._code_end:
