@@ -212,8 +212,11 @@ class Interrupted(SvcError):
     retryable = True
 
 
-#: The hints for error codes of the API.
+#: The code of the error if nothing of a folder, or of what a pattern finds, is sent.
+NOTHING = "svc_nothing_to_send"
+#: The hints for error codes of the API, and for those of files that are left out.
 HINTS: dict[str, str] = {
+    NOTHING: "`svc ignore list DIR` shows what is left out; an exception such as `!docs/` in .svcignore takes it.",
     "invalid_project_key": "`svc auth status` shows which key is sent and where it came from.",
     "forbidden_project_key": "use a key that has the capability: `svc auth login`.",
     "bucket_not_found": "`svc bucket ls --all` shows every bucket, archived ones too.",

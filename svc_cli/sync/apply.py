@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
@@ -80,7 +79,13 @@ class SyncQueue(TransferQueue):
         """Finish the batches of an earlier run. Raises SvcError like `add_file`."""
         for batch in self.sync.index.list_batches():
             try:
-                transfers = [_revive(root, row, batch.body[name]) for name, row in batch.rows.items()]
+                transfers = []
+                for name, row in batch.rows.items():
+                    # Use the size and time that the killed run recorded: if the file has changed since, reading fails.
+                    stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
+                    place = Path(root.find(row.raw) or row.raw)
+                    content = FileContent(place, row.sha256, row.size_bytes, stamp=stamp, root=root)
+                    transfers.append(_transfer(row, content, Description(**batch.body[name])))
                 keys = {_key(TransferGroup("batch", tuple(transfers)))}
             except UNFORESEEN as error:
                 self._set_aside(batch.key, error)
@@ -149,15 +154,6 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
                 raise
             source_id = error.details.get("replaced_by")
     return None
-
-
-def _revive(root: Root, row: FileRow, body: Mapping[str, Any]) -> Transfer:
-    """Return the transfer that a killed run recorded."""
-    # Use the size and time that this run recorded: reading fails if the file has changed since then.
-    stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
-    place = Path(root.find(row.raw) or row.raw)
-    content = FileContent(place, row.sha256, row.size_bytes, stamp=stamp, root=root)
-    return _transfer(row, content, Description(**body))
 
 
 def _transfer(row: FileRow, content: FileContent, description: Description) -> Transfer:

@@ -112,7 +112,11 @@ class Comparison:
             else:
                 yield change
         for row in unmet.values():
-            (self.left_out if _is_there(self.snapshot.root.path / row.raw) else self.gone).append(row)
+            try:
+                is_there = not stat.S_ISDIR((self.snapshot.root.path / row.raw).lstat().st_mode)
+            except OSError as error:  # in case of doubt, it is there
+                is_there = not isinstance(error, FileNotFoundError | NotADirectoryError)
+            (self.left_out if is_there else self.gone).append(row)
         # Missing files may still exist in a folder that could not be listed.
         gone = self.gone if self.snapshot.is_complete else []
         moves, rest = match_moves([now for _, now in newcomers.values()], filter(self.owns, gone))
@@ -155,13 +159,3 @@ class Comparison:
             self._refreshed.append(skipped)
             return Change(Verb.SKIP, entry.path, skipped, skipped)
         return Change(verb, entry.path, row, now, content)
-
-
-def _is_there(path: Path) -> bool:
-    """Whether the file still exists; True in case of doubt."""
-    try:
-        return not stat.S_ISDIR(path.lstat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True

@@ -40,6 +40,10 @@ class SyncReport(Report):
     recovered_bytes: int = 0
     #: Remarks for the user, each a sentence.
     remarks: list[str] = field(default_factory=list)
+    #: The patterns that were meant for this folder, but match nothing in it.
+    idle: list[str] = field(default_factory=list)
+    #: The error if nothing of the folder is sent or in the bucket already.
+    nothing: FileRefused | None = None
     #: Deleted files whose sources stay in the bucket, by cause.
     withheld: list[Withheld] = field(default_factory=list)
     #: Exit with PENDING if the sync changed something, or would in a dry run.
@@ -77,7 +81,8 @@ class SyncReport(Report):
     @property
     def notes(self) -> list[str]:
         """Return all remarks."""
-        return [*self.remarks, *map(str, self.withheld)]
+        idle = (f"the pattern {each} matches nothing in the folder." for each in self.idle)
+        return [*self.remarks, *idle, *map(str, self.withheld)]
 
     @property
     def has_changes(self) -> bool:
@@ -86,12 +91,12 @@ class SyncReport(Report):
 
     @property
     def is_partial(self) -> bool:
-        return super().is_partial or self.untrusted is not None
+        return super().is_partial or self.untrusted is not None or bool(self.idle)
 
     @property
     def exit(self) -> Exit:
         is_pending = self.stopped_by is None and self.exits_pending and self.has_changes
-        return Exit.PENDING if is_pending else super().exit
+        return Exit.PENDING if is_pending else super().exit or (self.nothing.exit if self.nothing else Exit.DONE)
 
     @property
     def untrusted(self) -> Withheld | None:
@@ -103,10 +108,18 @@ class SyncReport(Report):
         error, troubles = super().error, self.troubles
         if self.stopped_by is not None or error is None:
             return error
+        if self.nothing is not None and not troubles:
+            return {**self.nothing.body(), "request_id": None}
         if len(troubles) > 1 and self.exit is Exit.CONFLICT:
             return {**troubles[0], "message": f"{len(troubles)} files: {troubles[0]['message']}"}
         if not troubles and self.untrusted is not None:
             return {**error, "code": NOT_TRUSTED, "message": str(self.untrusted)}
+        if not troubles and self.idle:
+            return {
+                **error,
+                "code": "svc_no_effect",
+                "message": f"the pattern {self.idle[0]} matches nothing (--strict).",
+            }
         return error
 
     def own_json(self) -> Json:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.client.api import Client
-from svc_cli.errors import ApiError, PathMissing, WaitTimedOut
+from svc_cli.errors import HINTS, NOTHING, ApiError, FileRefused, PathMissing, WaitTimedOut
 from svc_cli.progress import Progress, Silent
 from svc_cli.sync.apply import SyncQueue, apply, record, wait
 from svc_cli.sync.comparing import Comparison
@@ -29,12 +29,13 @@ from svc_cli.sync.run_state import SyncOptions, SyncReport, SyncRun, open_root, 
 from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_way
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.snapshots import FolderPart, Snapshot
+from svc_cli.transfer.skips import LEFTOVER
+from svc_cli.transfer.snapshots import FolderPart, Snapshot, why_nothing
 from svc_cli.transfer.uploads import find_or_create
 from svc_daemon.wire import JsonMapping
 
 #: Reasons why files are expected to be skipped. Such files are only counted, not reported one by one.
-EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
+EXPECTED = frozenset({"dotfile", "ignored", LEFTOVER, "not included", "link", "empty"})
 
 
 class Touched(NamedTuple):
@@ -126,11 +127,16 @@ def _sync(run: SyncRun) -> None:
     # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
+    if comparison.snapshot.is_complete:
+        run.report.idle = [each for each, its in comparison.snapshot.idle.items() if not its.is_in(folder)]
     if bucket is None or options.is_dry:
         is_moved = is_moved or not root.is_in_place
         remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")
     else:
         _finish(run, bucket["id"], comparison, known, is_moved=is_moved)
+    if not run.report.unchanged and all(item.action in ("skipped", "gone") for item in run.report.items.values()):
+        message = f"{folder}: {why_nothing(folder, comparison.snapshot.skips)}."
+        run.report.nothing = FileRefused(message, code=NOTHING, hint=HINTS[NOTHING])
 
 
 def _find_bucket(run: SyncRun, root: Root | None) -> tuple[JsonMapping | None, Holdings]:
@@ -138,7 +144,9 @@ def _find_bucket(run: SyncRun, root: Root | None) -> tuple[JsonMapping | None, H
 
     In a dry run, or if the folder is missing too, no bucket is created, and None is returned for a missing bucket.
     """
-    remarks, is_here, is_dry = run.report.remarks, root is not None, run.options.is_dry
+    remarks, is_dry = run.report.remarks, run.options.is_dry
+    # A bucket is not created for nothing.
+    is_here = root is not None and any(True for _ in Snapshot(root, run.options.filters))
     bucket = find_or_create(
         run.client,
         run.mapping.bucket,

@@ -91,6 +91,11 @@ class Patterns:
         number = self._find(path, is_folder=is_folder)
         return self.all[number] if number >= 0 else None
 
+    def is_in(self, folder: Path) -> bool:
+        """Whether one of the patterns is the path of something in the folder."""
+        places = (each.glob.literal for each in self.all if each.is_path)
+        return any(place is not None and os.path.lexists(folder / place) for place in places)
+
     def covers(self, path: str) -> bool:
         """Whether a pattern matches the file or one of its parent folders, and the last such pattern has no `!`."""
         if len(self._above) > KNOWN_FOLDERS:
@@ -168,11 +173,6 @@ class IgnoreRules:
         behind = len(str(folder).rstrip(os.sep)) + 1
         return IgnoreRules((*self.layers, Layer(behind, patterns, origin)))
 
-    def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Whether the last rule that matches this absolute path ignores it."""
-        found = self.find(path, is_folder=is_folder)
-        return found is not None and not found[1].keeps
-
     def find(self, path: str, *, is_folder: bool) -> tuple[str, Pattern] | None:
         """Return the origin and pattern of the last rule that matches the absolute path, or None."""
         for behind, patterns, origin, before in reversed(self.layers):
@@ -189,19 +189,21 @@ def rules_above(folder: Path) -> IgnoreRules:
     If they ignore the folder itself, the result ignores everything inside. If links lead to the folder, the rules
     above its real path apply too, but can't ignore it as a whole. Raises OSError if an ignore file can't be read.
     """
-    rules, ignored_by = _inherit(folder)
+    rules, ignored_by = inherit(folder)
     if ignored_by is not None:
-        return rules.under(folder, Patterns(["*"]), ignored_by)
+        everything = Patterns(["*"])
+        everything.all = (everything.all[0]._replace(text=ignored_by[1].text),)
+        return rules.under(folder, everything, ignored_by[0])
     real = Path(os.path.realpath(folder))
     if real == folder:
         return rules
     start, inside = len(str(folder).rstrip(os.sep)) + 1, f"{real}{os.sep}"
-    moved = (each._replace(behind=start, before=inside[each.behind :]) for each in _inherit(real)[0].layers)
+    moved = (each._replace(behind=start, before=inside[each.behind :]) for each in inherit(real)[0].layers)
     return IgnoreRules((*rules.layers, *moved))
 
 
-def _inherit(folder: Path) -> tuple[IgnoreRules, str | None]:
-    """Return the rules above a folder, and the origin of the rule that ignores the folder or one of its parents."""
+def inherit(folder: Path) -> tuple[IgnoreRules, tuple[str, Pattern] | None]:
+    """Return the rules above a folder, and the rule, with its origin, that ignores the folder or one of its parents."""
     root, rules = find_repository(folder), IgnoreRules()
     if root is None or root == folder:
         return rules, None
@@ -209,10 +211,37 @@ def _inherit(folder: Path) -> tuple[IgnoreRules, str | None]:
     for parent in reversed((folder / "_").relative_to(root).parents):
         found = rules.find(str(root / parent), is_folder=True)
         if found is not None and not found[1].keeps:
-            return rules, found[0]
+            return rules, found
         if root / parent != folder:
             rules = rules.at(repository, str(parent))
     return rules, None
+
+
+def spellings(pattern: str, folder: Path) -> list[str]:
+    """Return the pattern of a setting or flag and, if it is a path, how an ignore file in `folder` would write it.
+
+    A shell completes `./drafts/`, `docs/drafts/` and `/users/ann/docs/drafts/`, which all mean `/drafts/` in `docs`. A
+    path that exists in the folder as it is written means that place only.
+    """
+    mark, path = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
+    end = "/" * path.rstrip(" ").endswith("/")
+    written = str(Path(path).expanduser()) if path.startswith("~/") else path
+    parts: list[str] = []
+    for part in written.rstrip(" ").split("/"):
+        if part == os.pardir:
+            del parts[-1:]
+        elif part not in ("", os.curdir):
+            parts.append(part)
+    found = [pattern]
+    if "/".join(parts) + end != written.strip(" ").removeprefix("/"):
+        found.append(f"{mark}/{'/'.join(parts)}{end}")
+    if len(parts) < 2 or os.path.lexists(folder.joinpath(*parts)):
+        return found
+    for base in {folder.parts[1:], Path(os.path.realpath(folder)).parts[1:]}:
+        tails = (len(base),) if written.startswith("/") else range(1, len(base) + 1)
+        fitting = [each for each in tails if 0 < each < len(parts) and tuple(parts[:each]) == base[-each:]]
+        found += [f"{mark}/{'/'.join(parts[each:])}{end}" for each in fitting]
+    return found
 
 
 #: Finds a character that Unicode can encode in several ways, such as `K`, which is also the Kelvin sign.

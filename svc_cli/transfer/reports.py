@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from svc_cli.errors import FileRefused, SvcError, whole_error
+from svc_cli.errors import HINTS, FileRefused, SvcError, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import counted
 from svc_cli.transfer.skips import Skip, code_of
@@ -53,7 +53,7 @@ class ReportItem:
         item = cls(path=skip.path, action="skipped", reason=skip.reason)
         if skip.error_code is not None:
             item.reason = None
-            item.refuse(FileRefused(f"{skip.reason}.", code=skip.error_code))
+            item.refuse(FileRefused(f"{skip.reason}.", code=skip.error_code, hint=HINTS.get(skip.error_code)))
         return item
 
     @property

@@ -13,12 +13,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from svc_cli.errors import FileRefused, PathMissing, UsageError
+from svc_cli.errors import NOTHING, FileRefused, PathMissing, UsageError
 from svc_cli.transfer.contents import STDIN
 from svc_cli.transfer.globs import Glob
-from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, refuse_way_out
+from svc_cli.transfer.rooted_files import LIST, Root, absolute, find_way_out, refuse_way_out
 from svc_cli.transfer.skips import SPELLED_TWICE, UNREADABLE_TYPE, Skip, Titles, can_extract, composed, leads_to_folder
-from svc_cli.transfer.snapshots import Filters, Snapshot
+from svc_cli.transfer.snapshots import Filters, Snapshot, why_nothing
 
 #: If the user names more paths than this, their folders are not kept open, because a process may open few files.
 MOST_KEPT = 32
@@ -76,6 +76,16 @@ class Selection:
         else:
             self.skips.append(Skip(name, SPELLED_TWICE, "svc_title_conflict"))
 
+    def add_all(self, path: str, found: Iterable[GivenPath]) -> None:
+        """Add what is found under a path or pattern that the user named. It is a failure if nothing of it is sent."""
+        files, skips = len(self.files), len(self.skips)
+        for each in found:
+            self.add(each)
+        left_out = self.skips[skips:]
+        if len(self.files) == files and not any(skip.error_code for skip in left_out):
+            shown = str(Path(path)) + "/" * Path(path).is_dir()
+            self.skips.append(Skip(self._titles.name(shown), why_nothing(absolute(Path(path)), left_out), NOTHING))
+
     def drop_doubles(self) -> None:
         """Keep one file per title, preferably one that the user named."""
         unique: dict[str, SelectedFile] = {}
@@ -111,10 +121,10 @@ def select(paths: Iterable[str], filters: Filters, title: str | None = None) -> 
 
     Raises PathMissing if a path doesn't exist, and UsageError if `title` doesn't fit the number of files.
     """
-    found = expand(paths)
-    selection = Selection(filters, keeps_open=len(found) <= MOST_KEPT)
-    for given in found:
-        selection.add(given)
+    found = {path: expand([path]) for path in paths}
+    selection = Selection(filters, keeps_open=sum(map(len, found.values())) <= MOST_KEPT)
+    for path, given in found.items():
+        selection.add_all(path, given)
     selection.drop_doubles()
     if title is not None:
         if len(selection.files) != 1 or selection.skips:
@@ -129,11 +139,17 @@ def expand(paths: Iterable[str]) -> list[GivenPath]:
     """Expand glob patterns in the paths.
 
     Raises PathMissing if a path doesn't exist or a pattern matches nothing, and UsageError if a link in a path leads
-    out of the link's repository.
+    out of the link's repository, and FileRefused if the system denies access.
     """
     found: list[GivenPath] = []
     for given in paths:
-        if given == STDIN or _exists(given):
+        try:
+            is_there = given == STDIN or os.lstat(given) is not None
+        except PermissionError as error:
+            raise FileRefused(f"{given}: {error.strerror}.", code="svc_file_unreadable") from error
+        except (OSError, ValueError):  # ValueError: a NUL character
+            is_there = False
+        if is_there:
             refuse_way_out(Path(given), find_way_out(Path(given)))
             found.append(GivenPath(Path(given)))
             continue
@@ -143,17 +159,6 @@ def expand(paths: Iterable[str]) -> list[GivenPath]:
             raise PathMissing(f"{given}: there is no such file or folder.", details={"path": given})
         found += matches
     return found
-
-
-def _exists(given: str) -> bool:
-    """Whether the path exists. Raises FileRefused if the system denies access."""
-    try:
-        os.lstat(given)
-    except PermissionError as error:
-        raise FileRefused(f"{given}: {error.strerror}.", code="svc_file_unreadable") from error
-    except (OSError, ValueError):  # ValueError: a NUL character
-        return False
-    return True
 
 
 def _find(pattern: str) -> Iterator[GivenPath]:

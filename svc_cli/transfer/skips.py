@@ -16,6 +16,21 @@ from svc_daemon.wire.names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
 SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
+#: What programs leave behind for a while, or for themselves.
+LEFTOVER = "left behind by a program"
+#: Lock, swap, backup, auto-save and part files of common programs, and what file managers write.
+_LEFTOVER_FILE = re.compile(
+    r"~\$.*|.*~|#.*#|.*___jb_(?:tmp|old|bak)___|(?:eh)?thumbs(?:_vista)?\.db|photothumb\.db|desktop\.ini"
+    r"|.*\.(?:tmp|temp|bak|orig|rej|sw[nop]|kate-swp|autosave|save|asd|wbk|xlk|asv|sv\$|lck|laccdb|ldb|idlk|dwl2?)"
+    r"|.*\.(?:part|partial|filepart|crdownload|download|opdownload|crswap|aria2|ytdl|!ut|!qb|unison|textclipping)",
+    re.IGNORECASE,
+).fullmatch
+#: Folders of file managers and systems, and those that a program saves to before it renames them.
+_LEFTOVER_FOLDER = re.compile(
+    r"__macosx|\$recycle\.bin|#recycle|system volume information|@eadir|lost\+found|.*\.download"
+    r"|.*\.sb-[0-9a-f]{8}-\w{6}",
+    re.IGNORECASE,
+).fullmatch
 #: Bytes to read to decide whether a file is text.
 SNIFF_BYTES = 8192
 
@@ -23,6 +38,7 @@ SNIFF_BYTES = 8192
 CODES = {
     "dotfile": "dotfile",
     "ignored": "ignored",
+    LEFTOVER: "program_leftover",
     "not included": "not_included",
     "link": "link",
     "link out of the folder": "link_outside",
@@ -104,8 +120,11 @@ def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool)
     """Return why a file or folder is left out because of its name or path; None if it is not."""
     if name.startswith("."):
         return "dotfile"
-    if rules.layers and rules.ignores(path, is_folder=is_folder):
+    rule = rules.find(path, is_folder=is_folder) if rules.layers else None
+    if rule is not None and not rule[1].keeps:
         return "ignored"
+    if rule is None and (_LEFTOVER_FOLDER if is_folder else _LEFTOVER_FILE)(name):
+        return LEFTOVER
     flaw = find_odd_character(name) if is_folder else find_flaw(name)
     return None if flaw is None else flaw.value
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,7 +13,15 @@ from typing import NamedTuple
 
 from svc_cli.errors import UNFORESEEN, FileRefused, UsageError
 from svc_cli.transfer.contents import Fingerprint
-from svc_cli.transfer.ignores import IGNORE_FILES, IgnoreRules, Patterns, has_twins, rules_above
+from svc_cli.transfer.ignores import (
+    IGNORE_FILES,
+    IgnoreRules,
+    Patterns,
+    has_twins,
+    inherit,
+    rules_above,
+    spellings,
+)
 from svc_cli.transfer.rooted_files import LIST, Root
 from svc_cli.transfer.skips import (
     SPELLED_TWICE,
@@ -46,6 +55,8 @@ class Filters:
     include: tuple[str, ...] = ()
     #: Patterns of files to leave out.
     exclude: tuple[str, ...] = ()
+    #: Those of these patterns that are meant for this folder, and so should match something in it.
+    asked: tuple[str, ...] = ()
     follow_links: bool = False
     #: Extensions that the service can read, such as `.pdf`.
     extensions: frozenset[str] = frozenset()
@@ -114,7 +125,10 @@ class Snapshot:
         self.filters = filters
         self._part = part
         self._start, self._shown = start, shown
-        self._included = Patterns(filters.include) if filters.include else None
+        self._included = Patterns(spelled(filters.include, root.path)) if filters.include else None
+        asked = () if part is not None else filters.asked
+        #: The patterns that are meant for this folder, but match nothing in it.
+        self.idle = {each: Patterns(spellings(each, root.path)) for each in asked}
         self._titles = titles or Titles()
 
     def __iter__(self) -> Iterator[Entry]:
@@ -139,14 +153,14 @@ class Snapshot:
             listed, rules = self._list(folder, opened)
             for found in listed:
                 try:
-                    entry = self._meet(found, folder, rules, deeper)
+                    entry = self.meet(found, folder, rules, deeper)
                 except UNFORESEEN as error:  # one odd file must not end the walk
                     self._miss(self._titles.name(self._shown + folder.prefix + found.name), error)
                     continue
                 if entry is not None:
                     yield entry
 
-    def _meet(
+    def meet(
         self, found: "os.DirEntry[str]", folder: _Folder, rules: IgnoreRules, deeper: list[_Folder]
     ) -> Entry | None:
         """Return what was found as an entry; None if it is left out or a folder, which is added to `deeper`."""
@@ -155,6 +169,9 @@ class Snapshot:
             return None
         is_folder = found.is_dir(follow_symlinks=False)
         is_link = found.is_symlink()
+        if self.idle:
+            is_met = is_folder or (is_link and leads_to_folder(Path(self._base + raw)))
+            self.idle = {each: its for each, its in self.idle.items() if its.find(raw, is_folder=is_met) is None}
         if is_link:
             here, target = _resolve(self._base + folder.prefix), _resolve(self._base + raw)
             linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
@@ -168,7 +185,7 @@ class Snapshot:
         elif is_folder:
             deeper.append(_Folder(raw + os.sep, place + os.sep, rules, linked))
         else:
-            return self._take(found, raw, place, is_link=is_link)
+            return self.take(found, raw, place, is_link=is_link)
         return None
 
     def _miss(self, title: str, error: Exception) -> None:
@@ -209,14 +226,14 @@ class Snapshot:
         place = self.root.find(raw)
         if place is None:
             return "link out of the folder", ""
-        if any(_is_within(folder, target) for folder in around):
+        if any(f"{folder}{os.sep}".startswith(f"{target.rstrip(os.sep)}{os.sep}") for folder in around):
             return "link in a circle", ""
         try:
             return None if Path(target).exists() else "link leads nowhere", place
         except OSError:  # access to the target is denied; this is reported when the file is read
             return None, place
 
-    def _take(self, found: "os.DirEntry[str]", raw: str, place: str, *, is_link: bool) -> Entry | None:
+    def take(self, found: "os.DirEntry[str]", raw: str, place: str, *, is_link: bool) -> Entry | None:
         """Return the file as an entry; None if its metadata excludes it."""
         shown = self._shown + raw
         try:
@@ -244,7 +261,23 @@ class Snapshot:
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
     """Return the ignore rules that `root` inherits, and the patterns of `exclude`."""
     rules = rules_above(root)
-    return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
+    return rules.under(root, Patterns(spelled(exclude, root)), "exclude") if exclude else rules
+
+
+def spelled(patterns: Iterable[str], folder: Path) -> Iterator[str]:
+    """Yield the patterns in all their spellings."""
+    for each in patterns:
+        yield from spellings(each, folder)
+
+
+def why_nothing(folder: Path, skips: Iterable[Skip]) -> str:
+    """Return why nothing in a folder is sent: the rule that leaves it out, or the reasons of what is skipped."""
+    rule = inherit(folder)[1]
+    if rule is not None:
+        return f"nothing in it is sent, because `{rule[1].text}` in {rule[0]} leaves it out"
+    reasons = Counter(skip.reason for skip in skips)
+    named = ", ".join(f"{count} \N{MULTIPLICATION SIGN} {reason}" for reason, count in reasons.most_common())
+    return f"nothing in it is sent ({named})" if named else "there is nothing in it"
 
 
 def _resolve(path: str) -> str:
@@ -253,10 +286,6 @@ def _resolve(path: str) -> str:
         return os.path.realpath(path)
     except OSError:
         return path
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
 
 
 @dataclass(frozen=True, slots=True)

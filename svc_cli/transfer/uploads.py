@@ -152,6 +152,11 @@ def _examine(
         item.conflict(source["id"], title_conflict(source, hint))
     elif item.action == "unchanged" and source:
         item.follow(source)
+        is_other = {**source.get("metadata", {}), **options.metadata} != source.get("metadata", {})
+        if is_other or not set(options.tags) <= set(source.get("tags", ())):
+            item.warnings.append(
+                "its tags and metadata stay as they are, because nothing is sent; `svc source set` changes them."
+            )
     elif options.is_dry:
         item.source_id = source["id"] if source else None
     elif item.action == "retried" and source:

@@ -179,8 +179,8 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
     value = {**summary, "exit_code": int(code)} if flags.all else reports[0].as_json()
     call.console.show(value, lambda: "\n\n".join(render_report(call.console, report) for report in reports))
     for report in reports:
-        if report.stopped_by is not None:
-            call.console.fail(report.stopped_by)
+        if error := report.stopped_by or (report.nothing if report.exit is Exit.FAILED else None):
+            call.console.fail(error)
         suggest_next(call.console, report)
     return code
 
@@ -308,6 +308,9 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
         index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
         with call.progress() as progress:
             report = sync(client, mapping, options, index_path, progress, partial(stream_item, call, "sync.item"))
+    if flags.all and report.nothing is not None and not report.items:  # empty, and not named by the user
+        report.remarks.append(report.nothing.message)
+        report.nothing = None
     for withheld in report.withheld:
         call.console.event({"type": "sync.withheld", "mapping": mapping.name, **withheld.as_json()})
     return report
@@ -323,6 +326,8 @@ def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags:
         options.filters,
         include=(*mapping.include, *get("sync.include", flags.include)),
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
+        # The settings are for all folders, and match in some.
+        asked=(*mapping.include, *mapping.exclude, *(flags.include or ()), *(flags.exclude or ())),
     )
     found = call.settings.find("sync.prune", flags.prune)
     prune, asked = found.value, found.withheld

@@ -105,7 +105,9 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
         selection = select(options.paths, filters, options.title)
         titles = [file.title for file in selection.files]
         may_create, note = not options.no_create, call.console.note
-        bucket = find_or_create(client, options.bucket, note, may_create=may_create, is_dry=options.is_dry)
+        bucket = None
+        if selection.files:
+            bucket = find_or_create(client, options.bucket, note, may_create=may_create, is_dry=options.is_dry)
         known = look(client, bucket, titles)
         with call.progress() as progress:
             run = TransferRun(client, progress, report, partial(stream_item, call, "upload.item"))

@@ -40,24 +40,22 @@ class Added:
 
     def write(self, mappings: Iterable[Mapping]) -> None:
         """Replace the file. Raises UsageError if a folder's name is not UTF-8."""
-        text = "\n".join(f"[[map]]\n{_lines(mapping)}" for mapping in mappings)
+        text = ""
+        for mapping in mappings:
+            values: dict[str, Any] = {
+                # Don't write a default name: it would then count as chosen by the user, which lets sync remove more.
+                "name": mapping.name if mapping.ownership is Ownership.NAMED else None,
+                "dir": str(mapping.folder),
+                "bucket": mapping.bucket,
+                "include": list(mapping.include),
+                "exclude": list(mapping.exclude),
+                "tags": list(mapping.tags),
+                "prune": mapping.prune,
+            }
+            # JSON strings and lists are valid TOML, apart from the character DEL.
+            lines = [f"{name} = {json.dumps(each, ensure_ascii=False)}\n" for name, each in values.items() if each]
+            text += "\n" * bool(text) + "".join(("[[map]]\n", *lines)).replace("\x7f", "\\u007f")
         try:
             replace(self.path, text)
         except UnicodeEncodeError as error:
             raise UsageError(f"{text[error.start : error.end]!a} is not UTF-8 text; rename the folder.") from error
-
-
-def _lines(mapping: Mapping) -> str:
-    values: dict[str, Any] = {
-        # Don't write a default name: it would then count as chosen by the user, which lets sync remove more sources.
-        "name": mapping.name if mapping.ownership is Ownership.NAMED else None,
-        "dir": str(mapping.folder),
-        "bucket": mapping.bucket,
-        "include": list(mapping.include),
-        "exclude": list(mapping.exclude),
-        "tags": list(mapping.tags),
-        "prune": mapping.prune,
-    }
-    # JSON strings and lists are valid TOML, apart from the character DEL.
-    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items() if value]
-    return "".join(lines).replace("\x7f", "\\u007f")
