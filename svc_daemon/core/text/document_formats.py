@@ -105,7 +105,7 @@ FORMATS = (
         types={"json": "application/json", "ndjson": "application/x-ndjson", "jsonl": "application/x-ndjson"},
     ),
     DocumentFormat(key="notebook", name="Jupyter notebook", types={"ipynb": "application/x-ipynb+json"}),
-    DocumentFormat(key="mail", name="E-mail", types={"eml": "message/rfc822"}),
+    DocumentFormat(key="mail", name="E-mail", types=dict.fromkeys(("eml", "mht", "mhtml"), "message/rfc822")),
     DocumentFormat(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
     DocumentFormat(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
     DocumentFormat(

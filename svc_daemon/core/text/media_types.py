@@ -121,6 +121,8 @@ _HTML = re.compile(
 _XML = re.compile(rb"\s*<\?xml\s")
 _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
 _MAN = re.compile(rb"(?:[.'][ \t]*\\\"[^\n]*\n)*+[.'](?:TH|Dd)[ \t]")
+#: The first header of a mail.
+_HEADER = re.compile(rb"(?:From [^\n\0]*\n)?[!-9;-~]{1,76}:[^\n\0]*\n")
 _MAIL = re.compile(
     rb"(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version):[^\n]*+\n"
     rb"(?>(?:[ \t][^\n]*+\n)*)){2}",
@@ -173,7 +175,8 @@ def declared_charset(declared: str) -> str:
 
 def detect_as(data: bytes, named: str | None, announced: str) -> str:
     """Detect the media type, given the results of `from_filename` and `from_declared`."""
-    is_text = holds_text(data)
+    # Parts of a mail may be binary.
+    is_text = holds_text(data) or ("message/rfc822" in (named, announced) and bool(_HEADER.match(data)))
     if signed := _signed_type(data, is_text=is_text):
         return signed
     if _HTML.match(data[:4096]) and not _may_hold_html(named) and not _may_hold_html(announced):

@@ -23,6 +23,9 @@ from svc_daemon.extract.formats.texts import decode
 #: If less than this share of the page is read, a warning says so.
 _WARNED_SHARE = 1 / 2
 
+#: Text in two bytes for each character has more zeros.
+_ODD_SHARE = 1 / 20
+
 _NOSCRIPT = re.compile(r"(<noscript\b[^>]{0,200}>|</noscript\s*>)", re.IGNORECASE)
 _XML = re.compile(r"\s*(?:<\?xml\s|<(?:!DOCTYPE|html)\b[^>]{0,500}\bxhtml\b)", re.IGNORECASE)
 #: XML closes empty elements like this, which HTML takes for the beginning of the element.
@@ -88,6 +91,9 @@ def decode_markup(data: bytes, label: str = "") -> tuple[str, tuple[str, ...]]:
 
     Returns warnings too, if it was guessed or has invalid places. Raises ExtractionFailed for binary data.
     """
+    if 0 < data.count(0) < len(data) * _ODD_SHARE:
+        # Browsers ignore these bytes in HTML, unless every character has one.
+        data = data.replace(b"\0", b"")
     own = find_declared(data) or ""
     return decode(data, own if label and own and decode_declared(data, label) is None else label or own)
 

@@ -140,7 +140,7 @@ class InlineText:
 
     def end_reading(self, _: LexborNode) -> None:
         reading, self._pieces = one_line("".join(self._pieces)), self._before.pop()
-        if reading and self._joins_reading:
+        if reading and self._joins_reading and self._readings:
             self._readings[-1] += reading
         elif reading:
             self._readings.append(reading)

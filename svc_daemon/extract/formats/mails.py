@@ -102,7 +102,11 @@ class _MailReader:
         elif inner:
             # Other parts show pictures and the like.
             embedded = inner[1:] if kind == "multipart/related" else ()
-            shown_elsewhere = {id(each) for each in embedded if each["content-id"] and not _is_attached(each)}
+            shown_elsewhere = {
+                id(each)
+                for each in embedded
+                if (each["content-id"] or each["content-location"]) and not _is_attached(each)
+            }
             return [_Step("part", each, step.depth) for each in inner if id(each) not in shown_elsewhere]
         elif _is_attached(part) or part.get_content_maintype() not in {"text", "multipart"}:
             self._attachments.append(part)
