@@ -102,6 +102,7 @@ def replacing(output: str) -> Iterator[BinaryIO]:
                 if stat.S_ISREG(mode):  # a link has the mode 0777
                     os.fchmod(file.fileno(), mode & 0o777)
             os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(draft, dir_fd=folder)

@@ -59,6 +59,10 @@ class Replay:
 
     def make_disk(self, state: State) -> Disk:
         left_out = {number for number in self.list_open(state.count) if number not in state.kept}
+        # A rename may have come, or not; but no file system takes the old name and gives no new one, unless the old
+        # name's folder was synced and the new one's was not.
+        halves = self.history.old_names.intersection(self.list_open(state.count))
+        left_out |= {number for number in halves if number - 1 in left_out}
         contents: dict[Node, bytearray] = {}
         names: dict[Node, dict[str, Node]] = {}
         for number, event in enumerate(self.history.events[: state.count]):

@@ -80,6 +80,8 @@ class History:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.events: list[Event] = []
+        #: The events that remove the old name of a renamed file; the event before each has added the new one.
+        self.old_names: set[int] = set()
         self.top = _load(root, {})
         self._mark = encode(os.fsencode(root))
         self._opened: dict[int, _Opened] = {}
@@ -117,8 +119,8 @@ class History:
 
     def _open(self, call: Call) -> None:
         flags, path = call.flags(2 if call.name == "openat" else 1), call.opened
-        if not Path(path).is_relative_to(self.root):
-            # Only the current folder of the process is below the root.
+        if not Path(path).is_relative_to(self.root) or b"O_TMPFILE" in flags:
+            # Only the current folder of the process is below the root, or the file never has a name.
             return
         node = self.find(path)
         if node is None:
@@ -166,6 +168,7 @@ class History:
             self._name(call, removed, text, added)
         else:
             self._name(call, added, f"{text} (its new name)")
+            self.old_names.add(len(self.events))
             self._name(call, removed, f"{text} (its old name)")
 
     def _link(self, call: Call) -> None:

@@ -61,6 +61,19 @@ def test_file_that_a_command_has_written_is_durable(
     assert part in (disk.get(file) or b""), disk.keys()
 
 
+def test_file_that_was_downloaded_or_exported_is_durable(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "one")
+    (source_id,) = scene.prepare("one")
+    scene.installation.start()
+    scene.record_from_here()
+    scene.run("svc_cli", "source", "get", source_id, "-o", "one.md")
+    scene.run("svc_cli", "bucket", "export", "alpha", "alpha.zip")
+    scene.end()
+    found = synced(Replay(scene.history))
+    assert found.get("one.md") == Document("one").data
+    assert found.get("alpha.zip"), found.keys()
+
+
 def disks(replay: Replay, model: Model) -> Iterator[Disk]:
     """Yield what the model leaves after each event."""
     for count in range(len(replay.history.events) + 1):
