@@ -23,6 +23,7 @@ from svc_daemon.extract.tables import REPEATED_CHARACTERS, TableCell, TableLayou
 _VALUE = qname("w:val")
 _PARAGRAPH, _TABLE, _ROW, _CELL = qname("w:p"), qname("w:tbl"), qname("w:tr"), qname("w:tc")
 _PROPERTIES, _CELL_PROPERTIES, _ROW_PROPERTIES = qname("w:pPr"), qname("w:tcPr"), qname("w:trPr")
+_RUN = qname("w:r")
 _ALTERNATIVES, _IMPORT, _TEXT = qname("mc:AlternateContent"), qname("w:altChunk"), qname("w:t")
 _EQUATIONS = frozenset({qname("m:oMath"), qname("m:oMathPara")})
 #: Nested tables and boxes are followed so deep; what is deeper is added without its structure.
@@ -35,13 +36,12 @@ def read(given: Given) -> Document:
     package = open_package(given, flow)
     main = package.main("word", "document.xml")
     root = package.parse(main)
-    body = None if root is None else next(root.iter(qname("w:body")), None)
-    if body is None:
+    if root is None or next(root.iter(qname("w:body")), None) is None:
         raise documents.unreadable("The Word file is damaged: its text can't be read.")
     walker = _Walker(flow, given, package, main)
     headers, footers = (_printed_parts(package, main, root, kind) for kind in ("header", "footer"))
     walker.add_printed(headers, "headers")
-    walker.add_story(main, root, body)
+    walker.add_story(main, root, root)
     walker.add_left_comments()
     flow.headings.clear()
     walker.add_printed(footers, "footers")
@@ -101,6 +101,7 @@ class _Walker:
             _TABLE: self.add_table,
             _ALTERNATIVES: lambda each: self._walk(alternative(each)),
             _IMPORT: lambda each: add_imported(self._flow, self._package, self._runs.part, each, self._given),
+            _RUN: lambda each: self._add_text("paragraph", self._runs.read([each], self._styles.look(None), None)),
             **dict.fromkeys(_EQUATIONS, self.add_equation),
         }
         for child in element:
@@ -120,8 +121,15 @@ class _Walker:
             if level == 0 and self.title is None:
                 self.title = text
             self._flow.add_heading(level, text)
+            self._flush_attached()
         else:
-            self._flow.add(kind, text)
+            self._add_text(kind, text)
+
+    def _add_text(self, kind: str, text: str) -> None:
+        self._flow.add(kind, text)
+        self._flush_attached()
+
+    def _flush_attached(self) -> None:
         attached, self._runs.attached = self._runs.attached, []
         self._add_attached(attached)
 

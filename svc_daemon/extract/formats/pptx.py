@@ -48,6 +48,8 @@ class _Deck:
         #: Texts that stand on each slide, such as a footer, are written once.
         self._repeated: set[str] = set()
         self._seen_backdrops: set[str] = set()
+        #: The numbers that the slide and its notes show: a dictionary, because it keeps the order.
+        self._numbers: dict[str, None] = {}
         self.title: str | None = None
 
     def add_slide(self, part: str, root: Any) -> bool:
@@ -55,6 +57,7 @@ class _Deck:
         flow, before = self._flow, self._flow.count
         # Drop the previous slide's headings, so that this slide is not placed below them.
         flow.headings.clear()
+        self._numbers.clear()
         shapes = [*shapes_of(root)]
         title = next((shape for shape in shapes if shape.is_title and not shape.is_hidden), None)
         if title is not None:
@@ -72,6 +75,9 @@ class _Deck:
         for comment in slide_comments(self._package, self._main, part):
             flow.add("paragraph", comment)
             flow.note_part("comments")
+        if flow.count > before:
+            # A slide that has only its number is one without text.
+            flow.add_all("paragraph", self._numbers)
         if flow.count > before and root.get("show") in {"0", "false"}:
             flow.note_part("hidden_slides")
         return flow.count > before
@@ -80,9 +86,11 @@ class _Deck:
         return self._package.parse(part)
 
     def _add_repeated(self, shape: SlideShape) -> None:
-        """Add a footer, header or date, once in the deck; never the number of a slide."""
+        """Add a footer, header or date, once in the deck; the number of a slide waits for its end."""
         for line in frame_lines(shape.element):
-            if shape.placeholder != "sldNum" and line.text not in self._repeated:
+            if shape.placeholder == "sldNum":
+                self._numbers[one_line(line.text)] = None
+            elif line.text not in self._repeated:
                 self._repeated.add(line.text)
                 self._flow.add("paragraph", line.text)
                 self._flow.note_part("footers" if shape.placeholder == "ftr" else "headers")

@@ -106,6 +106,11 @@ class OfficePackage:
     def has(self, part: str) -> bool:
         return part in self._names
 
+    def below(self, folder: str) -> list[str]:
+        """Return the names of the parts in a folder, in the order of the numbers in them."""
+        found = [name for name in self._names if posixpath.dirname(name) == folder]
+        return sorted(found, key=lambda name: (len(name), name))
+
     def relations(self, part: str = "") -> dict[str, Relation]:
         """Return the relations of a part, or of the whole file, by their ids."""
         if part not in self._relations:

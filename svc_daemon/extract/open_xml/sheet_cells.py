@@ -11,6 +11,7 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import NamedTuple
 
+from svc_daemon.extract.builders import one_line
 from svc_daemon.extract.open_xml.number_digits import general
 
 #: A row's beginning, with its attributes.
@@ -32,6 +33,10 @@ _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _COMMENT, _CDATA = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _REFERENCE = re.compile(r"(\"[^\"]*\"|'[^']*')|(\$?)\b([A-Z]{1,3})(\$?)([1-9]\d{0,6})\b(?![(!\w])")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d(?:\.\d+)?))?Z?)?")
+#: A number that is written as it is shown.
+_SHORT = re.compile(rb"-?(?:0|[1-9]\d*)\.\d*[1-9]")
+#: So many values of a kind of cells are remembered.
+_VALUES = 5000
 _XML = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)""")
 
 
@@ -43,6 +48,17 @@ class SheetRow(NamedTuple):
     #: Columns, from 0, and texts, in ascending order.
     cells: list[tuple[int, str]]
     is_hidden: bool
+
+
+class _CellKind(NamedTuple):
+    """What a cell's tag says beside its place."""
+
+    style: int
+    type_: bytes
+    #: Whether it is a shared string that its format shows as it is.
+    is_string: bool
+    #: The texts of values that were shown before, since many cells have the same.
+    values: dict[bytes, str]
 
 
 class CellFormats(NamedTuple):
@@ -71,25 +87,25 @@ def plain_xml(xml: bytes) -> bytes:
 
 
 def text_of(xml: bytes) -> str:
-    """Return the text of a string's XML: of all its runs, without readings."""
+    """Return the text of a string's XML on one line: of all its runs, without readings."""
     if b"rPh" in xml or b"phoneticPr" in xml:
         xml = _READING.sub(b"", xml)
     return cell_text(b"".join(_TEXT.findall(xml)))
 
 
 def cell_text(raw: bytes) -> str:
-    """Decode text between tags, with line breaks as spaces."""
+    """Decode text between tags, with white space as single spaces."""
     text = raw.decode("utf-8", "replace")
     if "&" in text:
         text = unescape(text)
     if "_x" in text:
         text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
-    return text
+    return one_line(text)
 
 
 def shared_strings(xml: bytes) -> list[str]:
     """Return the strings that cells refer to by their number."""
-    return [text_of(found) for found in _STRING.findall(plain_xml(xml))]
+    return [text_of(found[1] or b"") for found in _STRING.finditer(plain_xml(xml))]
 
 
 def column_number(letters: str) -> int:
@@ -131,7 +147,7 @@ class SheetCells:
         self._white = frozenset[int]() if is_coloured else formats.white
         self._strings, self._formats = strings, formats
         #: The style and the type of a cell, by what its tag says beside its place.
-        self._kinds: dict[bytes, tuple[int, bytes]] = {}
+        self._kinds: dict[bytes, _CellKind] = {}
         self._columns: dict[bytes, int] = {}
         self._shared: dict[str, tuple[str, int, int]] = {}
 
@@ -152,39 +168,48 @@ class SheetCells:
                 )
 
     def cells_of(self, row: int, start: int, end: int) -> list[tuple[int, str]]:
+        """Return the cells of a row that have text. This runs for each cell, so it calls as little as it can."""
         cells, column, is_sorted = [], -1, True
+        kinds, columns, strings, white = self._kinds, self._columns, self._strings, self._white
         for place, rest, plain, other in _CELL.findall(self.xml, start, end):
-            kind, before = self._kinds.get(rest) if place else None, column
-            letters = place
+            kind, before, letters = kinds.get(rest) if place else None, column, place
             if kind is None:
                 kind, letters = self.read_tag(place, rest)
-            known = self._columns.get(letters) if letters else column + 1
+            known = columns.get(letters) if letters else column + 1
             if known is None:
-                known = self._columns[letters] = column_number(letters.decode())
+                known = columns[letters] = column_number(letters.decode())
             column = known
-            if not (plain or other):
-                continue
-            text = self._shown(kind, plain) if plain else self.other_text(kind, other, row, column)
-            if text and kind[0] in self._white:
+            if not plain:
+                text = self.other_text(kind, other, row, column) if other else ""
+            elif kind.is_string and plain.isdigit() and int(plain) < len(strings):
+                text = strings[int(plain)]
+            elif (found := kind.values.get(plain)) is not None:
+                text = found
+            else:
+                text = self._shown(kind, plain)
+                if len(kind.values) < _VALUES:
+                    kind.values[plain] = text
+            if text and white and kind.style in white:
                 self.unseen.append((text, "white text"))
             elif text:
                 cells.append((column, text))
                 is_sorted = is_sorted and column > before
         return cells if is_sorted else sorted(dict(cells).items())
 
-    def read_tag(self, letters: bytes, rest: bytes) -> tuple[tuple[int, bytes], bytes]:
+    def read_tag(self, letters: bytes, rest: bytes) -> tuple[_CellKind, bytes]:
         """Return the style and type of a cell, and the letters of its column."""
         tag = attributes(rest)
-        style = tag.get("s", "")
-        kind = (int(style) if style.isdecimal() and len(style) < 9 else 0, tag.get("t", "n").encode())
+        given, type_ = tag.get("s", ""), tag.get("t", "n").encode()
+        style = int(given) if given.isdecimal() and len(given) < 9 else 0
+        kind = _CellKind(style, type_, type_ == b"s" and style not in self._formats.texts, {})
         if letters:
             self._kinds[rest] = kind
             return kind, letters
         return kind, b"".join(re.findall(rb"^\$?([A-Za-z]{1,3})\$?\d", tag.get("r", "").encode())).upper()
 
-    def _shown(self, kind: tuple[int, bytes], raw: bytes) -> str:
+    def _shown(self, kind: _CellKind, raw: bytes) -> str:
         """Return a value as the sheet shows it."""
-        style, type_ = kind
+        style, type_ = kind.style, kind.type_
         if type_ == b"n":
             return self.number_text(style, raw)
         if type_ == b"s":
@@ -206,7 +231,7 @@ class SheetCells:
     def number_text(self, style: int, raw: bytes) -> str:
         numbers = self._formats.numbers
         show = numbers[style] if style < len(numbers) else None
-        if show is None and raw.isdigit() and len(raw) < 16:
+        if show is None and len(raw) < 16 and (raw.isdigit() or _SHORT.fullmatch(raw)):
             return raw.decode()
         try:
             if show is None:
@@ -221,7 +246,7 @@ class SheetCells:
             self.unseen.append((text, "number format that shows nothing"))
         return shown
 
-    def other_text(self, kind: tuple[int, bytes], xml: bytes, row: int, column: int) -> str:
+    def other_text(self, kind: _CellKind, xml: bytes, row: int, column: int) -> str:
         """Return the text of a cell that has more than a value: a string of its own, or a formula."""
         formula = _FORMULA.search(xml)
         written = ""
@@ -233,13 +258,13 @@ class SheetCells:
             elif tag.get("t") == "shared" and tag.get("si", "") in self._shared:
                 first, first_row, first_column = self._shared[tag["si"]]
                 written = moved_formula(first, row - first_row, column - first_column)
-        if kind[1] == b"inlineStr":
+        if kind.type_ == b"inlineStr":
             return text_of(xml)
         value = _VALUE.search(xml)
         if value and value[1].strip():
             return self._shown(kind, value[1])
         # A formula whose result is an empty text shows nothing.
-        return f"={written}" if written and not (value and kind[1] == b"str") else ""
+        return f"={written}" if written and not (value and kind.type_ == b"str") else ""
 
 
 def moved_formula(formula: str, rows: int, columns: int) -> str:
