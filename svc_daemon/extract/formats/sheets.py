@@ -29,7 +29,7 @@ def read(given: Given) -> Document:
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
     try:
-        return _read_book(given.data)
+        return _read_book(given.data, given.limits.output_bytes)
     except python_calamine.PasswordError as error:
         raise documents.encrypted() from error
     except (python_calamine.CalamineError, OSError) as error:
@@ -40,7 +40,7 @@ def read(given: Given) -> Document:
         raise
 
 
-def _read_book(data: bytes) -> Document:
+def _read_book(data: bytes, most_characters: int) -> Document:
     flow = FlowDocument()
     with python_calamine.load_workbook(BytesIO(data)) as workbook:
         for number, facts in enumerate(workbook.sheets_metadata, 1):
@@ -55,7 +55,7 @@ def _read_book(data: bytes) -> Document:
             if facts.visible != python_calamine.SheetVisibleEnum.Visible:
                 flow.note_part("hidden_sheets")
             merged = {(top + 1, left): bottom + 1 for (top, left), (bottom, _) in sheet.merged_cell_ranges or ()}
-            SheetWriter(flow, (), merged).add_rows(chain([first], rows))
+            SheetWriter(flow, (), merged, most_characters).add_rows(chain([first], rows))
         return flow.finish(pages=len(workbook.sheet_names))
 
 

@@ -35,6 +35,7 @@ def read(given: Given) -> Document:
     if not sheets:
         raise documents.unreadable("The spreadsheet is damaged: its list of sheets can't be read.")
     book = _Book(flow, package, main, root)
+    book.most_characters = given.limits.output_bytes
     targets = [package.target(main, sheet) for sheet in sheets]
     # A sheet that names no part has one that no other sheet names.
     left = [
@@ -67,6 +68,8 @@ class _Book:
         styles = [package.parse(part) for part in package.related(main, "styles")]
         has_styles = bool(styles) and styles[0] is not None
         self._formats = cell_formats(styles[0], is_1904=is_1904) if has_styles else CellFormats()
+        #: No more text than this is read.
+        self.most_characters = 0
         self._printed: set[tuple[str, str]] = set()
 
     def add_sheet(self, part: str, name: str) -> bool:
@@ -90,7 +93,7 @@ class _Book:
             for left, top, _, bottom in _MERGED.findall(cells.xml)
             if int(top) < int(bottom)
         }
-        writer = SheetWriter(flow, comments, merged)
+        writer = SheetWriter(flow, comments, merged, self.most_characters)
         writer.hidden_columns = [
             range(int(tag["min"]) - 1, int(tag["max"]))
             for tag in map(attributes, _COLUMN.findall(cells.xml))

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from svc_daemon.extract.open_xml.number_codes import PLACES, Section
 
+#: Larger numbers are shown as if they had no format.
+_LARGE = 1e15
 _FRACTION = re.compile(r"(?:([0#?]+)\s+)?([0#?]+)\s*/\s*([0#?]+|\d+)")
 
 
@@ -27,6 +29,8 @@ def show_number(section: Section, number: float) -> str:
     pattern = "".join(token.text if token.kind in PLACES else "\0" for token in section.tokens)
     if not set(pattern) & set("0#?"):
         return "".join(token.text for token in section.tokens).strip()
+    if abs(number) >= _LARGE:
+        return general(number)
     if found := _FRACTION.search("".join(token.text for token in section.tokens)):
         return _fraction_text(found, number)
     if "exponent" in kinds:

@@ -12,8 +12,6 @@ from svc_daemon.extract.tables import REPEATED_CHARACTERS
 
 #: A longer run of empty cells within a row is written as one.
 _GAP = 50
-#: No more text than this is read.
-_MOST_CHARACTERS = 100 * 1024**2
 #: The first column of a sheet is that of its first rows.
 _FIRST_ROWS = 100
 
@@ -21,8 +19,15 @@ _FIRST_ROWS = 100
 class SheetWriter:
     """Writes the rows of a sheet, with what merged cells and comments say."""
 
-    def __init__(self, flow: FlowDocument, comments: Iterable[Comment], merged: Mapping[tuple[int, int], int]) -> None:
+    def __init__(
+        self,
+        flow: FlowDocument,
+        comments: Iterable[Comment],
+        merged: Mapping[tuple[int, int], int],
+        most_characters: int,
+    ) -> None:
         self._flow, self._comments = flow, [*comments][::-1]
+        self._most_characters = most_characters
         #: By their first cell (row and column): the last rows of merged cells that span several.
         self._merged = merged
         #: The first column, and those that the sheet hides.
@@ -38,10 +43,10 @@ class SheetWriter:
         hidden_rows, used = 0, set[int]()
         is_first = True
         for row in chain(first_rows, rows):
-            if self._flow.size > _MOST_CHARACTERS:
+            if self._flow.size > self._most_characters:
                 # Many cells may refer to the same long text.
                 raise documents.over_limit(
-                    f"The sheets hold more than {_MOST_CHARACTERS // 1024**2} million characters."
+                    f"The sheets hold more than {self._most_characters // 1024**2} million characters."
                 )
             self._add_comments(row.number)
             texts = self.texts_of(row)
