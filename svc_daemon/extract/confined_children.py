@@ -44,7 +44,7 @@ def preload() -> None:
     logging.disable()
     if sys.platform == "linux":
         _find_prctl()
-    for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py"):
+    for filename in ("a.txt", "a.md", "a.csv", "a.json", "a.py", "a.rst"):
         list(_read(b"# a\n\nb,c\n", messages.DocumentRequest(filename, "", ChunkingOptions(), -1), None, CageLimits()))
 
 

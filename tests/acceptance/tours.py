@@ -42,6 +42,11 @@ _ODT = {"mimetype": b"application/vnd.oasis.opendocument.text", "content.xml": _
 FILES = {
     "a.txt": samples.PROSE.encode(),
     "a.md": document("markdown"),
+    "a.rst": f"Quay\n====\n\n{samples.PROSE}\n".encode(),
+    "a.adoc": f"= Quay\n\n{samples.PROSE}\n".encode(),
+    "a.org": f"* Quay\n\n{samples.PROSE}\n".encode(),
+    "a.tex": f"\\section{{Quay}}\n\n{samples.PROSE}\n".encode(),
+    "a.1": f".TH QUAY 1\n.SH NAME\n{samples.PROSE}\n".encode(),
     "a.html": samples.make_html(f"<h1>Quay</h1><p>{samples.PROSE}</p>", title="Quay"),
     "a.pdf": samples.make_pdf([samples.PROSE, ""], title="Quay"),
     "a.docx": samples.make_docx(_SECTIONS, title="Quay"),

@@ -165,6 +165,18 @@ def test_json_escapes_are_decoded_and_lines_are_kept() -> None:
     assert lines(document) == [(1, 4)]
 
 
+@pytest.mark.parametrize(
+    ("json5", "text"),
+    (
+        ("// kept\n{a: 'it\\'s'}", "// kept\n{a: 'it's'}"),
+        ('{"a": "\\\\u00e9 \\u00e9 \\b\\f"}', '{"a": "\\u00e9 é   "}'),
+        ('{"a": "\\ud83d\\ude00 \\ud83d"}', '{"a": "😀  "}'),
+    ),
+)
+def test_escapes_of_json5_and_comments_are_read(json5: str, text: str) -> None:
+    assert read(json5.encode(), "a.json").text == text
+
+
 def test_notebook_is_read_with_headings_and_the_output_of_its_code() -> None:
     text, code, more = "# Tides\n\nAbout them.", "print('```')", "## Low\nEbb"
     cells = [("markdown", text, ""), ("code", code, "high"), ("markdown", more, "")]

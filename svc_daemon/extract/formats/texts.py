@@ -38,7 +38,8 @@ _NAMES = {
 }
 
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))")
-_PLAIN = {'"': '"', "\\": "\\", "/": "/"}
+#: Letters of escape sequences that stand for control characters. Others stand for themselves, as in JSON5.
+_CONTROL_LETTERS = frozenset("bfnrtv0")
 _NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 
 
@@ -120,7 +121,7 @@ def _unescape(escape: re.Match[str]) -> str:
     if single:
         # Replace control characters, since a line break would change the numbers of later lines.
         return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
-    return _PLAIN.get(plain, " ")
+    return " " if plain in _CONTROL_LETTERS else plain
 
 
 def column_heading(cells: Sequence[str]) -> str | None:
