@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
@@ -22,6 +23,9 @@ from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.transfers import Transfer, TransferGroup
 from svc_daemon.wire import JsonMapping
 
+if TYPE_CHECKING:
+    from svc_cli.client.types import SourceDict
+
 #: Maximum number of sources to look up: a replaced source, the source that replaced it, and so on.
 MOST_SUCCESSORS = 20
 
@@ -34,22 +38,29 @@ class SyncQueue(TransferQueue):
         super().__init__(run, bucket_id, run.options.jobs)
         self.sync = run
         self._on_item = on_item or run.add
+        self._given_tags = run.note_tags()
         #: The index row to write after a file was sent, by path.
         self._rows: dict[str, FileRow] = {}
         #: Files to send once more, because the sources to replace no longer exist. None during the second attempt.
         self._displaced: list[tuple[FileRow, Transfer]] | None = []
 
-    def add_file(self, row: FileRow, content: FileContent, place_id: str | None) -> None:
-        """Send a file, which replaces the source `place_id` if given.
+    def add_file(self, row: FileRow, content: FileContent, before: FileRow | None = None) -> None:
+        """Send a file, which replaces the source of the row `before` if given, and keeps what a person set on it.
 
         Raises SvcError for errors that every file would get, such as a revoked key.
         """
+        tags, metadata = self.sync.mapping.tags, {}
+        old = find_source(self.run.client, before.source_id or before.place_id) if before is not None else None
+        if old is not None:
+            by_hand = (tag for tag in old["tags"] if tag not in self._given_tags)
+            tags, metadata = tuple(dict.fromkeys((*by_hand, *tags))), old["metadata"]
         description = Description(
             filename=PurePosixPath(row.path).name,
             title=row.path,
-            tags=self.sync.mapping.tags,
+            tags=tags,
+            metadata=metadata,
             sha256=row.sha256,
-            replaces=place_id,
+            replaces=before.place_id if before is not None else None,
             mapping=self.sync.mapping.name,
         )
         self._rows[row.path] = row
@@ -64,7 +75,8 @@ class SyncQueue(TransferQueue):
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
-            place_id = find_successor(self.run.client, before.description.replaces)
+            found = find_source(self.run.client, before.description.replaces)
+            place_id = found["id"] if found is not None else None
             after = _transfer(row, before.content, before.description)
             after.item.sent_bytes = before.item.sent_bytes
             if place_id is not None and not self.sync.owns_source(place_id):
@@ -142,13 +154,13 @@ class SyncQueue(TransferQueue):
                 self._on_item(transfer.item)
 
 
-def find_successor(client: Client, source_id: str | None) -> str | None:
-    """Return `source_id` if that source exists, otherwise the id of the source that has replaced it, or None."""
+def find_source(client: Client, source_id: str | None) -> "SourceDict | None":
+    """Return the source, or the one that has replaced it; None if there is none."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None
         try:
-            return str(client.source(source_id)["id"])
+            return client.source(source_id)
         except ApiError as error:
             if error.code != "source_not_found":
                 raise
@@ -188,8 +200,7 @@ def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
         for change in comparison:
             row, now = change.row, change.now
             if change.verb in (Verb.CREATE, Verb.UPDATE) and now is not None and change.content is not None:
-                place_id = row.place_id if change.verb is Verb.UPDATE and row is not None else None
-                queue.add_file(now, change.content, place_id)
+                queue.add_file(now, change.content, row if change.verb is Verb.UPDATE else None)
             elif change.verb in (Verb.MOVE, Verb.RETRY):
                 _update_source(run, change)
             else:

@@ -32,9 +32,9 @@ RACY_NS = 2_000_000_000
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 #: The errors of a value that can't be stored, unlike those of the file or the disk.
 UNSTORABLE = (ArithmeticError, ValueError, TypeError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
-#: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode, and its
-#: owner with the links on the way to it.
-BUCKET_ID, REVISION, ROOT, WAY = "bucket_id", "revision", "root", "way"
+#: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode, its owner
+#: with the links on the way to it, and the tags that the mapping has given.
+BUCKET_ID, REVISION, ROOT, WAY, TAGS = "bucket_id", "revision", "root", "way", "tags"
 #: The version of the schema.
 SCHEMA_VERSION = 2
 _SCHEMA = f"""

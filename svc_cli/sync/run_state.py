@@ -1,5 +1,6 @@
 """The options, the state and the report of one sync."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from collections.abc import Mapping as Table
@@ -10,7 +11,7 @@ from typing import ClassVar, Literal
 
 from svc_cli.errors import FileRefused, refused_by_system
 from svc_cli.exits import Exit
-from svc_cli.sync.index import BUCKET_ID, REVISION, FileRow, Index, State, unwritable
+from svc_cli.sync.index import BUCKET_ID, REVISION, TAGS, FileRow, Index, State, unwritable
 from svc_cli.sync.mappings import Mapping, Ownership, Prune, refuse_unreachable
 from svc_cli.sync.plan import MERGED, Holdings, merge
 from svc_cli.sync.safety import DEFAULT_MAX_DELETE, Cause, MaxDelete, Withheld
@@ -20,6 +21,7 @@ from svc_cli.transfer.runs import TransferRun
 from svc_cli.transfer.snapshots import Filters
 from svc_cli.trust import NOT_TRUSTED
 from svc_daemon.wire import Json, JsonMapping
+from svc_daemon.wire.parsing import parse_json
 
 #: Outcomes that change the bucket.
 CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})
@@ -171,6 +173,17 @@ class SyncRun(TransferRun):
     mapping: Mapping
     options: SyncOptions
     index: Index
+
+    def note_tags(self) -> frozenset[str]:
+        """Return the tags that this mapping has given so far, and record those that it gives now.
+
+        Other tags of its sources are a person's.
+        """
+        known = self.index.find_fact(TAGS)
+        before = frozenset(parse_json(known) if known else ())
+        if not before.issuperset(self.mapping.tags):
+            self.index.set_fact(TAGS, json.dumps(sorted(before.union(self.mapping.tags))))
+        return before
 
     def owns(self, row: FileRow) -> bool:
         """Whether this sync may update, move and retry the sources of the row."""

@@ -154,19 +154,19 @@ def _examine(
         item.follow(source)
         is_other = {**source.get("metadata", {}), **options.metadata} != source.get("metadata", {})
         if is_other or not set(options.tags) <= set(source.get("tags", ())):
-            item.warnings.append(
-                "its tags and metadata stay as they are, because nothing is sent; `svc source set` changes them."
-            )
+            item.warnings.append("its tags and metadata stay as they are, because nothing is sent.")
     elif options.is_dry:
         item.source_id = source["id"] if source else None
     elif item.action == "retried" and source:
         item.follow(client.retry_source(source["id"]))
     else:
+        # What is set on the old version stays, newer values first.
+        old = known.by_title[file.title][-1] if source else {}
         description = Description(
             filename=PurePath(item.path).name or item.path,
             title=item.path,
-            tags=options.tags,
-            metadata=dict(options.metadata),
+            tags=tuple(dict.fromkeys((*old.get("tags", ()), *options.tags))),
+            metadata={**old.get("metadata", {}), **options.metadata},
             sha256=item.sha256,
             replaces=source["id"] if source else None,
         )

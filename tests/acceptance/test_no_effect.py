@@ -126,7 +126,7 @@ def test_tag_that_an_unchanged_file_does_not_get_is_said(shared_installation: In
     other = shared_installation.svc(*words, "--tag", "y", cwd=project)
     assert [items(each)["docs/a.md"]["warnings"] for each in (same, other)] == [
         [],
-        ["its tags and metadata stay as they are, because nothing is sent; `svc source set` changes them."],
+        ["its tags and metadata stay as they are, because nothing is sent."],
     ]
 
 

@@ -1,13 +1,16 @@
 """`svc sync` in daily use: it sends only what has changed, and reports what it did with each file."""
 
+import json
 import os
 import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from svc_cli.client.api import Client
 from tests.acceptance import sync_folders
 from tests.acceptance.installations import Installation
 from tests.acceptance.proxies import held
@@ -162,3 +165,43 @@ def test_full_state_folder_fails_the_sync_and_the_next_run_completes(installatio
     assert (full.failure, "Traceback" in full.stderr) == ((2, "svc_file_refused"), False), full
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
+
+
+def set_by_hand(installation: Installation, **fields: Any) -> None:
+    with Client(installation.base_url, installation.key) as client:
+        source = next(each for each in client.sources(BUCKET) if each["title"] == "set.md")
+        client.update_source(source["id"], **fields)
+
+
+def test_what_a_person_set_on_a_source_stays_when_its_file_changes(installation: Installation, docs: Path) -> None:
+    def table(*tags: str) -> None:
+        (installation.root / "svc.toml").write_text(
+            f'[[map]]\ndir = "docs"\nname = "m"\nbucket = "{BUCKET}"\ntags = {json.dumps(tags)}\n'
+        )
+
+    def facts() -> tuple[list[str], dict[str, Any]]:
+        source = next(each for each in list_held(installation) if each["title"] == "set.md")
+        return sorted(source["tags"]), source["metadata"]
+
+    table("old", "both")
+    write(docs, "set.md", "First words.")
+    assert sync(installation).exit == 0
+    set_by_hand(installation, tags=["mine", "old", "both"], metadata={"owner": "Ann"})
+    table("both", "new")
+    write(docs, "set.md", "Second words.")
+    assert counts(sync(installation))["updated"] == 1
+    assert facts() == (["both", "mine", "new"], {"owner": "Ann"})
+    write(docs, "set.md", "Third words.")
+    assert counts(sync(installation))["updated"] == 1
+    assert facts() == (["both", "mine", "new"], {"owner": "Ann"}), "it stays in each version"
+
+
+def test_replacing_upload_keeps_tags_and_metadata_and_adds_its_own(installation: Installation, docs: Path) -> None:
+    words = ("upload", "set.md", "-b", BUCKET, "--json")
+    for number, more in enumerate(((), ("--tag", "second", "--meta", "k=2"), ()), 1):
+        write(docs, "set.md", f"Words of version {number}.")
+        assert installation.svc(*words, "--replace", *more, cwd=docs).exit == 0
+        if number == 1:
+            set_by_hand(installation, tags=["mine"], metadata={"k": "1", "owner": "Ann"})
+    (source,) = [each for each in list_held(installation) if each["title"] == "set.md"]
+    assert (sorted(source["tags"]), source["metadata"]) == (["mine", "second"], {"k": "2", "owner": "Ann"})

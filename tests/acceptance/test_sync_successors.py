@@ -5,7 +5,7 @@ from pathlib import Path
 
 from svc_cli.client.api import Client
 from svc_cli.progress import Silent
-from svc_cli.sync.apply import SyncQueue, find_successor
+from svc_cli.sync.apply import SyncQueue, find_source
 from svc_cli.sync.index import FileRow, Index, State
 from svc_cli.sync.mappings import Mapping, Ownership
 from svc_cli.sync.run_state import SyncOptions, SyncReport, SyncRun
@@ -40,7 +40,8 @@ def _send(client: Client, index_path: Path, mapping: Mapping, place_id: str, cou
                 found = read(path, 10**6)
                 seen = Fingerprint.of(path.stat())
                 row = FileRow(*seen, time.time_ns(), name, name, found.sha256, None, None, State.SENT, None)
-                queue.add_file(row, found, None if number else place_id)
+                before = row._replace(source_id=place_id, place_id=place_id)
+                queue.add_file(row, found, None if number else before)
             queue.finish()
         assert index.list_batches() == []
         assert index.load()["a.md"].source_id == next(item.source_id for item in items if item.path == "a.md")
@@ -56,10 +57,12 @@ def test_update_of_a_replaced_source_replaces_its_successor_or_creates_a_source(
             first = _put(shared_installation, bucket, f"The first words of {bucket}.")
             second = _put(shared_installation, bucket, f"The second words of {bucket}.", first)
             third = _put(shared_installation, bucket, f"The third words of {bucket}.", second)
-            assert find_successor(client, first) == third, bucket
+            last = find_source(client, first)
+            assert last is not None, bucket
+            assert last["id"] == third, bucket
             if is_gone:
                 client.delete_source(third)
-                assert find_successor(client, first) is None, bucket
+                assert find_source(client, first) is None, bucket
             mapping = Mapping(
                 name=MAPPING, folder=shared_installation.root / bucket, bucket=bucket, ownership=Ownership.NAMED
             )
