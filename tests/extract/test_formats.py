@@ -1,7 +1,6 @@
 """Each format is read in document order with headings, pages and lines; other files are refused with a reason."""
 
 import json
-from importlib.util import find_spec
 
 import pytest
 
@@ -218,11 +217,3 @@ def test_unreadable_files_are_refused_with_a_reason() -> None:
 def test_archive_over_a_limit_is_refused(limit: str, most: int, reason: str) -> None:
     data = samples.make_docx_bomb(expanded_bytes=2 * 1024**2)
     assert reason in refused(data, "a.docx", OVER_LIMIT, **{limit: most})
-
-
-def test_rtf_is_read_with_the_formats_extra_and_names_it_without() -> None:
-    rich = b"{\\rtf1 Hello}"
-    if find_spec("kreuzberg"):
-        assert read(rich, "a.rtf").text == "Hello"
-    else:
-        assert "svc-knowledge[formats]" in refused(rich, "a.rtf", UNSUPPORTED)

@@ -98,6 +98,7 @@ FORMATS = (
         types={"xls": EXCEL, "xlt": EXCEL, "xlsb": f"{EXCEL}.sheet.binary.macroenabled.12"},
     ),
     DocumentFormat(key="opendocument", name="OpenDocument", types=_ODF_TYPES),
+    DocumentFormat(key="rtf", name="RTF", types={"rtf": "application/rtf"}),
     DocumentFormat(key="csv", name="CSV", types={"csv": "text/csv", "tsv": "text/tab-separated-values"}),
     DocumentFormat(
         key="json",
@@ -176,9 +177,8 @@ FORMATS = (
     ),
     DocumentFormat(
         key="office",
-        name="RTF, OpenDocument, Outlook and old office files",
+        name="Outlook and old office files",
         types={
-            "rtf": "application/rtf",
             "msg": "application/vnd.ms-outlook",
             **dict.fromkeys(("doc", "dot"), "application/msword"),
             **dict.fromkeys(("ppt", "pps", "pot"), POWERPOINT),

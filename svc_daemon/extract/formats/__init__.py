@@ -48,6 +48,7 @@ READERS = {
     "pptx": ("pptx", "read"),
     "xlsx": ("xlsx", "read"),
     "sheets": ("sheets", "read"),
+    "rtf": ("rtf", "read"),
     "opendocument": ("opendocument", "read"),
     "csv": ("delimited", "read"),
     "json": ("texts", "read_json"),
