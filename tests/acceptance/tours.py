@@ -27,12 +27,12 @@ from tests.acceptance.workloads import Site, document, hosting
 from tests.conftest import UNLIMITED
 from tests.embed.tiny_models import write_model
 from tests.embed.vector_servers import vector_server
+from tests.extract.compounds import make_doc, make_msg, make_ppt
 from tests.llm.chats import chatting, saying, streaming
 from tests.tools import http_client, see_the_whole_job
 
 #: Linux' requests that read and write the flags of a network interface, and the flag of one that is up.
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
-HAS_FORMATS = find_spec("kreuzberg") is not None
 _SECTIONS = {"Quay": samples.PROSE}
 _OFFICE = "<office:document-content xmlns:office='urn:oasis:names:tc:opendocument:xmlns:office:1.0' "
 _OFFICE += "xmlns:text='urn:oasis:names:tc:opendocument:xmlns:text:1.0'><office:body><office:text>"
@@ -61,6 +61,9 @@ FILES = {
     "a.py": b"def quay():\n    return 'umber'\n",
     "a.rtf": b"{\\rtf1\\ansi The umber quay is built of stone.\\par}",
     "a.odt": samples.make_zip(_ODT),
+    "a.doc": make_doc(f"{samples.PROSE}\r"),
+    "a.ppt": make_ppt([("Quay", [samples.PROSE], "")]),
+    "a.msg": make_msg({"0037": "Quay", "1000": samples.PROSE}),
 }
 ENGINES = {
     "SVC_STATE_URL": "postgresql://svc@127.0.0.1:9/svc",
@@ -75,7 +78,7 @@ ENGINES = {
 
 
 #: A question and where a search should find it, for `svc eval`.
-_QUERIES = {"queries": [{"query": "Which quay is built of stone?", "source": "a.rtf" if HAS_FORMATS else "a.md"}]}
+_QUERIES = {"queries": [{"query": "Which quay is built of stone?", "source": "a.rtf"}]}
 
 
 def main() -> None:
@@ -113,12 +116,11 @@ def _run(command: Callable[..., Finished], *words: str, **options: Any) -> Finis
 
 
 def _upload(one: Installation, folder: Path) -> None:
-    """Upload a file of every format that can be read here, and some in each other way."""
+    """Upload a file of every format, and some in each other way."""
     formats = {name: find_format(from_filename(name) or "") for name in FILES}
     assert all(format_ in formats.values() for format_ in FORMATS), "each format has a file"
-    for name, format_ in formats.items():
-        if HAS_FORMATS or not (format_ and format_.extra):
-            write(folder, name, FILES[name])
+    for name in formats:
+        write(folder, name, FILES[name])
     _run(one.svc, "upload", str(folder), "-b", "shelf", "--tag", "tour")
     (folder / "a.md").write_bytes(document("replaced"))
     _run(one.svc, "upload", str(folder / "a.md"), "-b", "shelf", "--mode", "session", "--replace", "--title", "a.md")

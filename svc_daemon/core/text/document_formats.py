@@ -175,14 +175,7 @@ FORMATS = (
             "patch": "text/x-diff",
         },
     ),
-    DocumentFormat(
-        key="office",
-        name="Outlook and old office files",
-        types={
-            "msg": "application/vnd.ms-outlook",
-            **dict.fromkeys(("doc", "dot"), "application/msword"),
-            **dict.fromkeys(("ppt", "pps", "pot"), POWERPOINT),
-        },
-        extra="formats",
-    ),
+    DocumentFormat(key="msg", name="Outlook", types={"msg": "application/vnd.ms-outlook"}),
+    DocumentFormat(key="doc", name="Word to 2003", types=dict.fromkeys(("doc", "dot"), "application/msword")),
+    DocumentFormat(key="ppt", name="PowerPoint to 2003", types=dict.fromkeys(("ppt", "pps", "pot"), POWERPOINT)),
 )

@@ -57,7 +57,9 @@ READERS = {
     "epub": ("epub", "read"),
     "gzip": ("gzips", "read"),
     "code": ("texts", "read_code"),
-    "office": ("office", "read"),
+    "msg": ("outlook", "read"),
+    "doc": ("old_word", "read"),
+    "ppt": ("old_powerpoint", "read"),
 }
 
 

@@ -4,7 +4,7 @@ from lxml import etree
 
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats.odf_styles import Look, attribute, full, short
-from svc_daemon.extract.formats.odf_walk import BodyWalk, Piece, number_of
+from svc_daemon.extract.formats.odf_walk import BodyWalk, OdfBlock, number_of
 from svc_daemon.extract.formats.texts import column_heading
 
 #: Fields whose text differs from page to page.
@@ -34,7 +34,7 @@ class Masters:
             kind = short(part.tag).partition(":")[2].partition("-")[0]
             if kind in places and attribute(part, "style:display") != "false":
                 for paragraph in part.iter(*_PARAGRAPHS):
-                    if self._is_only_fields(paragraph):
+                    if self.is_only_fields(paragraph):
                         self._walk.skipped.add(paragraph)
                 self._add_new(self._walk.collect(part), f"{kind}s")
 
@@ -47,9 +47,9 @@ class Masters:
 
     def add_text(self, footer: str) -> None:
         """Add the footer that a slide names."""
-        self._add_new([Piece("paragraph", footer)], "footers")
+        self._add_new([OdfBlock("paragraph", footer)], "footers")
 
-    def _add_new(self, pieces: list[Piece], kind: str) -> None:
+    def _add_new(self, pieces: list[OdfBlock], kind: str) -> None:
         new = [piece for piece in pieces if (piece.text or "".join(piece.cells)) not in self._seen]
         self._seen.update(piece.text or "".join(piece.cells) for piece in new)
         if new and kind:
@@ -57,7 +57,7 @@ class Masters:
         for piece in new:
             self._walk.put(piece._replace(kind="paragraph") if piece.kind == "heading" else piece)
 
-    def _is_only_fields(self, paragraph: etree._Element) -> bool:
+    def is_only_fields(self, paragraph: etree._Element) -> bool:
         """Whether a header's line says nothing but the number of the page, or in sheets `Page` and its number."""
         fields = {below for field in paragraph.iter(*_FIELDS) for below in field.iter()}
         beside = [

@@ -128,10 +128,10 @@ class Styles:
         """Return how a style shows text."""
         key = family, name
         if key not in self._looks:
-            self._looks[key] = self._make_look(family, name)
+            self._looks[key] = self.make_look(family, name)
         return self._looks[key]
 
-    def _make_look(self, family: str, name: str) -> Look:
+    def make_look(self, family: str, name: str) -> Look:
         color, display, size, fills = "", "", "", set[str]()
         for properties in (child for style in self.chain(family, name) for child in style):
             fills.add(attribute(properties, "fo:background-color"))

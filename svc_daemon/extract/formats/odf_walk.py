@@ -47,7 +47,7 @@ _NESTED_TABLES = 50
 REPEATED_ROWS = 1000
 
 
-class Piece(NamedTuple):
+class OdfBlock(NamedTuple):
     """A block to add. `cells` are those of a row."""
 
     kind: str
@@ -75,7 +75,7 @@ class BodyWalk:
         #: Returns the content of an embedded object, by its name in the package.
         self.open_object = open_object
         #: Where added pieces go: the document, else the innermost paragraph, cell or note that is open.
-        self.places: list[list[Piece]] = []
+        self.places: list[list[OdfBlock]] = []
         #: The text of the paragraphs that are open.
         self.buffers: list[list[str]] = []
         self.readings: list[list[str]] = []
@@ -129,7 +129,7 @@ class BodyWalk:
             look = self.styles.look(family, attribute(element, style))
         self.looks.append(self.looks[-1] if look is _PLAIN else look.within(self.looks[-1]))
 
-    def collect(self, root: etree._Element, look: Look | None = None) -> list[Piece]:
+    def collect(self, root: etree._Element, look: Look | None = None) -> list[OdfBlock]:
         """Return the blocks below an element instead of adding them."""
         self.places.append([])
         self.walk(root, look)
@@ -152,11 +152,11 @@ class BodyWalk:
     def write_word(self, text: str) -> None:
         """Add text to the open paragraph as a word of its own, or as a paragraph if none is open."""
         if not self.buffers:
-            self.put(Piece("paragraph", text))
+            self.put(OdfBlock("paragraph", text))
         elif text:
             self.write(text if not self.buffers[-1] or self.buffers[-1][-1].endswith(" ") else f" {text}")
 
-    def put(self, piece: Piece) -> None:
+    def put(self, piece: OdfBlock) -> None:
         """Add a block to the innermost place that is open."""
         if self.places:
             self.places[-1].append(piece)
@@ -167,7 +167,7 @@ class BodyWalk:
         else:
             self.flow.add(piece.kind, piece.text)
 
-    def close(self) -> tuple[str, list[Piece]]:
+    def close(self) -> tuple[str, list[OdfBlock]]:
         """Close the innermost place: return its text as one line, and what stands apart."""
         pieces = self.places.pop()
         inside = (piece.text or " ".join(filter(None, piece.cells)) for piece in pieces if not piece.is_apart)
@@ -213,7 +213,7 @@ class BodyWalk:
             self.first_title = self.first_title or text
         kind = "heading" if is_heading else "item" if self.items else "paragraph"
         if text:
-            self.put(Piece(kind, text, _level(element)))
+            self.put(OdfBlock(kind, text, _level(element)))
         for piece in after:
             self.put(piece)
 
@@ -299,7 +299,7 @@ class BodyWalk:
             self.flow.warn(f"Tables within more than {_NESTED_TABLES} tables were not read.")
             return True
         cells: list[TableCell] = []
-        after: list[Piece] = []
+        after: list[OdfBlock] = []
         for cell in row.iterchildren(_CELL):
             text = None if self.styles.look("table-cell", cell.get(_CELL_STYLE) or "").reason else plain_text(cell)
             if text is None:
@@ -316,7 +316,7 @@ class BodyWalk:
             texts = table.lay_out(cells)
             if not any(texts):
                 break
-            self.put(Piece("row", cells=tuple(texts)))
+            self.put(OdfBlock("row", cells=tuple(texts)))
             if number == REPEATED_ROWS - 1:
                 self.flow.warn(f"A row that is repeated more than {REPEATED_ROWS} times was read so often only.")
         for piece in after:
@@ -333,7 +333,7 @@ class BodyWalk:
         author = one_line(element.findtext(full("dc:creator")) or "")
         if text:
             self.flow.note_part("comments")
-            self.put(Piece("paragraph", f"Comment{f' by {author}' if author else ''}: {text}", is_apart=True))
+            self.put(OdfBlock("paragraph", f"Comment{f' by {author}' if author else ''}: {text}", is_apart=True))
         for piece in apart:
             self.put(piece)
 
@@ -345,14 +345,14 @@ class BodyWalk:
         number = one_line(element.findtext(full("text:note-citation")) or "")
         if text:
             self.flow.note_part("notes")
-            self.put(Piece("paragraph", f"Note{f' {number}' if number else ''}: {text}", is_apart=True))
+            self.put(OdfBlock("paragraph", f"Note{f' {number}' if number else ''}: {text}", is_apart=True))
         for piece in apart:
             self.put(piece)
 
     def start_svg_desc(self, element: etree._Element) -> bool:
         if text := one_line(element.text or ""):
             self.flow.note_part("alt_texts")
-            self.put(Piece("paragraph", text, is_apart=True))
+            self.put(OdfBlock("paragraph", text, is_apart=True))
         return True
 
     start_svg_title = start_svg_desc

@@ -1,8 +1,6 @@
 """What was typed or noted on a PDF's page: values of forms, typed text, notes, and the names of attached files."""
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,22 +55,14 @@ def _string(call: Any, *arguments: object) -> str:
     )
 
 
-@contextmanager
-def _opened(page: object, index: int) -> Iterator[Any]:
-    annotation = raw.FPDFPage_GetAnnot(page, index)
-    try:
-        yield annotation
-    finally:
-        if annotation:
-            raw.FPDFPage_CloseAnnot(annotation)
-
-
 def read_annotations(page: Any, form: object) -> Annotations:
     """Return what annotations say, and remove those from the page that draw no words."""
     found = Annotations()
     for index in reversed(range(min(raw.FPDFPage_GetAnnotCount(page), ANNOTATIONS))):
-        with _opened(page, index) as annotation:
-            if annotation and not _read(found, annotation, form):
+        if annotation := raw.FPDFPage_GetAnnot(page, index):
+            draws = _read(found, annotation, form)
+            raw.FPDFPage_CloseAnnot(annotation)
+            if not draws:
                 raw.FPDFPage_RemoveAnnot(page, index)
     for kind in (found.drawn, found.notes, found.attachments):
         kind.reverse()

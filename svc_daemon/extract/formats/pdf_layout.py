@@ -118,7 +118,7 @@ def segments_of(textpage: object, text: str) -> list[Segment]:
             before
             and "\n" not in text[end : word.start()]
             and before.is_beside(here)
-            and gap < _widest_space(before, here)
+            and gap < 1.1 * max(before.height, here.height)
         ):
             before.text += f" {here.text}"
             before.left, before.right = min(before.left, here.left), max(before.right, here.right)
@@ -127,10 +127,6 @@ def segments_of(textpage: object, text: str) -> list[Segment]:
             segments.append(here)
         end = word.end()
     return segments
-
-
-def _widest_space(one: Segment, other: Segment) -> float:
-    return max(one.height, other.height) * 1.1
 
 
 def in_columns(segments: Sequence[Segment], depth: int = 3) -> list[Segment]:

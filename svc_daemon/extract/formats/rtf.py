@@ -46,7 +46,7 @@ class Group:
 
 
 @dataclass(slots=True)
-class Place:
+class OpenParagraph:
     """A paragraph that is open, with the row of a table in which it stands."""
 
     pieces: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class RtfWalk:
         self.flow = flow
         self.group = Group()
         self.groups: list[Group] = []
-        self.places = [Place()]
+        self.places = [OpenParagraph()]
         self.fonts: dict[int, str] = {}
         self.styles: dict[int, int] = {}
         self.colors: list[tuple[int, int, int]] = []
@@ -193,7 +193,7 @@ class RtfWalk:
         if len(self.places) == 1 and not place.in_table:
             self.add_after(place)
 
-    def add_after(self, place: Place) -> None:
+    def add_after(self, place: OpenParagraph) -> None:
         for kind, text in place.after:
             self.flow.add(kind, text)
         place.after.clear()
@@ -247,7 +247,7 @@ class RtfWalk:
         elif word in APART and not self.group.apart:
             self.flush()
             self.group.apart = word
-            self.places.append(Place())
+            self.places.append(OpenParagraph())
         elif word in SKIPPED or (starred and word not in READ) or word.endswith("Pr"):
             self.flush()
             self.group.is_skipped = True
