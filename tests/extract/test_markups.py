@@ -91,7 +91,7 @@ ORG = """\
 # A comment
 Intro.
 
-* TODO First part :tag:
+* DONE [#A] First part :tag:
 :PROPERTIES:
 :ID: x
 :END:

@@ -5,7 +5,7 @@ stands (a capital or a symbol within a word, letters of two scripts side by side
 wins. The costs are about -ln of a probability, so that those of encodings with one and with two bytes can be compared.
 
 By hand: of chardet's 385 test files this module reads all, and charset-normalizer 3.5 reads 137 of 151. Of pieces of 60
-characters in 34 languages and their usual encodings, it is 98 % and 60 %.
+characters in 38 languages and their usual encodings, it is 95 % and 62 %.
 """
 
 # ruff: noqa: RUF001 - letters and symbols of many scripts look alike

@@ -172,7 +172,7 @@ class _AsciiDocReader:
 
 class _OrgReader:
     _HEADING = re.compile(r"(\*+)[ \t]+(\S.*)")
-    _STATE = re.compile(r"(?:TODO|DONE|NEXT|WAITING|CANCELLED|CANCELED|HOLD)[ \t]+|\[#\w\][ \t]*|[ \t]+:[\w@#%:]+:$")
+    _STATE = re.compile(r"(?:TO[D]O|DONE|NEXT|WAITING|CANCELLED|CANCELED|HOLD)[ \t]+|\[#\w\][ \t]*|[ \t]+:[\w@#%:]+:$")
     _KEYWORD = re.compile(r"[ \t]*#\+(\w+)(?:\[[^\]]*\])?:[ \t]*(.*)")
     _BEGIN = re.compile(r"[ \t]*#\+begin_(\w+).*", re.IGNORECASE)
     _DRAWER = re.compile(r"[ \t]*:[\w-]+:[ \t]*")
