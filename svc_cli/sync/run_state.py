@@ -46,6 +46,8 @@ class SyncReport(Report):
     idle: list[str] = field(default_factory=list)
     #: The error if nothing of the folder is sent or in the bucket already.
     nothing: FileRefused | None = None
+    #: The links that were followed, and the places in the folder to which they lead.
+    links: dict[str, str] = field(default_factory=dict)
     #: Deleted files whose sources stay in the bucket, by cause.
     withheld: list[Withheld] = field(default_factory=list)
     #: Exit with PENDING if the sync changed something, or would in a dry run.
@@ -83,8 +85,13 @@ class SyncReport(Report):
     @property
     def notes(self) -> list[str]:
         """Return all remarks."""
-        idle = (f"the pattern {each} matches nothing in the folder." for each in self.idle)
-        return [*self.remarks, *idle, *map(str, self.withheld)]
+        return [*self.remarks, *map(_idle_sentence, self.idle), *map(str, self.withheld)]
+
+    @property
+    def no_effect(self) -> list[str]:
+        """Return what was asked and has no effect, each a sentence."""
+        sentences = list(map(_idle_sentence, self.idle))
+        return sentences if self.nothing is None else [*sentences, self.nothing.message]
 
     @property
     def has_changes(self) -> bool:
@@ -222,6 +229,10 @@ class SyncRun(TransferRun):
             self.index.replace_all(holdings.rows.values(), {source["id"] for source in sources})
             self.index.set_fact(REVISION, str(revisions.pop()) if is_settled else "")
         return holdings
+
+
+def _idle_sentence(pattern: str) -> str:
+    return f"the pattern {pattern} matches nothing in the folder."
 
 
 @contextmanager

@@ -127,6 +127,7 @@ def _sync(run: SyncRun) -> None:
     # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
+    run.report.links = comparison.snapshot.links
     if comparison.snapshot.is_complete:
         run.report.idle = [each for each, its in comparison.snapshot.idle.items() if not its.is_in(folder)]
     if bucket is None or options.is_dry:

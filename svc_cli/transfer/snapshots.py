@@ -120,6 +120,8 @@ class Snapshot:
         self.skips: list[Skip] = []
         #: Whether every folder could be listed, and every file's metadata read.
         self.is_complete = True
+        #: The links that are followed, and where they lead to, also those that lead nowhere yet.
+        self.links: dict[str, str] = {}
         self.root = root
         self._base = f"{str(root.path).rstrip(os.sep)}{os.sep}"
         self.filters = filters
@@ -180,6 +182,7 @@ class Snapshot:
             reason = "not included"
         if reason is None and is_link:
             reason, place = self._follow(raw, linked[-1], linked[:-1])
+            self.links |= {raw: place} if place else {}
         if reason is not None:
             self._skip(raw, reason, is_folder=is_folder)
         elif is_folder:

@@ -323,3 +323,62 @@ def test_mappings_are_added_listed_and_removed_while_a_watcher_runs(installation
     overlap = installation.svc("watch", "add", str(two), "-b", "both", "--name", "other", "--json")
     assert (overlap.exit, "overlap" in overlap.json["error"]["message"]) == (2, True)
     assert run("add", str(two), "-b", "third") == 0
+
+
+#: Runs `svc` without the capabilities with which root reads everything.
+WITHOUT_ROOTS_RIGHTS = """
+import ctypes, os, sys
+for right in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    ctypes.CDLL(None).prctl(24, right, 0, 0, 0)  # PR_CAPBSET_DROP
+os.execv(sys.executable, [sys.executable, "-m", "svc_cli", *sys.argv[1:]])
+"""
+
+
+def test_what_cannot_be_read_is_shown_and_watched_as_soon_as_it_can(folder: WatchedFolder) -> None:
+    fill(folder.path, a="the ant", shut="closed words")
+    fill(folder.path / "later", b="the bee").chmod(0)
+    (folder.path / "shut.md").chmod(0)
+    words = ("watch", "run", str(folder.path), "-b", folder.path.name, "--ndjson")
+    program = [sys.executable, "-c", WITHOUT_ROOTS_RIGHTS, *words]
+    try:
+        with watching(folder.installation, program=program) as watch:
+            wait_until(lambda: folder.state()["unwatched"] == ["later", "shut.md"], "both are shown")
+            assert any("not watched until it can be read: later, shut.md" in note for note in watch.notes)
+            assert "later, shut.md" in folder.installation.svc("watch", "status", folder.path.name).stdout
+            (folder.path / "appears").mkdir(0)
+            wait_until(lambda: "appears" in folder.state()["unwatched"], "a new folder is shown")
+            (folder.path / "later").chmod(0o755)
+            watch.wait_for_item("created", "later/b.md")
+            (folder.path / "shut.md").chmod(0o644)
+            watch.wait_for_item("created", "shut.md")
+            (folder.path / "appears").chmod(0o755)
+            wait_until(lambda: folder.state()["unwatched"] == [], "nothing is left")
+            fill(folder.path / "later", c="the cat")
+            watch.wait_for_item("created", "later/c.md")
+            fill(folder.path / "appears", d="the dog")
+            watch.wait_for_item("created", "appears/d.md")
+    finally:
+        for name in ("later", "shut.md", "appears"):
+            (folder.path / name).chmod(0o755)
+
+
+def test_changes_of_what_followed_links_lead_to_are_synced(folder: WatchedFolder) -> None:
+    fill(folder.path / ".store" / "v1", a="the ant")
+    (folder.path / "linked").symlink_to(".store/v1")
+    (folder.path / "one.md").symlink_to(".store/one.md")
+    with folder.watch("--follow-links", z="the zebra") as watch:
+        assert folder.titles() == ["linked/a.md", "z.md"]
+        fill(folder.path / ".store" / "v1", a="another ant", b="the bee")
+        watch.wait_for_item("updated", "linked/a.md")
+        watch.wait_for_item("created", "linked/b.md")
+        fill(folder.path / ".store", one="what did not exist")
+        watch.wait_for_item("created", "one.md")
+
+
+def test_watcher_says_what_has_no_effect_and_goes_on(folder: WatchedFolder) -> None:
+    with folder.watch("--exclude", "nothing/") as watch:
+        assert watch.notes == [
+            "the pattern nothing/ matches nothing in the folder.",
+            f"{folder.path}: there is nothing in it.",
+        ]
+        folder.add(watch, a="the ant")

@@ -135,6 +135,7 @@ def render_states(console: Console, states: Sequence[Json]) -> str:
             ("full syncs", syncs),
             ("polling", state.get("polling")),
             ("withheld", " ".join(_withheld(state))),
+            ("not watched", ", ".join(state.get("unwatched") or ())),
             ("trouble", (state.get("error") or {}).get("message")),
         ]
         if any(value for _, value in pairs):

@@ -3,9 +3,12 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NamedTuple
 
 from watchdog.events import (
@@ -81,6 +84,22 @@ def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterat
             yield from _hint(target, Kind.MOVED if is_known else Kind.WRITTEN if event.is_folder else Kind.CLOSED)
 
 
+def hints_through(event: Event, root: str, links: Mapping[str, str], is_fresh: Callable[[str], bool]) -> Iterator[Hint]:
+    """Convert an event to hints, also about each followed link that leads to its paths.
+
+    `links` maps the links to the places to which they lead.
+    """
+    yield from hints_of(event, root, is_fresh)
+    for link, place in links.items():
+        real = f"{root}/{place}"
+        ends = [
+            f"{root}/{link}{end[len(real) :]}" if f"{end}/".startswith(f"{real}/") else ""
+            for end in (event.path, event.target)
+        ]
+        if any(ends):
+            yield from hints_of(event._replace(path=ends[0], target=ends[1]), root, is_fresh)
+
+
 def _hint(path: str, kind: Kind) -> Iterator[Hint]:
     folder, _, name = path.rpartition("/")
     if name in IGNORE_FILES and not _is_hidden(folder):
@@ -100,6 +119,67 @@ def _below(path: str, root: str) -> str | None:
 def _is_hidden(path: str) -> bool:
     """Whether a component of the path begins with a dot."""
     return path.startswith(".") or "/." in path
+
+
+class Inbox:
+    """Collects the events that an observer reports from its threads, and wakes the loop through `bell`."""
+
+    def __init__(self, bell: SimpleQueue[None]) -> None:
+        self.events: deque[Event] = deque()
+        #: The reasons why events were lost.
+        self.losses: deque[str] = deque()
+        self._bell = bell
+
+    def add(self, event: Event) -> None:
+        """Add an event, and wake the loop."""
+        self.events.append(event)
+        self._bell.put(None)
+
+    def lose(self, reason: str) -> None:
+        """Add the reason why events were lost, and wake the loop."""
+        self.losses.append(reason)
+        self._bell.put(None)
+
+
+#: The code of the error of what can't be read.
+UNREADABLE = "svc_file_unreadable"
+#: Seconds until what can't be read is tried again.
+UNREAD_PAUSE_S = 2.0
+
+
+@dataclass(slots=True)
+class Unread:
+    """What belongs to a folder and can't be read, and so is not watched. It is tried again until it can be read."""
+
+    folder: Path
+    #: Paths relative to the folder.
+    paths: set[str] = field(default_factory=set)
+    #: Those that can be opened, and fail for another reason: trying them again once is enough.
+    _odd: set[str] = field(default_factory=set)
+    _tried_s: float = 0.0
+
+    def note(self, failed: Iterable[str], *, is_whole: bool) -> list[str]:
+        """Remember what a sync, of the whole folder or of a part, could not read; return what of it is new."""
+        found, before = {path.rstrip("/") for path in failed}, self.paths
+        closed = {path for path in found if not self._opens(path)}
+        self.paths = closed | (found - self._odd) | (set() if is_whole else before)
+        self._odd = (found - closed) | (set() if is_whole else self._odd)
+        return sorted(self.paths - before)
+
+    def has_opened(self, now_s: float) -> bool:
+        """Whether something can be read now; it is tried every UNREAD_PAUSE_S."""
+        if not self.paths or now_s < self._tried_s + UNREAD_PAUSE_S:
+            return False
+        self._tried_s = now_s
+        return any(map(self._opens, self.paths))
+
+    def _opens(self, path: str) -> bool:
+        """Whether a file or folder can be opened; also true if it is gone."""
+        try:
+            os.close(os.open(self.folder / path, os.O_RDONLY | os.O_NONBLOCK))
+        except OSError as error:
+            return isinstance(error, FileNotFoundError | NotADirectoryError)
+        return True
 
 
 #: The events to observe. They don't include reads: a sync reads the files, and so would trigger itself.

@@ -3,7 +3,6 @@
 import os
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ from svc_cli.sync.run_state import SyncReport
 from svc_cli.sync.safety import Cause, Withheld
 from svc_cli.sync.watch import observers
 from svc_cli.sync.watch.engines import WAIT_S, Engine
-from svc_cli.sync.watch.observers import EVERYTHING, Event, Kind, hints_of
+from svc_cli.sync.watch.observers import EVERYTHING, UNREADABLE, Inbox, Kind, Unread, hints_through
 from svc_cli.sync.watch.records import ACCEPTING, Record
 from svc_cli.sync.watch.settling import REST_S, Agenda, Facts, Settler
 from svc_cli.transfer.reports import ReportItem
@@ -63,26 +62,6 @@ class WatchCallbacks:
     state: Callable[[], None]
 
 
-class Inbox:
-    """Collects the events that an observer reports from its threads, and wakes the loop through `bell`."""
-
-    def __init__(self, bell: SimpleQueue[None]) -> None:
-        self.events: deque[Event] = deque()
-        #: The reasons why events were lost.
-        self.losses: deque[str] = deque()
-        self._bell = bell
-
-    def add(self, event: Event) -> None:
-        """Add an event, and wake the loop."""
-        self.events.append(event)
-        self._bell.put(None)
-
-    def lose(self, reason: str) -> None:
-        """Add the reason why events were lost, and wake the loop."""
-        self.losses.append(reason)
-        self._bell.put(None)
-
-
 @dataclass(slots=True)
 class Watcher:
     """Watches one mapping. Only its inbox is used from several threads."""
@@ -112,10 +91,15 @@ class Watcher:
     #: Whether the last attempt to write the record failed.
     _is_unwritable: bool = False
     _reported: list[Withheld] = field(default_factory=list)
+    #: The followed links, and the places to which they lead.
+    _links: dict[str, str] = field(default_factory=dict)
+    _unread: Unread = field(init=False)
+    #: What the last full sync said of patterns and folders without an effect.
+    _said: list[str] = field(default_factory=list)
     _written: Json = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._inbox = Inbox(self.bell)
+        self._inbox, self._unread = Inbox(self.bell), Unread(self.mapping.folder)
 
     def look_after(self, now_s: float, *, has_slept: bool) -> None:
         """Handle events and requests, and run the sync that is due, if any."""
@@ -125,7 +109,8 @@ class Watcher:
         while self._inbox.losses:
             self._make_good(self._inbox.losses.popleft(), now_s)
         while self._inbox.events:
-            for hint in hints_of(self._inbox.events.popleft(), str(self._base), self.settler.is_fresh):
+            event = self._inbox.events.popleft()
+            for hint in hints_through(event, str(self._base), self._links, self.settler.is_fresh):
                 self.settler.add(hint, now_s, self._look)
         settled = self.settler.take(now_s, self._look)
         if EVERYTHING in settled:
@@ -178,11 +163,15 @@ class Watcher:
             "last": self.last,
             "error": self.error,
             "withheld": [each.as_json() for each in self.withheld],
+            "unwatched": sorted(self._unread.paths),
             "flushed": self.flushed,
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Restart the observer if the folder was replaced or the observer's threads died."""
+        """Restart the observer if the folder was replaced, a part can be read again, or the observer's threads died."""
+        if self._unread.has_opened(now_s):
+            self.agenda.call("readable", now_s)
+            self._disarm()
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return
@@ -267,6 +256,11 @@ class Watcher:
                 self.mapping, Silent(), self._report_settled, is_restless=not is_calm, accepts_root=accepts_root
             )
             self._withhold([each for each in report.withheld if each.cause is not Cause.PRUNE_NOT_ASKED])
+            self._links = report.links
+            if self._said != report.no_effect:
+                self._said = report.no_effect
+                for text in self._said:
+                    self.callbacks.note(self.mapping, text, True)
             return report
 
         return self._run(reason, now_s, work)
@@ -297,6 +291,9 @@ class Watcher:
             self.last = facts | {"at": time.time()}
             if report.has_changes or reason != "change":
                 self._log({"type": "watch.sync", **facts})
+            failed = [item.path for item in report.items.values() if (item.error or {}).get("code") == UNREADABLE]
+            if new := self._unread.note(failed, is_whole=reason != "change"):
+                self.callbacks.note(self.mapping, f"not watched until it can be read: {', '.join(new)}.", True)
         if isinstance(error, WaitTimedOut) and report is not None:
             self._leave_late(report, now_s)
         elif error is None:
