@@ -105,6 +105,12 @@ def test_form_with_an_attachment_that_is_not_read_keeps_the_attachment() -> None
     assert "1,2" in document.text
 
 
+def test_invitation_beside_the_forms_of_a_text_is_read_at_the_end() -> None:
+    invitation = "BEGIN:VCALENDAR\nSUMMARY:High tide\nEND:VCALENDAR"
+    document = read_mail(text("Come."), text("<p>Come.</p>", "html"), text(invitation, "calendar"), kind="alternative")
+    assert body(document) == ["Come.", "Attachment: text/calendar", invitation]
+
+
 def test_forwarded_mails_are_read_in_their_place() -> None:
     inner = MIMEText("Inner words.")
     inner["Subject"], inner["From"] = "Old news", '"Bo, the pilot" <bo@harbour.example>'

@@ -25,11 +25,11 @@ class InlineText:
     def __init__(self) -> None:
         #: How many of each kind of part the text has.
         self.parts: Counter[str] = Counter()
-        self._pieces: list[str] = []
+        self.pieces: list[str] = []
         #: The text before a label or reading that has begun.
         self._before: list[list[str]] = []
         #: Readings above words, and where the last of these words ends.
-        self._readings: list[str] = []
+        self.readings: list[str] = []
         self._reading_end = self._link_end = -1
         self._joins_reading = False
         self._drawings = self._fractions = 0
@@ -39,22 +39,19 @@ class InlineText:
         #: The options of lists that aren't chosen.
         self.options: list[str] = []
 
-    def add(self, text: str) -> None:
-        self._pieces.append(text)
-
     def take(self, *, is_code: bool) -> str:
         """Return the block's text, and begin the next block."""
-        text = "".join(self._pieces)
-        self._pieces, self._link_end, self._reading_end = [], -1, -1
+        text = "".join(self.pieces)
+        self.pieces, self._link_end, self._reading_end = [], -1, -1
         if is_code:
             text = text.replace(BREAK, "\n").strip("\n")
         elif BREAK in text:
             text = "\n".join(map(one_line, text.split(BREAK))).strip("\n")
         else:
             text = one_line(text)
-        if self._readings:
+        if self.readings:
             # Within the text, they would cut the words.
-            readings, self._readings = " ".join(self._readings), []
+            readings, self.readings = " ".join(self.readings), []
             if self.headings:
                 self.labels.append(readings)
             else:
@@ -67,22 +64,22 @@ class InlineText:
             handler(self, node)
         elif "-" in tag[1:]:
             # Elements of the page's own are mostly boxes.
-            self._pieces.append(" ")
+            self.pieces.append(" ")
 
     def leave(self, node: LexborNode, tag: str) -> None:
         """End an inline element."""
         if handler := _ENDS.get(tag):
             handler(self, node)
         elif "-" in tag[1:]:
-            self._pieces.append(" ")
+            self.pieces.append(" ")
         if self._fractions and (parent := node.parent) is not None and parent.tag == "mfrac":
             following = node.next
             while following is not None and not following.is_element_node:
                 following = following.next
-            self._pieces.append("/" if following is not None else "")
+            self.pieces.append("/" if following is not None else "")
 
     def stand_apart(self, _: LexborNode) -> None:
-        self._pieces.append(" ")
+        self.pieces.append(" ")
 
     def add_label(self, label: str | None) -> None:
         """Add the words that describe a picture."""
@@ -91,7 +88,7 @@ class InlineText:
             if self.headings:
                 self.labels.append(label)
             else:
-                self._pieces.append(f" {label} ")
+                self.pieces.append(f" {label} ")
 
     def add_picture(self, node: LexborNode) -> None:
         self.add_label(node.attributes.get("alt"))
@@ -102,62 +99,62 @@ class InlineText:
             self.add_label(node.text())
 
     def begin_drawing(self, node: LexborNode) -> None:
-        self._pieces.append(" ")
+        self.pieces.append(" ")
         self._drawings += 1
         self.add_label(node.attributes.get("aria-label"))
 
     def end_drawing(self, _: LexborNode) -> None:
-        self._pieces.append(" ")
+        self.pieces.append(" ")
         self._drawings -= 1
 
     def begin_line(self, node: LexborNode) -> None:
         """Begin a piece of a drawing's text, which may have a place of its own."""
-        self._pieces.append(" " if {"x", "y", "dy"} & node.attributes.keys() else "")
+        self.pieces.append(" " if {"x", "y", "dy"} & node.attributes.keys() else "")
 
     def begin_link(self, node: LexborNode) -> None:
         # A link beside another one, or the number of a note.
-        if self._link_end == len(self._pieces) or "noteref" in (node.attributes.get("epub:type") or ""):
-            self._pieces.append(" ")
+        if self._link_end == len(self.pieces) or "noteref" in (node.attributes.get("epub:type") or ""):
+            self.pieces.append(" ")
 
     def end_link(self, _: LexborNode) -> None:
-        self._link_end = len(self._pieces)
+        self._link_end = len(self.pieces)
 
     def begin_superscript(self, node: LexborNode) -> None:
         # The number of a note isn't part of the word before it.
         if any(child.tag == "a" for child in node.iter()):
-            self._pieces.append(" ")
+            self.pieces.append(" ")
 
     def begin_ruby(self, _: LexborNode) -> None:
-        self._joins_reading = bool(self._readings) and self._reading_end == len(self._pieces)
+        self._joins_reading = bool(self.readings) and self._reading_end == len(self.pieces)
 
     def end_ruby(self, _: LexborNode) -> None:
-        self._reading_end = len(self._pieces)
+        self._reading_end = len(self.pieces)
 
     def set_aside(self, _: LexborNode) -> None:
         """Keep the text before a reading or label, to go on with it afterwards."""
-        self._before.append(self._pieces)
-        self._pieces = []
+        self._before.append(self.pieces)
+        self.pieces = []
 
     def end_reading(self, _: LexborNode) -> None:
-        reading, self._pieces = one_line("".join(self._pieces)), self._before.pop()
-        if reading and self._joins_reading and self._readings:
-            self._readings[-1] += reading
+        reading, self.pieces = one_line("".join(self.pieces)), self._before.pop()
+        if reading and self._joins_reading and self.readings:
+            self.readings[-1] += reading
         elif reading:
-            self._readings.append(reading)
+            self.readings.append(reading)
             self._joins_reading = True
 
     def begin_button(self, node: LexborNode) -> None:
         if self.headings:
             self.set_aside(node)
         else:
-            self._pieces.append(" ")
+            self.pieces.append(" ")
 
     def end_button(self, _: LexborNode) -> None:
         if self.headings:
-            label, self._pieces = "".join(self._pieces), self._before.pop()
+            label, self.pieces = "".join(self.pieces), self._before.pop()
             self.labels.append(label)
         else:
-            self._pieces.append(" ")
+            self.pieces.append(" ")
 
     def begin_fraction(self, _: LexborNode) -> None:
         self._fractions += 1
@@ -166,7 +163,7 @@ class InlineText:
         self._fractions -= 1
 
     def begin_root(self, _: LexborNode) -> None:
-        self._pieces.append("√")
+        self.pieces.append("√")
 
     def begin_equation(self, _: LexborNode) -> None:
         self.parts["equations"] += 1
@@ -200,7 +197,7 @@ class InlineText:
             self.parts["form_fields"] += 1
         else:
             value = node.attributes.get("placeholder") or ""
-        self._pieces.append(f" {value} ")
+        self.pieces.append(f" {value} ")
 
 
 _Handler = Callable[[InlineText, LexborNode], None]

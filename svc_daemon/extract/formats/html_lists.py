@@ -1,5 +1,7 @@
 """Lists of a page: the numbers that its reader sees before the items."""
 
+from collections.abc import Mapping
+
 _ROMAN = tuple(
     zip(
         (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
@@ -14,7 +16,7 @@ _MOST_ROMAN = 3999
 class OpenList:
     """A list that has begun."""
 
-    def __init__(self, tag: str, attributes: dict[str, str | None], *, is_unmarked: bool = False) -> None:
+    def __init__(self, tag: str, attributes: Mapping[str, str | None], *, is_unmarked: bool = False) -> None:
         self._is_numbered = tag == "ol" and not is_unmarked
         self._type = attributes.get("type") or "1"
         self._step = -1 if "reversed" in attributes else 1

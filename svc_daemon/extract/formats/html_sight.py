@@ -70,58 +70,58 @@ class NodeStyle(NamedTuple):
     is_unmarked: bool = False
 
 
+#: Links have a colour of their own.
+_LINK = NodeStyle(colour=_UNKNOWN)
+
+
 class SeenState:
     """Whether text is seen at the current place of a page, by the styles of the elements around it."""
 
     def __init__(self, background: Colour | None) -> None:
         #: Texts that aren't seen, and why.
         self.hidden: list[tuple[str, str]] = []
+        #: Why text here isn't seen; empty if it is.
+        self.reason = ""
         self._states = [(0, NodeStyle(background=background or _UNKNOWN))]
-        self._reason = ""
-
-    def is_seen(self, text: str) -> bool:
-        """Return whether text here is seen. Otherwise, it is kept as hidden."""
-        if self._reason and text:
-            self.hidden.append((text, self._reason))
-        return not self._reason
 
     def enter(self, node_id: int, style: NodeStyle) -> None:
-        around = self._states[-1][1]
-        self._states.append(
-            (
-                node_id,
-                style._replace(
-                    **{
-                        name: getattr(around, name)
-                        for name in ("has_no_size", "is_invisible", "colour", "background")
-                        if getattr(style, name) is None
-                    }
-                ),
-            )
-        )
-        self._find_reason()
+        state = _combine(self._states[-1][1], style)
+        self._states.append((node_id, state))
+        self.reason = _unseen_by(state)
+
+    def enter_link(self, node_id: int) -> None:
+        if self.reason and _is_like_background(self._states[-1][1]):
+            self.enter(node_id, _LINK)
 
     def leave(self, node_id: int) -> None:
         if self._states[-1][0] == node_id:
             self._states.pop()
-            self._find_reason()
+            self.reason = _unseen_by(self._states[-1][1])
 
-    def _find_reason(self) -> None:
-        state = self._states[-1][1]
-        self._reason = ""
-        if state.has_no_size:
-            self._reason = "font size 0"
-        elif state.is_invisible:
-            self._reason = "visibility:hidden"
-        elif state.colour == _CLEAR:
-            self._reason = "transparent text"
-        elif (
-            state.colour
-            and state.background
-            and min(state.colour) >= 0
-            and all(abs(one - other) < _DIFFERENCE for one, other in zip(state.colour, state.background, strict=True))
-        ):
-            self._reason = "text in the colour of its background"
+
+@lru_cache(4096)
+def _combine(around: NodeStyle, style: NodeStyle) -> NodeStyle:
+    """Return the style of an element with what it inherits."""
+    names = ("has_no_size", "is_invisible", "colour", "background")
+    return style._replace(**{name: getattr(around, name) for name in names if getattr(style, name) is None})
+
+
+@lru_cache(4096)
+def _unseen_by(state: NodeStyle) -> str:
+    """Return why text of this style isn't seen; empty if it is."""
+    if state.has_no_size:
+        return "font size 0"
+    if state.is_invisible:
+        return "visibility:hidden"
+    if state.colour == _CLEAR:
+        return "transparent text"
+    return "text in the colour of its background" if _is_like_background(state) else ""
+
+
+def _is_like_background(state: NodeStyle) -> bool:
+    if not state.colour or not state.background or min(state.colour) < 0:
+        return False
+    return all(abs(one - other) < _DIFFERENCE for one, other in zip(state.colour, state.background, strict=True))
 
 
 @lru_cache(4096)

@@ -55,6 +55,7 @@ class PageStyles:
         if "@import" in sheets or any("stylesheet" in relation.lower() for relation in links):
             self.background = None
         self._rules: dict[str, list[_Rule]] = defaultdict(list)
+        self._declared: dict[tuple[str, str | None, str | None], Mapping[str, str]] = {}
         for rule in read_rules(sheets):
             # A class that a script adds is a state of the element.
             for part in rule.parts if len(rule.parts) == 1 else [each for each in rule.parts if each[0] in ".#"]:
@@ -75,24 +76,28 @@ class PageStyles:
                 self.nodes[node.mem_id] = style
 
     def style_of(self, node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> NodeStyle | None:
-        declared = self.by_rules(tag, attributes) if self._rules else {}
-        for name, property_ in (("bgcolor", "background-color"), ("color", "color"), ("text", "color")):
-            if (value := attributes.get(name)) and (name == "bgcolor" or tag in {"font", "body"}):
-                declared[property_] = value.lower()
+        declared: dict[str, str] = {}
+        if self._rules:
+            # Many elements have the same tag and classes.
+            key = (tag, attributes.get("class"), attributes.get("id"))
+            if key not in self._declared:
+                self._declared[key] = self.by_rules(*key)
+            declared |= self._declared[key]
+        if tag in {"font", "body"} and (value := attributes.get("color") or attributes.get("text")):
+            declared["color"] = value.lower()
+        if value := attributes.get("bgcolor"):
+            declared["background-color"] = value.lower()
         if "hidden" in attributes and attributes["hidden"] != "until-found":
             declared["display"] = "none"
         if inline := attributes.get("style"):
             declared |= read_declarations(inline)
-        if tag == "a" and "color" not in declared:
-            # Links have a colour of their own.
-            declared["color"] = "linktext"
         style = find_style(tuple(declared.items())) if declared else None
         return None if style is not None and style.hidden and self.is_opened(node, attributes) else style
 
-    def by_rules(self, tag: str, attributes: Mapping[str, str | None]) -> dict[str, str]:
+    def by_rules(self, tag: str, classes: str | None, identifier: str | None) -> Mapping[str, str]:
         """Return what the rules of style sheets declare of an element in every state of the page."""
-        names = {tag, "*", *(f".{name}" for name in (attributes.get("class") or "").split())}
-        if identifier := attributes.get("id"):
+        names = {tag, "*", *(f".{name}" for name in (classes or "").split())}
+        if identifier:
             names.add(f"#{identifier}")
         rules = {rule.weight: rule for name in names for rule in self._rules.get(name, ())}
         certain: list[_Rule] = []

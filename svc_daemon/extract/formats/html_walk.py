@@ -33,6 +33,13 @@ _BLOCKS = frozenset(
         *_HEADINGS,
     }
 )
+#: Blocks that only separate their text from what is around them.
+_PLAIN = frozenset(
+    {"address", "article", "aside", "blockquote", "body", "center", "div", "footer", "header", "p", "section"}
+)
+#: Blocks whose attributes don't matter until they end.
+_BARE = frozenset({"p", "tr", "td", "th", "tbody", *_HEADINGS})
+_NO_ATTRIBUTES: Mapping[str, str | None] = {}
 _CODE = frozenset({"pre", "listing", "plaintext", "xmp"})
 _LISTS = frozenset({"ol", "ul", "menu", "dir"})
 _ITEMS = frozenset({"li", "dd"})
@@ -102,8 +109,10 @@ class _PageWalk:
         return Walked(self._sinks[0], self._extents, self._seen.hidden, self._text.parts)
 
     def add_text(self, text: str) -> None:
-        if self._seen.is_seen(text):
-            self._text.add(text)
+        if self._seen.reason:
+            self._seen.hidden.append((text, self._seen.reason))
+        else:
+            self._text.pieces.append(text)
 
     def enter(self, node: LexborNode, tag: str) -> bool:
         """Begin an element. Returns whether what it holds is to be walked."""
@@ -115,18 +124,19 @@ class _PageWalk:
                 self._seen.hidden.append((" ".join(texts), style.hidden))
                 return False
             self._seen.enter(node.mem_id, style)
-        if tag in _BLOCKS or (style is not None and style.box == "block"):
-            self._flush()
-        elif style is not None and style.box:
-            self._text.add(" ")
+            if tag not in _BLOCKS and style.box:
+                self.stand_apart(style.box)
         if tag in _BLOCKS:
+            self._flush()
             self.enter_block(node, tag)
         elif tag == "br":
-            self._text.add("\n" if self._code else BREAK)
+            self._text.pieces.append("\n" if self._code else BREAK)
         elif tag in _UNSEEN:
             return False
-        elif self._seen.is_seen(""):
+        elif not self._seen.reason:
             self._text.enter(node, tag)
+        elif tag == "a":
+            self._seen.enter_link(node.mem_id)
         return tag not in _CLOSED
 
     def leave(self, node: LexborNode, tag: str) -> None:
@@ -137,20 +147,27 @@ class _PageWalk:
         if tag in _BLOCKS:
             self._flush()
             self.leave_block(node, tag)
-        elif self._seen.is_seen(""):
+        elif not self._seen.reason:
             self._text.leave(node, tag)
-        if style is not None:
+        if style is not None or tag == "a":
             self._seen.leave(node.mem_id)
-            if style.box == "block":
-                self._flush()
-            elif style.box:
-                self._text.add(" ")
+        if style is not None and style.box and tag not in _BLOCKS:
+            self.stand_apart(style.box)
+
+    def stand_apart(self, box: str) -> None:
+        """Separate an element from the text beside it."""
+        if box == "block":
+            self._flush()
+        else:
+            self._text.pieces.append(" ")
 
     def enter_block(self, node: LexborNode, tag: str) -> None:
-        attributes = node.attributes
+        attributes = node.attributes if tag not in _BARE else _NO_ATTRIBUTES
         is_menu = tag == "nav" or attributes.get("role") in {"navigation", "menubar"}
         self._menus += is_menu
         self._starts.append((len(self._sinks[0]), is_menu))
+        if tag in _PLAIN:
+            return
         if tag in _HEADINGS:
             self._text.headings += 1
             self._sinks.append([])
@@ -170,7 +187,9 @@ class _PageWalk:
         self._code += tag in _CODE
 
     def leave_block(self, node: LexborNode, tag: str) -> None:
-        if tag in _HEADINGS:
+        if tag in _PLAIN:
+            pass
+        elif tag in _HEADINGS:
             self.end_heading(_HEADINGS[tag])
         elif tag == "table":
             self._tables.pop()
@@ -210,10 +229,13 @@ class _PageWalk:
 
     def _flush(self) -> None:
         """Add the text collected so far as a block."""
+        if not self._text.pieces and not self._text.readings:
+            return
         text = self._text.take(is_code=self._code > 0)
         if text and not text.isspace():
             kind = "code" if self._code else "paragraph" if self._marker is None else "item"
             text, self._marker = f"{self._marker or ''}{text}", None
             self._sinks[-1].append(HtmlBlock(kind, text, in_menu=self._menus > 0))
-        options, self._text.options = self._text.options, []
-        self._sinks[-1] += [HtmlBlock("paragraph", each, in_menu=self._menus > 0) for each in options]
+        if self._text.options:
+            options, self._text.options = self._text.options, []
+            self._sinks[-1] += [HtmlBlock("paragraph", each, in_menu=self._menus > 0) for each in options]

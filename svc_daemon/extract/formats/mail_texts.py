@@ -18,6 +18,8 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _UUENCODED = re.compile(r"^begin [0-7]{3} (\S[^\n]{0,200})\n(?:[ -`]{1,70}\n)*?end[ \t]*$", re.MULTILINE)
 _QUOTE = re.compile(r">*")
 _ENRICHED = re.compile(r"</?[A-Za-z][\w-]{0,60}>")
+#: Forms of a text that stand for each other.
+FORMS = frozenset({"text/plain", "text/html", "text/x-amp-html", "text/enriched", "text/richtext"})
 _ENRICHED_TYPES = frozenset({"text/enriched", "text/richtext"})
 
 

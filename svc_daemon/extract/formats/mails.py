@@ -15,7 +15,7 @@ from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.formats.mail_headers import file_name, header_text
-from svc_daemon.extract.formats.mail_texts import MailTexts, find_shown
+from svc_daemon.extract.formats.mail_texts import FORMS, MailTexts, find_shown
 
 _HEADERS = ("From", "To", "Cc", "Bcc", "Date")
 _MAIL = frozenset({"message/rfc822", "message/global"})
@@ -91,7 +91,7 @@ class _MailReader:
             shown = find_shown(inner)
             for other in inner:
                 leaves = [] if other is shown else [each for each in other.walk() if not each.is_multipart()]
-                self._attachments += [leaf for leaf in leaves if leaf.get_content_maintype() != "text"]
+                self._attachments += [leaf for leaf in leaves if leaf.get_content_type() not in FORMS]
             return (_Step("part", shown, step.depth),)
         elif kind == "message/delivery-status":
             for group in inner:
@@ -128,11 +128,14 @@ class _MailReader:
                 has_time = time.monotonic() - begun < limits.wall_seconds * _TIME_SHARE
                 if not self._given.depth and bytes_left >= 0 and number <= limits.archive_entries and has_time:
                     charset = part.get_param("charset")
+                    content_type = detect(data, name, part.get_content_type())
+                    if find_format(content_type) is None and part.get_content_maintype() == "text":
+                        content_type = detect(data, name)
                     given = replace(
                         self._given,
                         data=data,
                         filename=name,
-                        content_type=detect(data, name, part.get_content_type()),
+                        content_type=content_type.partition(";")[0],
                         charset=charset if isinstance(charset, str) else "",
                         depth=self._given.depth + 1,
                     )
