@@ -17,6 +17,7 @@
     trust           remembers which project files (svc.toml) the user trusts
     given_files     reads small files that the user names, never endlessly
     private_files   reads and writes the files that only the user may read
+    deadlines       the time of `--timeout`, in which everything has to end
     http_responses  reads HTTP responses within limits of time and size
     interrupts      Ctrl-C: the first raises an exception, the second ends the process
     exits, errors   the exit codes, and the errors with their exit codes

@@ -44,6 +44,8 @@ class SvcError(Exception):
     code: str = "svc_error"
     exit: Exit = Exit.BUG
     retryable: bool = False
+    #: Whether the next request would fail too: no connection could be opened, or the service asks for a long pause.
+    is_dead: bool = False
 
     def __init__(
         self,
@@ -158,8 +160,6 @@ class NetworkFailed(SvcError):
     code = "svc_network_failed"
     exit = Exit.TEMPORARY
     retryable = True
-    #: Whether no connection could be opened, so that the next request would fail too.
-    is_dead: bool = False
 
 
 class Incompatible(SvcError):
@@ -199,6 +199,7 @@ class WaitTimedOut(SvcError):
     code = "svc_timeout"
     exit = Exit.TIMEOUT
     retryable = True
+    is_dead = True
 
 
 class BadAnswer(SvcError):

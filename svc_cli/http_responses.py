@@ -89,6 +89,9 @@ class _LimitedReader(io.RawIOBase):
             raise OddResponse("the answer is too long")
         return count
 
+    def limit_silence(self, seconds: float) -> None:
+        self._silence_s = seconds
+
     def _late(self) -> Exception:
         """Return the error for a server that is silent, or for one that still sends at the end of the time."""
         is_silent = time.monotonic() - self._came_s >= self._silence_s
@@ -139,6 +142,11 @@ class LimitedResponse(http.client.HTTPResponse):
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
+    def limit_silence(self, seconds: float) -> None:
+        """Change the timeout of each read, and of each line."""
+        self._silence_s = seconds
+        self._reader.limit_silence(seconds)
+
     def begin(self) -> None:
         self._reader = _LimitedReader(self.fp.detach(), self._socket, self._silence_s, self._until_s)
         lines = self.fp = _Lines(self._reader, self._silence_s)
@@ -156,24 +164,39 @@ class LimitedResponse(http.client.HTTPResponse):
         """Read the body into memory. Raises OddResponse if it is longer than `most_bytes`, or arrives too slowly."""
         if (self.length or 0) > most_bytes:
             raise OddResponse("the answer is too long")
-        self._reader.limit(self._silence_s, most_bytes, SLOWEST_BYTES_PER_S)
         body = bytearray()
-        for block in self.blocks():
+        for block in self.blocks(most_bytes):
             body += block
         return body
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the bytes of the body as they arrive."""
+    def blocks(self, most_bytes: float = math.inf) -> Iterator[bytes]:
+        """Yield the bytes of the body as they arrive. Raises OddResponse like `read_whole`."""
         # On a chunked response, `read` would wait for all requested bytes.
         read = self.read1 if self.chunked else self.read
-        while block := read(BLOCK_BYTES):
+        # The time that is left counts only while something is read, and more bytes add to it.
+        left_s, left_bytes = self._silence_s, most_bytes
+        while True:
+            began_s = time.monotonic()
+            self._reader.limit(left_s, left_bytes, SLOWEST_BYTES_PER_S)
+            block = read(BLOCK_BYTES)
+            if not block:
+                break
+            left_s += len(block) / SLOWEST_BYTES_PER_S - (time.monotonic() - began_s)
+            left_s, left_bytes = min(self._silence_s, left_s), left_bytes - len(block)
             yield block
         if self.length:
             raise http.client.IncompleteRead(b"", self.length)
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of the body as they arrive. Raises OddResponse if one is longer than MOST_BYTES."""
-        while line := self.readline(MOST_BYTES):
+        """Yield the lines of the body as they arrive. Raises OddResponse if one is longer than MOST_BYTES.
+
+        Each has to arrive within the timeout of a read, so that single bytes don't keep a client forever.
+        """
+        while True:
+            self._reader.limit(self._silence_s)
+            line = self.readline(MOST_BYTES)
+            if not line:
+                break
             if len(line) == MOST_BYTES:
                 raise OddResponse("the answer has a line that is too long")
             yield line

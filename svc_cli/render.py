@@ -115,7 +115,7 @@ def state_of(source: Mapping[str, Any]) -> str:
     """Return the state of a source in one word, such as `ready`."""
     if source.get("ready"):
         return "ready"
-    return "syncing" if source.get("status") == "active" else str(source.get("status"))
+    return "syncing" if source.get("status") == "active" else str(source.get("status") or "unknown")
 
 
 def place_of(location: Mapping[str, Any]) -> str:

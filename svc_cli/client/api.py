@@ -19,6 +19,7 @@ from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.credentials import ServiceAddress
 from svc_cli.daemon.probes import tls_context
+from svc_cli.deadlines import Deadline
 from svc_cli.errors import NotReady
 from svc_cli.interrupts import shielded
 
@@ -133,6 +134,18 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         """Close the connections."""
         self._transport.close()
         self._storage.close()
+
+    @property
+    def deadline(self) -> Deadline:
+        """The time in which all requests and waits of this client have to end; setting it limits those to come.
+
+        At its end, nothing new is sent, and calls raise WaitTimedOut.
+        """
+        return self._transport.deadline
+
+    @deadline.setter
+    def deadline(self, deadline: Deadline) -> None:
+        self._transport.deadline = self._storage.deadline = deadline
 
     @shielded()
     def stop(self) -> None:

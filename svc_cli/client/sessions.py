@@ -6,8 +6,8 @@ Anyone who has an upload URL can use it without an API key, so upload URLs never
 import http.client
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
@@ -15,18 +15,11 @@ from urllib.parse import SplitResult, urlsplit
 from svc_cli.client.calls import Calls, key_or_random, part
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
 from svc_cli.client.new_files import Content, Description, NewFile, OpenFileContent
-from svc_cli.client.retries import (
-    RetryPolicy,
-    Stopped,
-    foreign_response,
-    may_pass,
-    odd_response,
-    parse_retry_after,
-    wait_s,
-)
+from svc_cli.client.retries import Attempts, RetryPolicy, Stopped, odd_response, refusal
 from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.daemon.probes import tls_context
-from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
+from svc_cli.deadlines import Deadline
+from svc_cli.errors import BadAnswer, NetworkFailed, SvcError
 from svc_cli.http_responses import OddResponse, parse_answer
 
 if TYPE_CHECKING:
@@ -56,14 +49,14 @@ class Storage:
     def __init__(
         self,
         policy: RetryPolicy | None = None,
-        sleep: Callable[[float], None] = time.sleep,
         make_tls: MakeTls = tls_context,
         proof: Proof | None = None,
     ) -> None:
         self._policy = policy or RetryPolicy()
-        self._sleep = sleep
         self._pool = ConnectionPool(TIMEOUT_S, make_tls, proof)
         self._stopped = threading.Event()
+        #: The time in which all bytes have to be sent.
+        self.deadline = Deadline()
 
     def close(self) -> None:
         self._pool.close()
@@ -80,28 +73,27 @@ class Storage:
         """
         offset: int | None = None if resume else 0
         first: int | None = offset
-        attempt = 0
+        attempts, stuck, most = Attempts(self._policy, self.deadline, self._stopped), 0, 0
         while True:
             before = offset
             try:
                 offset = self._exchange(url, content, offset, on_sent)
             except SvcError as error:
-                attempt += 1
-                delay_s = self._policy.delay_s(attempt, wait_s(error)) if may_pass(error) else None
-                if delay_s is None:
-                    raise
-                self._sleep(delay_s)
+                attempts.pause(error)
                 offset = None
                 continue
             first = offset if first is None else first
             if offset >= content.size_bytes:
                 return offset - first
-            attempt = attempt + 1 if before == offset else 0
-            if attempt >= self._policy.attempts:
+            if offset > most:
+                attempts, stuck, most = Attempts(self._policy, self.deadline, self._stopped), 0, offset
+            stuck += before is not None
+            if stuck > self._policy.attempts:
                 raise BadAnswer("The storage address accepts no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
         """PUT the bytes from `offset` on, and return how many bytes are stored. If `offset` is None, send none."""
+        self.deadline.check()
         if self._stopped.is_set():
             raise Stopped
         total, address = content.size_bytes, urlsplit(url)
@@ -111,40 +103,32 @@ class Storage:
             blocks = self._watched(content, offset, on_sent)
         headers = {"Content-Range": span, "Content-Length": str(length)}
         body = b"".join(blocks) if length <= SMALL_BYTES else blocks
+        within_s = self.deadline.grace_s
         try:
-            with self._pool.exchange("PUT", address, body, headers, TIMEOUT_S) as response:
+            with self._pool.exchange("PUT", address, body, headers, min(TIMEOUT_S, within_s), within_s) as response:
                 reply = response.read_whole()
-        except ConnectionFailed as failed:
-            raise _network_failed(address, failed.__cause__ or failed) from failed
-        except OddResponse as error:
-            raise odd_response("The storage address", error) from error
-        except (OSError, http.client.HTTPException) as error:
-            raise _network_failed(address, error) from error
+        except (ConnectionFailed, OSError, http.client.HTTPException) as error:
+            self.deadline.check()
+            if isinstance(error, OddResponse):
+                raise odd_response("The storage address", error) from error
+            raise _network_failed(address, error.__cause__ or error) from error
         if response.status not in {200, 308}:
-            raise _refusal(response, reply)
+            with suppress(ValueError):
+                raise refusal("The storage address", response.status, parse_answer(reply), response.headers)
+            raise refusal("The storage address", response.status, None, response.headers)
         # `Range: bytes=0-N` shows the stored bytes. Without this header, no bytes are stored.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
         return total if response.status == 200 else int(last) + 1 if _COUNT.fullmatch(last) else 0
 
     def _watched(self, content: Content, offset: int, on_sent: OnSent | None) -> Iterator[bytes]:
         for block in content.blocks(offset):
+            # The bytes that were sent stay stored, and a later run continues after them.
+            self.deadline.check()
             if self._stopped.is_set():
                 raise Stopped
             yield block
             if on_sent is not None:
                 on_sent(len(block))
-
-
-def _refusal(response: http.client.HTTPResponse, body: bytearray) -> SvcError:
-    try:
-        value = parse_answer(body)
-        error = dict(value["error"])
-    except (ValueError, KeyError, TypeError):
-        return foreign_response("The storage address", response.status)
-    refusal = ApiError(response.status, error, value.get("request_id"))
-    if wait := response.getheader("Retry-After"):
-        refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
-    return refusal
 
 
 def _network_failed(address: SplitResult, error: BaseException) -> NetworkFailed:

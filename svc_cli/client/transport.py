@@ -6,7 +6,6 @@ Server-sent events are read by hand, in ten lines: httpx-sse imports httpx, whic
 import json
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -18,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from svc_cli.client import retries
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
 from svc_cli.daemon.probes import tls_context
+from svc_cli.deadlines import Deadline
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_cli.http_responses import LimitedResponse, OddResponse, parse_answer
 from svc_daemon.wire import headers
@@ -55,6 +55,8 @@ class Request(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     #: Maximum seconds to wait for the next bytes of the response.
     silence_s: float = 60.0
+    #: Whether the response is a stream of events, which is not tried again if it is silent.
+    is_stream: bool = False
 
 
 class Reply(NamedTuple, Generic[Body]):
@@ -79,14 +81,14 @@ class Transport:
         api_key: str,
         *,
         policy: retries.RetryPolicy | None = None,
-        sleep: Callable[[float], None] = time.sleep,
         make_tls: MakeTls = tls_context,
         proof: Proof | None = None,
     ) -> None:
         self.base_url = base_url.partition("#")[0].rstrip("/")
         self.pacer = retries.CreatePacer()
         self._policy = policy or retries.RetryPolicy()
-        self._sleep = sleep
+        #: The time in which all requests have to end.
+        self.deadline = Deadline()
         self._pool = ConnectionPool(CONNECT_S, make_tls, proof)
         self._headers: dict[str, str | bytes] = {
             headers.AUTHORIZATION: f"Bearer {api_key}",
@@ -129,6 +131,8 @@ class Transport:
         """Open a stream of events that does not end. Retries and raises like `send`."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
+            if not (response.getheader("Content-Type") or "").startswith("text/event-stream"):
+                raise self._no_answer(request, response)
             yield StreamedEvents(response, partial(self._failure, request))
 
     def blocks(self, request: Request) -> Iterator[bytes]:
@@ -142,9 +146,9 @@ class Transport:
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
         """Send the request until it succeeds. Raises the last error if no retry is allowed."""
-        attempt = 0
+        attempts = retries.Attempts(self._policy, self.deadline, self.pacer.stopped)
         while True:
-            attempt += 1
+            self.deadline.check()
             outcome = try_once(request)
             # The service's rate limit counts neither refused nor repeated requests. It may have counted a request whose
             # connection broke.
@@ -153,18 +157,19 @@ class Transport:
                 self.pacer.give_back()
             if not isinstance(outcome, SvcError):
                 return outcome
-            if isinstance(outcome, ApiError) and request.is_create and _has_a_turn(outcome):
-                self.pacer.hold(retries.wait_s(outcome) or 1.0)
-                attempt -= 1
-                continue
-            delay_s = self._policy.delay_s(attempt, retries.wait_s(outcome)) if retries.may_pass(outcome) else None
-            if delay_s is None:
+            if isinstance(outcome, ApiError) and request.is_create and outcome.code in retries.PACED_CODES:
+                _refuse_too_much(outcome)
+                asked_s = retries.wait_s(outcome) or 1.0
+                attempts.accept(outcome, asked_s, retries.LONGEST_TURN_S)
+                self.pacer.hold(asked_s)
+            elif request.is_stream and isinstance(outcome.__cause__, TimeoutError):
                 raise outcome
-            self._sleep(delay_s)
+            else:
+                attempts.pause(outcome)
 
     def _try(self, request: Request) -> "Reply[Any] | SvcError":
         if request.is_create:
-            self.pacer.wait()
+            self.pacer.wait(self.deadline)
         with ExitStack() as stack:
             try:
                 response = self._open(stack, request)
@@ -189,7 +194,9 @@ class Transport:
             described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
         address = urlsplit(self._url(request))
         sent_headers = {**self._headers, **described, **request.headers}
-        sent = self._pool.exchange(request.method, address, body, sent_headers, request.silence_s)
+        within_s = self.deadline.grace_s
+        silence_s = min(request.silence_s, within_s)
+        sent = self._pool.exchange(request.method, address, body, sent_headers, silence_s, within_s)
         return stack.enter_context(sent)
 
     def _url(self, request: Request) -> str:
@@ -198,9 +205,11 @@ class Transport:
         return f"{self.base_url}{request.path}{query}"
 
     def _no_answer(self, request: Request, response: LimitedResponse) -> SvcError:
-        return retries.foreign_response(self._url(request), response.status)
+        return retries.foreign_response(self._url(request), response.status, response.headers)
 
     def _failure(self, request: Request, error: Exception) -> SvcError:
+        """Return the error for a broken connection. Raises WaitTimedOut if the deadline broke it."""
+        self.deadline.check()
         if isinstance(error, OddResponse):
             return retries.odd_response(self._url(request), error)
         cause = error.__cause__ if isinstance(error, ConnectionFailed) else error
@@ -210,29 +219,20 @@ class Transport:
             hint="`svc daemon status` shows whether the daemon is running; it is safe to run the same command again.",
         )
         failure.is_dead = isinstance(error, ConnectionFailed)
+        failure.__cause__ = cause
         return failure
 
     def _read_reply(self, request: Request, response: LimitedResponse) -> "Reply[Any] | SvcError":
         """Read the response, and return ApiError if the service refuses the request."""
         content = response.read_whole()
         try:
-            body = parse_answer(content, object_hook=ReplyBody) if content else {}
+            body = parse_answer(content, object_hook=ReplyBody)
         except ValueError:
-            body = None
-        if not isinstance(body, dict) or (response.status in retries.PROXY_STATUSES and "error" not in body):
-            return self._no_answer(request, response)
-        if 200 <= response.status < 300:
+            # 204 is the only success without a body.
+            body = ReplyBody() if response.status == 204 else None
+        if 200 <= response.status < 300 and isinstance(body, dict):
             return Reply(response.status, body, response.headers)
-        found = body.get("error")
-        error = found if isinstance(found, dict) else {}
-        wait = response.headers.get(headers.RETRY_AFTER)
-        # OpenAI's routes send `retryable` and the request id only in headers.
-        error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
-        request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
-        refusal = ApiError(response.status, error, request_id)
-        if wait:
-            refusal.details.setdefault("retry_after_seconds", retries.parse_retry_after(wait))
-        return refusal
+        return retries.refusal(self._url(request), response.status, body, response.headers)
 
 
 class StreamedEvents:
@@ -242,10 +242,11 @@ class StreamedEvents:
         self._response = response
         self._as_failure = as_failure
 
-    def records(self) -> Iterator[tuple[str | None, dict[str, Any] | None]]:
+    def records(self, silence_s: float) -> Iterator[tuple[str | None, dict[str, Any] | None]]:
         """Yield the id and content of each event. A comment has no content, but may have an id.
 
-        Raises NetworkFailed if the connection breaks, and BadAnswer if the stream is not one of the service.
+        After the first one, the stream may be silent for `silence_s`. Raises NetworkFailed if the connection breaks,
+        and BadAnswer if the stream is not one of the service.
         """
         event_id, event = None, None
         try:
@@ -256,6 +257,7 @@ class StreamedEvents:
                 elif name == b"data":
                     event = parse_answer(value, object_hook=ReplyBody)
                 elif not name and not value:
+                    self._response.limit_silence(silence_s)
                     yield event_id, event
                     event_id, event = None, None
         except (OSError, HTTPException, ValueError) as error:
@@ -300,8 +302,8 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
     }
 
 
-def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether the request can succeed after a pause. A request larger than the quota for a minute never can."""
+def _refuse_too_much(refusal: ApiError) -> None:
+    """Raise the refusal of a request that is larger than the quota for a minute: no pause helps it."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
-    is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
-    return refusal.code in retries.PACED_CODES and not is_too_much
+    if isinstance(asked, int) and isinstance(most, int) and asked > most:
+        raise refusal

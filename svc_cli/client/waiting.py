@@ -122,7 +122,7 @@ def wait_until_settled(
     Deleted and replaced sources have the status `gone`. Raises WaitTimedOut after `timeout_s`.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
-    with following(client, SETTLING) as follower:
+    with _saying_what_is_left(watch), following(client, SETTLING) as follower:
         if follower is not None:
             look_up(client, watch)
         pause_s = FIRST_PAUSE_S
@@ -135,7 +135,7 @@ def wait_until_settled(
             if not watch.open_ids:
                 return watch.seen
             if deadline_s is not None and clock() >= deadline_s:
-                raise _timed_out(watch, timeout_s)
+                raise WaitTimedOut("The time is over.")
             if follower is not None:
                 _take_events(client, watch, follower.take(None if deadline_s is None else deadline_s - clock()))
                 continue
@@ -195,13 +195,18 @@ def _next_pause_s(watch: Watch, pause_s: float, *, has_settled: bool) -> float:
     return shortest_s if has_settled else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
 
 
-def _timed_out(watch: Watch, timeout_s: float | None) -> WaitTimedOut:
-    left = watch.open_ids
-    return WaitTimedOut(
-        f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work continues.",
-        hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
-        details={"source_ids": left},
-    )
+@contextmanager
+def _saying_what_is_left(watch: Watch) -> Iterator[None]:
+    """Add to a WaitTimedOut of the block which sources are not ready."""
+    try:
+        yield
+    except WaitTimedOut as error:
+        left = watch.open_ids
+        raise WaitTimedOut(
+            f"The time is over: {len(left)} of {len(watch.seen)} sources are not ready; the work continues.",
+            hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
+            details={"source_ids": left},
+        ) from error
 
 
 def wait_for_task(
@@ -219,7 +224,7 @@ def wait_for_task(
         on_change(task["progress"]["chunks_done"])
         if deadline_s is not None and clock() >= deadline_s:
             raise WaitTimedOut(
-                f"The task {task_id} has not finished after {timeout_s:g} s; the work continues.",
+                f"The time is over: the task {task_id} has not finished; the work continues.",
                 details={"task_id": task_id},
             )
         sleep(pause_s)
@@ -255,7 +260,7 @@ def wait_for_batches(
                 continue
             if deadline_s is not None and clock() >= deadline_s:
                 raise WaitTimedOut(
-                    f"{len(left)} of {len(seen)} batches have not finished after {timeout_s:g} s; the work continues.",
+                    f"The time is over: {len(left)} of {len(seen)} batches have not finished; the work continues.",
                     hint=f"svc wait {' '.join(left[:5])}",
                     details={"batch_ids": left},
                 )

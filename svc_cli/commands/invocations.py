@@ -22,6 +22,7 @@ from svc_cli import interrupts
 from svc_cli.commands.help_pages import HelpfulCommand, HelpfulGroup
 from svc_cli.commands.parameters import Flags, ProgressStyle
 from svc_cli.console import Console, clean, is_terminal
+from svc_cli.deadlines import Deadline
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import CliSettings
@@ -48,7 +49,8 @@ AgentOption = Annotated[
     ),
 ]
 TimeoutOption = Annotated[
-    str | None, typer.Option("--timeout", metavar="TIME", help="Stop waiting after this time, such as 90s, 5m or 1h.")
+    str | None,
+    typer.Option("--timeout", metavar="TIME", help="End the whole command after this time, such as 90s, 5m or 1h."),
 ]
 SourceArgument = Annotated[
     str, typer.Argument(metavar="SOURCE", help="The source, by id, id prefix, title or file name.")
@@ -127,6 +129,8 @@ class Invocation:
         self.flags = flags
         #: The `svc` command, as built by Typer.
         self.root = root
+        #: The end of `--timeout`.
+        self.deadline = Deadline()
         console.format = "ndjson" if flags.ndjson else "json" if flags.json else "text"
         console.debug = flags.debug
         console.is_quiet = flags.quiet
@@ -148,7 +152,9 @@ class Invocation:
             from svc_cli.daemon.connections import connected
 
         autostart = may_start and not self.flags.no_autostart
-        with connected(self.settings, self.console, base_url=self.flags.base_url, autostart=autostart) as both:
+        with connected(
+            self.settings, self.console, base_url=self.flags.base_url, autostart=autostart, deadline=self.deadline
+        ) as both:
             try:
                 yield both
             except ApiError as error:
@@ -160,6 +166,11 @@ class Invocation:
         """Like `connected`, but yield only the client."""
         with self.connected(may_start=may_start) as (client, _):
             yield client
+
+    def limit_time(self, timeout: str | None) -> float | None:
+        """Begin the time of `--timeout`, in which all of the command has to end, and return its seconds."""
+        self.deadline = Deadline(parse_duration(timeout))
+        return self.deadline.timeout_s
 
     def progress(self) -> "Progress":
         """Create a progress display of the style that the flags or settings select."""

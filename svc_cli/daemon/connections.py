@@ -9,6 +9,7 @@ from svc_cli.console import Console
 from svc_cli.credentials import Credential, ServiceAddress, find_key, origin_of
 from svc_cli.daemon.probes import DaemonHealth, check_api, get_health, refuse_other_installation
 from svc_cli.daemon.process import Daemon, Installation
+from svc_cli.deadlines import Deadline
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
 from svc_daemon.wire.versions import VERSION
@@ -30,17 +31,22 @@ class ServiceConnection(NamedTuple):
 
 
 def reach(
-    settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
+    settings: CliSettings,
+    console: Console,
+    *,
+    base_url: str | None = None,
+    autostart: bool = True,
+    deadline: Deadline | None = None,
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
     """Find the service at the configured address. Without an address, find the local daemon, and start it if necessary.
 
-    The last value is True if this call started the daemon. Raises DaemonUnreachable if no verified service answers, and
-    Incompatible if there is no common API version.
+    The last value is True if this call started the daemon. Raises DaemonUnreachable if no verified service answers,
+    Incompatible if there is no common API version, and WaitTimedOut.
     """
     found = settings.find("base_url", base_url)
     installation = Installation(settings.environ)
     if found.value is None:
-        daemon, is_new = _local(installation, settings, console, autostart)
+        daemon, is_new = _local(installation, settings, console, autostart, deadline)
         destination, health = daemon.address, daemon.health
     else:
         health, is_new = get_health(str(found.value), installation.secret()), False
@@ -59,13 +65,18 @@ def reach(
 
 @contextmanager
 def connected(
-    settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
+    settings: CliSettings,
+    console: Console,
+    *,
+    base_url: str | None = None,
+    autostart: bool = True,
+    deadline: Deadline | None = None,
 ) -> Iterator[tuple["Client", ServiceConnection]]:
-    """Yield a client for the configured service; it is closed when the block ends.
+    """Yield a client for the configured service, which has to end by the deadline; it is closed when the block ends.
 
     Raises the errors of `reach`, and NotAuthenticated if there is no key for this installation.
     """
-    destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
+    destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart, deadline=deadline)
     credential = find_key(settings.environ, destination)
     refuse_other_installation(credential, health, destination.origin)
     console.unproven_service = None if destination.proof else destination.origin
@@ -80,14 +91,17 @@ def connected(
         certificate=destination.certificate,
         proof=destination.proof,
     ) as client:
+        client.deadline = deadline or client.deadline
         if destination.admin_key and not is_new:
             _warn_of_unused_settings(client, destination, settings, console)
         yield client, ServiceConnection(destination, health, credential, is_new)
 
 
-def _local(installation: Installation, settings: CliSettings, console: Console, autostart: bool) -> tuple[Daemon, bool]:
+def _local(
+    installation: Installation, settings: CliSettings, console: Console, autostart: bool, deadline: Deadline | None
+) -> tuple[Daemon, bool]:
     if autostart and not settings.is_on("SVC_NO_AUTOSTART"):
-        return installation.ensure_running(console.message)
+        return installation.ensure_running(console.message, deadline=deadline)
     return installation.get(), False
 
 

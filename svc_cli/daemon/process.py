@@ -16,20 +16,24 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
-from svc_cli.credentials import ServiceAddress
+from svc_cli.credentials import ServiceAddress, origin_of
 from svc_cli.daemon.probes import DaemonHealth, Foreign, LocalProof, probe
-from svc_cli.errors import DaemonUnreachable
+from svc_cli.deadlines import Deadline
+from svc_cli.errors import DaemonUnreachable, UsageError
 from svc_cli.exits import Exit
 from svc_daemon import paths
 from svc_daemon.wire.local_daemons import read_secret
 from svc_daemon.wire.parsing import parse_json
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
+#: Seconds to wait until another process has left the data directory, unless that is a daemon that is starting.
 START_TIMEOUT_S = 10.0
 #: Seconds to wait until a daemon has stopped, which takes up to 10 s.
 STOP_TIMEOUT_S = 15.0
 #: Seconds after which the user is notified that the daemon is starting.
 SILENT_START_S = 0.3
+#: Seconds between two lines about a daemon that is still starting, for example because it upgrades its database.
+STILL_STARTING_S = 10.0
 LOG_TAIL_LINES = 8
 #: Maximum bytes to read from the end of the log.
 LOG_TAIL_BYTES = 64 * 1024
@@ -70,9 +74,21 @@ class Installation:
 
     @property
     def fixed_url(self) -> str | None:
-        """Return the daemon's configured or default address; None if it uses any free port."""
+        """Return the daemon's configured or default address; None if it uses any free port.
+
+        Raises UsageError if SVC_LISTEN is not an address.
+        """
         listen = self.environ.get("SVC_LISTEN") or (DEFAULT_ADDRESS if paths.is_default_data_dir(self.environ) else "")
-        return f"http://{listen}" if listen and not listen.endswith(":0") else None
+        if not listen or listen.endswith(":0"):
+            return None
+        try:
+            origin_of(f"http://{listen}")
+        except UsageError as error:
+            raise UsageError(
+                "SVC_LISTEN is not an address to listen at: it takes a host and a port.",
+                hint="it looks like 127.0.0.1:7820, or [::1]:7820.",
+            ) from error
+        return f"http://{listen}"
 
     def record(self) -> dict[str, Any] | None:
         """Return the content of `daemon.json`, which may be stale; None if it is missing."""
@@ -117,6 +133,12 @@ class Installation:
     def get(self) -> Daemon:
         """Return the running daemon. Raises DaemonUnreachable if none runs, and the errors of `find`."""
         found = self.find()
+        if found is None and self._is_held():
+            raise DaemonUnreachable(
+                f"A process uses {self.files.root}, but no daemon answers: it is starting, or a command of "
+                "`svc-daemon` is at work.",
+                hint="run the same command again in a moment; `svc daemon logs` may show more.",
+            )
         if found is None:
             raise DaemonUnreachable(
                 f"No daemon is running for {self.files.root}.", hint="`svc daemon start` starts it."
@@ -132,17 +154,24 @@ class Installation:
             details={"address": base_url, "pid": pid},
         )
 
-    def ensure_running(self, report: Callable[[str], None], listen: str | None = None) -> tuple[Daemon, bool]:
-        """Return the running daemon, and whether this call started it. Raises DaemonUnreachable if it can't start."""
+    def ensure_running(
+        self, report: Callable[[str], None], listen: str | None = None, deadline: Deadline | None = None
+    ) -> tuple[Daemon, bool]:
+        """Return the running daemon, and whether this call started it.
+
+        A daemon that is starting is waited for as long as its process lives. Raises DaemonUnreachable if it can't
+        start, and WaitTimedOut.
+        """
         found = self.find()
         if found:
             return found, False
-        with self._start_lock():
+        patience = _Patience(report, deadline or Deadline())
+        with self._start_lock(patience):
             found = self.find()
             if found:
                 return found, False
             with self._open_output() as output:
-                return self._start(output, report, listen), True
+                return self._start(output, patience, listen), True
 
     def stop(self) -> int | None:
         """Stop the daemon and wait until it has ended. Returns its process id; None if none was running.
@@ -192,32 +221,50 @@ class Installation:
             place = found
         return lines, place
 
-    def _start(self, output: BinaryIO, report: Callable[[str], None], listen: str | None) -> Daemon:
-        process = self._spawn(output, listen)
-        began_s, said = time.monotonic(), False
-        while time.monotonic() - began_s < START_TIMEOUT_S:
+    def _start(self, output: BinaryIO, patience: "_Patience", listen: str | None) -> Daemon:
+        place = self.read_log(None)[1]
+        process, began_s = self._spawn(output, listen), time.monotonic()
+        while True:
             found = self.find() if self.record() else None
             if found:
                 return found
             if process.poll() == Exit.LOCKED:
+                if time.monotonic() - began_s > START_TIMEOUT_S and not self._is_starting():
+                    break
                 # Try again: a daemon that is about to end still holds the lock of the data directory.
-                time.sleep(LOCKED_PAUSE_S)
+                patience.pause(LOCKED_PAUSE_S)
                 process = self._spawn(output, listen)
             elif process.poll() is not None:
                 break
-            if not said and time.monotonic() - began_s > SILENT_START_S:
-                said = True
-                report("starting the daemon …")
-            time.sleep(0.02)
-        code = process.poll()
-        what = f"did not answer within {START_TIMEOUT_S:.0f} s" if code is None else f"ended with exit code {code}"
+            patience.pause(0.02)
         output.seek(0)
-        tail = output.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:] or self.log_tail(LOG_TAIL_LINES)
+        # Lines in front of `place` are of an earlier daemon.
+        tail = output.read().decode("utf-8", "replace").splitlines() or self.read_log(place)[0]
+        tail = tail[-LOG_TAIL_LINES:]
         raise DaemonUnreachable(
-            "\n  ".join([f"The daemon could not be started: it {what}.", *tail]),
+            "\n  ".join([f"The daemon could not be started: it ended with exit code {process.poll()}.", *tail]),
             hint="`svc daemon run` starts it in the foreground, `svc doctor` checks the installation.",
-            details={"exit_code": code, "log": tail},
+            details={"exit_code": process.poll(), "log": tail},
         )
+
+    def _is_starting(self) -> bool:
+        """Whether a daemon holds its address and the lock of the data directory, but does not answer yet."""
+        seen = probe(self.fixed_url, timeout_s=0.5) if self.fixed_url else None
+        return isinstance(seen, Foreign) and seen.is_silent and self._is_held()
+
+    def _is_held(self) -> bool:
+        """Whether a process has locked the data directory."""
+        try:
+            descriptor = os.open(self.files.root, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
     def _open_output(self) -> BinaryIO:
         """Open a file for the output of a starting daemon. If the disk is full, the file is in memory."""
@@ -247,7 +294,8 @@ class Installation:
 
     def _refuse_taken_port(self, base_url: str) -> None:
         seen = probe(base_url, timeout_s=2.0)
-        if seen is None:
+        # A daemon listens before it has opened its database, which can take long after an upgrade.
+        if seen is None or (isinstance(seen, Foreign) and seen.is_silent and self._is_held()):
             return
         address = base_url.removeprefix("http://")
         who = f"something else ({seen.reason})" if isinstance(seen, Foreign) else "the daemon of another data directory"
@@ -261,15 +309,40 @@ class Installation:
         )
 
     @contextmanager
-    def _start_lock(self) -> Iterator[None]:
+    def _start_lock(self, patience: "_Patience") -> Iterator[None]:
         paths.make_folder(self.files.root)
         descriptor = paths.open_own(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT)
         try:
-            # This can't block for long: the process that holds the lock gives up after START_TIMEOUT_S.
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            while True:
+                # The process that holds the lock waits for a daemon that it has started.
+                with suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                patience.pause(0.02)
             yield
         finally:
             os.close(descriptor)
+
+
+class _Patience:
+    """Waits for a daemon that is starting, and reports that."""
+
+    def __init__(self, report: Callable[[str], None], deadline: Deadline) -> None:
+        self._report, self._deadline = report, deadline
+        self._began_s = time.monotonic()
+        self._next_s = SILENT_START_S
+
+    def pause(self, seconds: float) -> None:
+        """Wait a moment. Raises WaitTimedOut at the deadline."""
+        self._deadline.check()
+        waited_s = time.monotonic() - self._began_s
+        if waited_s > self._next_s:
+            is_first = self._next_s == SILENT_START_S
+            self._report(
+                "starting the daemon …" if is_first else f"the daemon is still starting, for {waited_s:.0f} s …"
+            )
+            self._next_s = STILL_STARTING_S * (waited_s // STILL_STARTING_S + 1)
+        time.sleep(seconds)
 
 
 def pem_in(record: Mapping[str, Any]) -> str | None:

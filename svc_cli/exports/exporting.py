@@ -123,13 +123,11 @@ class ExportReading:
         return self._spool.add("vectors", b"".join(part for row in rows for part in row))
 
 
-def write_export(
-    client: Client, bucket: str, output: str, progress: Progress, timeout_s: float | None, *, with_vectors: bool
-) -> Exported:
+def write_export(client: Client, bucket: str, output: str, progress: Progress, *, with_vectors: bool) -> Exported:
     """Export a bucket to the file `output`, which is replaced only when the export is complete.
 
-    Raises WaitTimedOut if a source is still being indexed after `timeout_s`, and BucketChanged if the bucket changed
-    during the export.
+    Raises WaitTimedOut if a source is still being indexed at the client's deadline, and BucketChanged if the bucket
+    changed during the export.
     """
     if output == "-":
         raise UsageError("An export is written to a file, not to standard output.")
@@ -137,9 +135,9 @@ def write_export(
     try:
         with replacing(output) as file, TemporaryFile(dir=folder) as spooled:
             found = client.bucket(bucket, members=False)
-            listed = list_settled(client, found["id"], progress, timeout_s)
+            listed = list_settled(client, found["id"], progress)
             if with_vectors:
-                wait_embedded(client, found["id"], progress, timeout_s)
+                wait_embedded(client, found["id"], progress, client.deadline.within(None))
             reading = ExportReading(client, spool := MemberSpool(spooled), with_vectors=with_vectors)
             manifest = _read_manifest(found, listed, reading, spool, progress)
             archive = ArchiveWriter(file, manifest)
@@ -154,9 +152,8 @@ def write_export(
         ) from error
 
 
-def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: float | None) -> list[JsonMapping]:
+def list_settled(client: Client, bucket_id: str, progress: Progress) -> list[JsonMapping]:
     """Wait until each source of the bucket is ready or has failed. Returns all sources."""
-    deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         pages = list(client.source_pages(bucket_id, {"status": "all"}))
         sources: list[JsonMapping] = [source for page in pages for source in page["sources"]]
@@ -167,7 +164,7 @@ def list_settled(client: Client, bucket_id: str, progress: Progress, timeout_s: 
         wait_until_settled(
             client,
             Watch(pending, bucket_id),
-            timeout_s=None if deadline_s is None else max(0.0, deadline_s - time.monotonic()),
+            timeout_s=client.deadline.within(None),
             on_change=lambda seen: progress.update(seen.settled_count),
         )
 

@@ -85,6 +85,7 @@ class Comparison:
     #: Number of files in the folder.
     met: int = 0
     _refreshed: list[FileRow] = field(default_factory=list)
+    _walk: Iterator[Entry] = field(init=False)
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
@@ -92,7 +93,8 @@ class Comparison:
         # Computed only if there are new files.
         known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
         newcomers: dict[str, tuple[Change, FileRow]] = {}
-        for entry in self.snapshot:
+        self._walk = iter(self.snapshot)
+        for entry in self._walk:
             self.met += 1
             row = self.rows.get(entry.path)
             if row is not None and row.state == ready and not self.is_thorough and row.is_same(entry.fingerprint):
@@ -126,6 +128,20 @@ class Comparison:
         taken, rest = match_moves(rest, itertools.filterfalse(self.owns, gone))
         yield from (newcomers[to.path][0]._replace(verb=Verb.CONFLICT, row=was) for to, was in taken)
         yield from (newcomers[row.path][0] for row in rest)
+
+    def count_rest(self, done: int) -> int:
+        """Return how many files differ from the index and have no outcome, after an iteration that was broken off.
+
+        `done` is the number of files that have one. The rest of the folder is walked, but no file is read.
+        """
+        rest = 0
+        for entry in self._walk:
+            row = self.rows.get(entry.path)
+            if row is not None and row.state == State.READY and row.is_same(entry.fingerprint):
+                self.on_kept(entry.path)
+            else:
+                rest += 1
+        return max(0, self.met - done) + rest
 
     def take_refreshed(self, at_least: int = 0) -> list[FileRow]:
         """Return and clear the new rows of files that are not sent. If there are fewer than `at_least`, return none."""

@@ -20,7 +20,6 @@ def remove(
 
     Without `bucket_id`, nothing is removed. `is_moved`: the folder was replaced. `is_late`: not all is indexed yet.
     """
-    options = run.options
     run.report.withheld.clear()
     ours, others = _by_owner(run, comparison, known)
     owned = sum(row.source_id is not None and run.owns(row) for row in known.rows.values()) + len(known.surplus)
@@ -30,12 +29,13 @@ def remove(
         hashes={row.sha256 for row in known.rows.values() if row.source_id},
         is_complete=comparison.snapshot.is_complete,
         is_moved=is_moved,
-        is_restless=options.is_restless,
+        is_restless=run.options.is_restless,
         is_late=is_late,
+        is_over=not run.client.deadline.left_s,
     )
     _withhold_untrusted(run, ours, owned)
     _withhold(run, Cause.OTHER_FOLDER, others)
-    if options.prune == "none":
+    if run.options.prune == "none":
         return
     causes = causes_of_all(found)
     for cause, because in causes.items():
@@ -43,7 +43,7 @@ def remove(
     if causes:
         return
     certain = _hold_back(run, ours, found)
-    limit = options.max_delete.for_mapping(owned)
+    limit = run.options.max_delete.for_mapping(owned)
     if not limit.allows(len(certain), owned):
         _withhold(run, Cause.TOO_MANY, certain)
         raise too_many(len(certain), owned, limit)

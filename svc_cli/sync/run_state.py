@@ -133,7 +133,8 @@ class SyncReport(Report):
 
     def own_json(self) -> Json:
         withheld = [each.as_json() for each in self.withheld]
-        return {"mapping": self.mapping, "notes": self.notes, "withheld": withheld}
+        own = {"mapping": self.mapping, "notes": self.notes, "withheld": withheld}
+        return own | ({"remaining": self.remaining} if self.remaining else {})
 
     @property
     def of_many(self) -> str:

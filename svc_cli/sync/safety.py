@@ -141,6 +141,8 @@ class Findings:
     is_restless: bool = False
     #: Whether the run did not wait until everything was indexed.
     is_late: bool = False
+    #: Whether the time of `--timeout` is over.
+    is_over: bool = False
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
@@ -157,6 +159,8 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
         cause = _doubt(item, found)
         if cause is not None:
             because.setdefault(cause, []).append(item.path)
+    if found.is_over and Cause.NOT_INDEXED not in because:
+        because[Cause.ENDED_EARLY] = []
     return {cause: tuple(paths) for cause, paths in because.items()}
 
 

@@ -123,7 +123,11 @@ def _sync(run: SyncRun) -> None:
         for change in comparison:
             record(run, change)
     else:
-        apply(run, bucket["id"], comparison)
+        try:
+            apply(run, bucket["id"], comparison)
+        except WaitTimedOut:
+            run.report.remaining = comparison.count_rest(run.report.done)
+            raise
     # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
@@ -207,7 +211,7 @@ def _finish(run: SyncRun, bucket_id: str, comparison: Comparison, known: Holding
         run.report.remarks.append("the folder was replaced during the sync: nothing is pruned, sync again.")
     remove(run, bucket_id, comparison, known, is_moved=is_moved, is_late=is_late)
     run.index.remove(row.path for row in (*comparison.gone, *comparison.left_out) if row.source_id is None)
-    if run.report.has_changes:
+    if run.report.has_changes and late is None:
         run.list_bucket(bucket_id, run.index.load())
     run.index.set_fact(ROOT, root.identity)
     if late is not None:

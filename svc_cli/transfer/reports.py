@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from svc_cli.errors import HINTS, FileRefused, SvcError, whole_error
+from svc_cli.errors import HINTS, FileRefused, SvcError, WaitTimedOut, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import counted
 from svc_cli.transfer.skips import Skip, code_of
@@ -152,6 +152,13 @@ class Report:
         for skip in skips:
             self.items.setdefault(skip.path, ReportItem.of_skip(skip))
         self.duration_ms = elapsed_ms(self.began_s)
+        if isinstance(self.stopped_by, WaitTimedOut):
+            pending = [item.source_id for item in self.items.values() if item.is_pending]
+            not_sent = f"{counted(self.remaining, self.noun)} not sent, " if self.remaining else ""
+            self.stopped_by.message = f"The time is over: {not_sent}{len(pending)} not ready; the work continues."
+            self.stopped_by.details = {"not_sent": self.remaining, "not_ready": len(pending), "source_ids": pending}
+            if self.remaining:
+                self.stopped_by.hint = "run the same command again: it goes on where it stopped."
 
     @property
     def noun(self) -> str:

@@ -98,7 +98,7 @@ class TransferRun:
         timeout_s: float | None,
         save: Callable[[Mapping[str, JsonMapping]], None] = lambda _: None,
     ) -> None:
-        """Wait until all accepted sources are ready or failed. Raises WaitTimedOut.
+        """Wait until all accepted sources are ready or failed, and no longer than the client may. Raises WaitTimedOut.
 
         Even after an error, the last known states of the sources are reported, and given to `save`.
         """
@@ -117,6 +117,7 @@ class TransferRun:
             self.progress.update(seen.settled_count, f"{seen.failed_count} failed" if seen.failed_count else "")
 
         try:
+            timeout_s = self.client.deadline.within(timeout_s)
             wait_until_settled(self.client, watch, timeout_s=timeout_s, on_change=show)
         finally:
             seen = {source_id: source for source_id, source in watch.seen.items() if source}

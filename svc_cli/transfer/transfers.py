@@ -302,8 +302,7 @@ class Sender:
 def stops_everything(error: SvcError) -> bool:
     """Whether the error affects every file, such as a refused key."""
     is_bucket = error.code in {"bucket_not_found", "bucket_assignment_failed"}
-    is_dead = isinstance(error, NetworkFailed) and error.is_dead
-    return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
+    return is_bucket or error.is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
 
 
 def is_of_files(error: Exception) -> bool:

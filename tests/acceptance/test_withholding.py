@@ -112,7 +112,7 @@ def test_unreadable_or_not_yet_indexed_file_withholds_removals_until_the_next_sy
     assert (withheld(second), counts(second)["detached"]) == ([], 1)
 
 
-def test_slow_document_withholds_removals_for_one_sync(make_installation: MakeInstallation) -> None:
+def test_slow_document_withholds_removals_until_a_sync_ends_in_time(make_installation: MakeInstallation) -> None:
     # Parsing this document always fails and is retried with pauses, so the document is not done during the test.
     installation = make_installation(SVC_LIMIT_TASK_ATTEMPTS="100", SVC_LIMIT_EXTRACT_MEMORY_BYTES=str(256 * MB))
     installation.start()
@@ -124,7 +124,9 @@ def test_slow_document_withholds_removals_for_one_sync(make_installation: MakeIn
     write(folder, "slow.pdf", make_killing_pdf(300 * MB))
     first, second = (sync(installation, *PRUNE, "--timeout", "1s") for _ in range(2))
     assert (first.exit, withheld(first)) == (8, [("not_indexed", 1, ["slow.pdf"])])
-    assert (second.exit, withheld(second), second.json["counts"]["detached"]) == (8, [], 1)
+    assert (second.exit, withheld(second)) == (8, [("ended_early", 1, [])])
+    third = sync(installation, *PRUNE, "--wait", "accepted")
+    assert (third.exit, withheld(third), third.json["counts"]["detached"]) == (0, [], 1)
     assert titles(installation) == ["b.md", "slow.pdf"]
 
 

@@ -171,7 +171,7 @@ def test_upload_fails_if_the_bucket_is_archived_or_missing_with_no_create(
 def test_source_becomes_ready_after_the_upload_has_timed_out(upload: Upload, shared_installation: Installation) -> None:
     _write("a.md")
     with reading_nothing(shared_installation.pids):
-        finished = upload("a.md", "--timeout", "0")
+        finished = upload("a.md", "--timeout", "5")
     (source_id,) = finished.json["error"]["details"]["source_ids"]
     assert finished.failure == (8, "svc_timeout")
     with shared_installation.client() as client:

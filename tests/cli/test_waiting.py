@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPMessage
 from unittest.mock import Mock
 
 import pytest
@@ -177,9 +178,22 @@ def test_retry_delays_double_with_jitter_and_follow_retry_after() -> None:
         assert full_s / 2 <= delay_s <= full_s
 
 
-def test_retry_after_header_is_parsed_as_seconds_or_none() -> None:
-    headers = {"2": 2.0, "0.5": 0.5, "-1": 0.0, "soon": None, None: None}
-    assert {text: parse_retry_after(text) for text in headers} == headers
+@pytest.mark.parametrize(
+    ("value", "asked_s"),
+    (
+        *(("2", 2.0), ("0.5", 0.5), (" 7 ", 7.0), ("-1", 0.0), ("9" * 300, 10.0**9)),
+        *(("soon", None), ("", None), ("nan", None), ("inf", None), ("1e3", None), ("5 s", None), ("٣", None)),
+        *(("Fri, 31 Dec 1999 23:59:59 GMT", 2.0), ("Friday, 31-Dec-99 23:59:59 GMT", 2.0)),
+        *(("Fri Dec 31 23:59:59 1999", 2.0), ("Fri, 31 Dec 1999 23:59:50 GMT", 0.0)),
+        *(("Sat, 01 Jan 2000 01:59:59 +0200", 2.0), ("Fri, 31 Dec 9999 23:59:59 GMT", 10.0**9)),
+        *(("Fri, 99 Dec 1999 23:59:59 GMT", None), ("Fri, 31 Dec", None)),
+    ),
+)
+def test_retry_after_is_read_as_seconds_and_as_each_form_of_a_date(value: str, asked_s: float | None) -> None:
+    answered = HTTPMessage()
+    answered["Retry-After"], answered["Date"] = value, "Fri, 31 Dec 1999 23:59:57 GMT"
+    assert parse_retry_after(answered) == asked_s
+    assert parse_retry_after(HTTPMessage()) is None
 
 
 class Clock:

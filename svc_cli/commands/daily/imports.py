@@ -18,7 +18,6 @@ from svc_cli.commands.invocations import (
     WaitOption,
     command,
     new_app,
-    parse_duration,
     parse_metadata,
 )
 from svc_cli.commands.reports import show_report
@@ -112,7 +111,7 @@ class ImportFlags:
             ),
             is_refresh=self.refresh,
             wait=call.settings.get("wait", self.wait),
-            timeout_s=parse_duration(self.timeout),
+            timeout_s=call.limit_time(self.timeout),
             no_create=self.no_create,
             is_dry=self.dry_run,
         )

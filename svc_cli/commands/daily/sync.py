@@ -22,10 +22,9 @@ from svc_cli.commands.invocations import (
     WaitOption,
     command,
     new_app,
-    parse_duration,
 )
 from svc_cli.commands.reports import render_report, suggest_next
-from svc_cli.errors import Interrupted, SvcError, UsageError
+from svc_cli.errors import Interrupted, SvcError, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.sync.mappings import (
     PRUNES,
@@ -170,6 +169,7 @@ def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
 
 def run(call: Invocation, flags: SyncFlags) -> Exit:
     """Sync the mappings that the flags select, and report."""
+    call.limit_time(call.settings.get("sync.timeout", flags.timeout))
     mappings = _find_mappings(call, flags)
     max_delete = find_max_delete(call, flags.max_delete)
     reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
@@ -272,7 +272,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
         max_delete=max_delete,
         withheld={"follow_links": "true"} if links.withheld else {},
         wait=get("wait", flags.wait),
-        timeout_s=parse_duration(get("sync.timeout", flags.timeout)),
+        timeout_s=call.deadline.timeout_s,
         jobs=check_jobs(get("sync.jobs", flags.jobs)),
         is_thorough=flags.checksum,
         verify_remote=flags.verify_remote,
@@ -293,7 +293,8 @@ def _sync_all(
         try:
             reports.append(_sync(call, mapping, flags, max_delete))
         except SvcError as error:
-            if stops_everything(error):
+            # The mappings for which no time is left are reported, too.
+            if stops_everything(error) and not isinstance(error, WaitTimedOut):
                 raise
             reports.append(SyncReport(mapping=mapping.name, bucket=mapping.bucket, stopped_by=error))
         if isinstance(reports[-1].stopped_by, Interrupted):

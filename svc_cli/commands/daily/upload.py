@@ -18,7 +18,6 @@ from svc_cli.commands.invocations import (
     WaitOption,
     command,
     new_app,
-    parse_duration,
     parse_metadata,
 )
 from svc_cli.commands.reports import show_report
@@ -131,7 +130,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
         metadata=parse_metadata(flags.meta or []),
         on_conflict="replace" if flags.replace else "as_new" if flags.as_new else "ask",
         wait=settings.get("wait", flags.wait),
-        timeout_s=parse_duration(settings.get("upload.timeout", flags.timeout)),
+        timeout_s=call.limit_time(settings.get("upload.timeout", flags.timeout)),
         mode=settings.get("upload.mode", flags.mode),
         jobs=check_jobs(settings.get("upload.jobs", flags.jobs)),
         no_create=flags.no_create or settings.get("upload.no_create"),

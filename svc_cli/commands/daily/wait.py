@@ -1,6 +1,5 @@
 """`svc wait`: waits until sources and batches are ready."""
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,22 +75,24 @@ def wait(
     Exits with code 3 if any of them has failed, and with code 8 if --timeout has passed.
     """
     timeout_s = parse_duration(timeout)
+    # Without any time, the states are looked up once.
+    call.limit_time(timeout if timeout_s else None)
     with call.client() as client, call.progress() as progress:
         batches = [name for name in sources if is_id(name, BATCH_PREFIX)]
         ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
         waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
-        # Fail now if an id does not exist.
-        _look_first(client, waited.watch)
         waited.batches.update({each: client.batch(each) for each in waited.batches})
         progress.begin("waiting", waited.total)
         try:
+            # Fail now if an id does not exist.
+            _look_first(client, waited.watch)
             _wait(call, client, progress, waited, timeout_s)
         except WaitTimedOut as error:
             waited.expired = error
     summary = waited.summary()
     rows = [
-        (source["id"], state_of(source), (source.get("error") or {}).get("message"), source.get("title"))
-        for source in waited.watch.seen.values()
+        (source_id, state_of(source), (source.get("error") or {}).get("message"), source.get("title"))
+        for source_id, source in waited.watch.seen.items()
     ]
     for item in (_batch_item(*pair) for pair in waited.batches.items()):
         state, flaw = "ready" if item["ready"] else item["status"], item["error"] or {}
@@ -123,11 +124,9 @@ def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Wai
         progress.update(waited.settled_count)
         call.console.event({"type": "wait.progress", "settled": waited.settled_count, "total": waited.total})
 
-    began_s = time.monotonic()
     if waited.watch.seen:
-        wait_until_settled(client, waited.watch, timeout_s=timeout_s, on_change=report)
-    left_s = None if timeout_s is None else max(0.0, timeout_s - (time.monotonic() - began_s))
-    wait_for_batches(client, waited.batches, timeout_s=left_s, on_change=report)
+        wait_until_settled(client, waited.watch, timeout_s=client.deadline.within(timeout_s), on_change=report)
+    wait_for_batches(client, waited.batches, timeout_s=client.deadline.within(timeout_s), on_change=report)
 
 
 def _batch_item(batch_id: str, batch: JsonMapping) -> Json:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from svc_cli.commands.daily.upload import check_jobs, stream_item
-from svc_cli.commands.invocations import Invocation, parse_duration
+from svc_cli.commands.invocations import Invocation
 from svc_cli.commands.nouns.buckets import BucketImportFlags
 from svc_cli.commands.reports import show_report
 from svc_cli.console import clean
@@ -24,9 +24,9 @@ from svc_cli.transfer.uploads import find_or_create, look, send_entries
 def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None, *, no_vectors: bool) -> None:
     """Write the bucket to the file, and report its content."""
     began_s = time.monotonic()
+    call.limit_time(timeout)
     with call.client() as client, call.progress() as progress:
-        timeout_s = parse_duration(timeout)
-        exported = write_export(client, bucket, file, progress, timeout_s, with_vectors=not no_vectors)
+        exported = write_export(client, bucket, file, progress, with_vectors=not no_vectors)
     manifest = exported.manifest
     value = {
         "v": 1,
@@ -56,8 +56,7 @@ def export_bucket(call: Invocation, bucket: str, file: str, timeout: str | None,
 def import_bucket(call: Invocation, flags: BucketImportFlags) -> Exit:
     """Check the file, add the sources that the bucket lacks, and report the result for each source."""
     began_s = time.monotonic()
-    # Report an invalid duration before anything changes.
-    parse_duration(flags.timeout)
+    call.limit_time(flags.timeout)
     with call.progress() as progress:
         opened = open_export(Path(flags.file), progress)
         bucket = flags.bucket or opened.archive.manifest.bucket.slug
@@ -110,5 +109,5 @@ def _add_missing(
     if not run.report.stopped_by:
         run.do_all("adding questions", importing.questions(plan), jobs)
     if not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
-        run.finish(importing.bucket_id, parse_duration(flags.timeout))
+        run.finish(importing.bucket_id, call.deadline.timeout_s)
     return [each.label for each in plan], sender

@@ -17,7 +17,6 @@ from svc_cli.commands.invocations import (
     accounted,
     command,
     new_app,
-    parse_duration,
     parse_metadata,
 )
 from svc_cli.errors import UsageError
@@ -298,7 +297,7 @@ class RemoveFlags:
 @command(app, "rm", "svc bucket rm drafts", "svc bucket rm drafts old-drafts --force --wait")
 def rm(call: Invocation, flags: RemoveFlags) -> Exit:
     """Delete buckets, and those of their sources that are in no other bucket."""
-    timeout_s = parse_duration(flags.timeout)
+    call.limit_time(flags.timeout)
     with call.client() as client:
         answers: list[JsonMapping] = []
         with accounted(len(flags.buckets)) as outcomes:
@@ -314,7 +313,7 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
                 answers.append(client.delete_bucket(bucket["id"], force=True))
                 outcomes[bucket["slug"]] = True
         if flags.wait:
-            answers = [_wait_for_deletion(call, client, answer, timeout_s) for answer in answers]
+            answers = [_wait_for_deletion(call, client, answer) for answer in answers]
     code = _show_deletions(call, answers)
     for answer in answers:
         if answer["status"] == "deleting":
@@ -322,11 +321,11 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
     return code
 
 
-def _wait_for_deletion(call: Invocation, client: "Client", answer: JsonMapping, timeout_s: float | None) -> JsonMapping:
+def _wait_for_deletion(call: Invocation, client: "Client", answer: JsonMapping) -> JsonMapping:
     """Wait for the deletion task, and return the answer with its outcome."""
     with call.progress() as progress:
         progress.begin("deleting", answer["deletion"]["total"])
-        task = wait_for_task(client, answer["deletion"]["task_id"], timeout_s, progress.update)
+        task = wait_for_task(client, answer["deletion"]["task_id"], call.deadline.within(None), progress.update)
     if task["status"] == "failed":
         return {**answer, "status": "active", "deletion": task["deletion"], "error": task["error"]}
     return {**answer, "status": "deleted", "deletion": task["deletion"]}
