@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from svc_cli.client.calls import Calls, key_or_random, part
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
 from svc_cli.client.new_files import Content, Description, NewFile, OpenFileContent
 from svc_cli.client.retries import Attempts, RetryPolicy, Stopped, odd_response, refusal
-from svc_cli.client.transport import Reply, Request, Transport
+from svc_cli.client.transport import AWAY, Reply, Request, Transport
 from svc_cli.daemon.probes import tls_context
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import BadAnswer, NetworkFailed, SvcError
@@ -111,11 +111,17 @@ class Storage:
             self.deadline.check()
             if isinstance(error, OddResponse):
                 raise odd_response("The storage address", error) from error
-            raise _network_failed(address, error.__cause__ or error) from error
+            cause = error.__cause__ or error
+            what = str(cause).strip() or type(cause).__name__
+            failure = NetworkFailed(f"Sending bytes to {address.hostname}:{address.port} failed: {what}.", hint=AWAY)
+            failure.is_dead = isinstance(cause, ConnectionRefusedError)
+            raise failure from error
         if response.status not in {200, 308}:
+            answer: Any = None
             with suppress(ValueError):
-                raise refusal("The storage address", response.status, parse_answer(reply), response.headers)
-            raise refusal("The storage address", response.status, None, response.headers)
+                answer = parse_answer(reply)
+            is_ours = isinstance(answer, dict) and "error" in answer
+            raise refusal("The storage address", response.status, answer if is_ours else None, response.headers)
         # `Range: bytes=0-N` shows the stored bytes. Without this header, no bytes are stored.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
         return total if response.status == 200 else int(last) + 1 if _COUNT.fullmatch(last) else 0
@@ -129,16 +135,6 @@ class Storage:
             yield block
             if on_sent is not None:
                 on_sent(len(block))
-
-
-def _network_failed(address: SplitResult, error: BaseException) -> NetworkFailed:
-    what = str(error).strip() or type(error).__name__
-    failure = NetworkFailed(
-        f"Sending bytes to {address.hostname}:{address.port} failed: {what}.",
-        hint="`svc daemon status` shows whether the daemon is running; it is safe to run the same command again.",
-    )
-    failure.is_dead = isinstance(error, ConnectionRefusedError)
-    return failure
 
 
 #: Larger files are sent in an upload session.

@@ -30,6 +30,8 @@ T = TypeVar("T")
 Body = TypeVar("Body")
 
 CONNECT_S = 5.0
+#: The hint for a broken connection.
+AWAY = "`svc daemon status` shows whether the daemon is running; it is safe to run the same command again."
 #: The media type sent with every file. It makes the service detect the actual type, in the same way for all clients.
 UNKNOWN_TYPE = "application/octet-stream"
 #: Bytes not allowed in an idempotency key. Each is sent as 0xFF, so that the service refuses the key.
@@ -158,7 +160,9 @@ class Transport:
             if not isinstance(outcome, SvcError):
                 return outcome
             if isinstance(outcome, ApiError) and request.is_create and outcome.code in retries.PACED_CODES:
-                _refuse_too_much(outcome)
+                asked, most = outcome.details.get("requested_bytes"), outcome.details.get("limit_bytes")
+                if isinstance(asked, int) and isinstance(most, int) and asked > most:
+                    raise outcome  # no pause helps a request that is larger than the quota for a minute
                 asked_s = retries.wait_s(outcome) or 1.0
                 attempts.accept(outcome, asked_s, retries.LONGEST_TURN_S)
                 self.pacer.hold(asked_s)
@@ -216,7 +220,7 @@ class Transport:
         what = str(cause).strip() or type(cause).__name__
         failure = NetworkFailed(
             f"{request.method} {request.path} failed at {self.base_url}: {what}.",
-            hint="`svc daemon status` shows whether the daemon is running; it is safe to run the same command again.",
+            hint=AWAY,
         )
         failure.is_dead = isinstance(error, ConnectionFailed)
         failure.__cause__ = cause
@@ -300,10 +304,3 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
         "Content-Type": f"multipart/form-data; boundary={boundary}",
         "Content-Length": str(sum(map(len, blocks))),
     }
-
-
-def _refuse_too_much(refusal: ApiError) -> None:
-    """Raise the refusal of a request that is larger than the quota for a minute: no pause helps it."""
-    asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
-    if isinstance(asked, int) and isinstance(most, int) and asked > most:
-        raise refusal

@@ -229,7 +229,10 @@ class Installation:
             if found:
                 return found
             if process.poll() == Exit.LOCKED:
-                if time.monotonic() - began_s > START_TIMEOUT_S and not self._is_starting():
+                seen = probe(self.fixed_url, timeout_s=0.5) if self.fixed_url else None
+                # A daemon listens before it has opened its database, which can take long after an upgrade.
+                is_starting = isinstance(seen, Foreign) and seen.is_silent
+                if time.monotonic() - began_s > START_TIMEOUT_S and not is_starting:
                     break
                 # Try again: a daemon that is about to end still holds the lock of the data directory.
                 patience.pause(LOCKED_PAUSE_S)
@@ -246,11 +249,6 @@ class Installation:
             hint="`svc daemon run` starts it in the foreground, `svc doctor` checks the installation.",
             details={"exit_code": process.poll(), "log": tail},
         )
-
-    def _is_starting(self) -> bool:
-        """Whether a daemon holds its address and the lock of the data directory, but does not answer yet."""
-        seen = probe(self.fixed_url, timeout_s=0.5) if self.fixed_url else None
-        return isinstance(seen, Foreign) and seen.is_silent and self._is_held()
 
     def _is_held(self) -> bool:
         """Whether a process has locked the data directory."""
@@ -294,7 +292,6 @@ class Installation:
 
     def _refuse_taken_port(self, base_url: str) -> None:
         seen = probe(base_url, timeout_s=2.0)
-        # A daemon listens before it has opened its database, which can take long after an upgrade.
         if seen is None or (isinstance(seen, Foreign) and seen.is_silent and self._is_held()):
             return
         address = base_url.removeprefix("http://")

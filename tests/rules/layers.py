@@ -13,7 +13,8 @@ LEVELS = {
     "settings tools cluster exits > logs > wire paths",
     "svc_cli": "__main__ > main > app > commands > sync evals exports mcp > "
     "transfer daemon.connections > client daemon.units > daemon.process > daemon.probes progress render > daemon > "
-    "console > settings credentials > trust > private_files given_files > deadlines > errors interrupts http_responses > exits",
+    "console > settings credentials > trust > private_files given_files > deadlines > "
+    "errors interrupts http_responses > exits",
 }
 
 #: What the command line may know of the daemon.
