@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
-from svc_cli.errors import UNFORESEEN, ApiError
+from svc_cli.errors import UNFORESEEN, ApiError, WaitTimedOut
 from svc_cli.sync.comparing import Change, Comparison
 from svc_cli.sync.index import UNSTORABLE, FileRow, Journaled, State
 from svc_cli.sync.plan import Verb, conflict_of, row_of
@@ -196,18 +196,22 @@ _ACTIONS = {
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
     """Carry out the changes. Raises SvcError if an error affects every file."""
     run.progress.begin("syncing", None)
-    with SyncQueue(run, bucket_id) as queue:
-        for change in comparison:
-            row, now = change.row, change.now
-            if change.verb in (Verb.CREATE, Verb.UPDATE) and now is not None and change.content is not None:
-                queue.add_file(now, change.content, row if change.verb is Verb.UPDATE else None)
-            elif change.verb in (Verb.MOVE, Verb.RETRY):
-                _update_source(run, change)
-            else:
-                record(run, change)
-            if refreshed := comparison.take_refreshed(SAVED_AT_ONCE):
-                run.index.save(refreshed)
-        queue.finish()
+    try:
+        with SyncQueue(run, bucket_id) as queue:
+            for change in comparison:
+                row, now = change.row, change.now
+                if change.verb in (Verb.CREATE, Verb.UPDATE) and now is not None and change.content is not None:
+                    queue.add_file(now, change.content, row if change.verb is Verb.UPDATE else None)
+                elif change.verb in (Verb.MOVE, Verb.RETRY):
+                    _update_source(run, change)
+                else:
+                    record(run, change)
+                if refreshed := comparison.take_refreshed(SAVED_AT_ONCE):
+                    run.index.save(refreshed)
+            queue.finish()
+    except WaitTimedOut:
+        run.report.remaining = comparison.count_rest(run.report.done)
+        raise
     run.index.save(comparison.take_refreshed())
 
 

@@ -87,13 +87,15 @@ class Comparison:
     _refreshed: list[FileRow] = field(default_factory=list)
     _walk: Iterator[Entry] = field(init=False)
 
+    def __post_init__(self) -> None:
+        self._walk = iter(self.snapshot)
+
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes. Raises OSError if the root can't be listed."""
         unmet, ready = dict(self.rows), str(State.READY)
         # Computed only if there are new files.
         known_hashes = cache(lambda: {row.sha256 for row in self.rows.values() if row.source_id})
         newcomers: dict[str, tuple[Change, FileRow]] = {}
-        self._walk = iter(self.snapshot)
         for entry in self._walk:
             self.met += 1
             row = self.rows.get(entry.path)

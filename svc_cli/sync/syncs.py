@@ -123,11 +123,7 @@ def _sync(run: SyncRun) -> None:
         for change in comparison:
             record(run, change)
     else:
-        try:
-            apply(run, bucket["id"], comparison)
-        except WaitTimedOut:
-            run.report.remaining = comparison.count_rest(run.report.done)
-            raise
+        apply(run, bucket["id"], comparison)
     # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
