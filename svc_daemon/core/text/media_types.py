@@ -11,14 +11,14 @@ import codecs
 import re
 from contextlib import suppress
 
-from svc_daemon.core.text import encodings
+from svc_daemon.core.text import encodings, ole_types
 from svc_daemon.core.text.archive_types import main_part_type, zip_type
 from svc_daemon.core.text.charsets import find_codec
-from svc_daemon.core.text.document_formats import EXCEL, FORMATS, GZIP, MAN_PAGE, PLAIN, POWERPOINT, DocumentFormat
+from svc_daemon.core.text.document_formats import FORMATS, GZIP, MAN_PAGE, PLAIN, DocumentFormat
 
 #: The media type of unknown binary data.
 UNKNOWN = "application/octet-stream"
-ENCRYPTED_OFFICE = "application/x-ole-encrypted"
+ENCRYPTED_OFFICE = ole_types.ENCRYPTED
 
 _TYPES = {extension: media_type for format_ in FORMATS for extension, media_type in format_.types.items()}
 _FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_.types.values()}
@@ -75,17 +75,7 @@ _MAGIC = (
     (0, b"\x00asm", "application/wasm"),
     (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
-_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: Stream names that distinguish old Office files. Encryption is first, since encrypted files may have the other streams
-#: too.
-_OLE_STREAMS = (
-    ("EncryptedPackage", ENCRYPTED_OFFICE),
-    ("WordDocument", "application/msword"),
-    ("PowerPoint Document", POWERPOINT),
-    ("__substg1.0_", "application/vnd.ms-outlook"),
-    ("Workbook", EXCEL),
-    ("Book", EXCEL),
-)
+_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06")
 #: An Office file may be one XML file, whose main part begins within so many bytes.
 _FLAT_BYTES = 1024 * 1024
 _FLAT_OPEN_XML = b"http://schemas.microsoft.com/office/2006/xmlPackage"
@@ -175,8 +165,10 @@ def declared_charset(declared: str) -> str:
 
 def detect_as(data: bytes, named: str | None, announced: str) -> str:
     """Detect the media type, given the results of `from_filename` and `from_declared`."""
-    # Parts of a mail may be binary.
-    is_text = holds_text(data) or ("message/rfc822" in (named, announced) and bool(_HEADER.match(data)))
+    # No text begins like an archive, and to look for an encoding takes long. Parts of a mail may be binary.
+    is_text = not data.startswith((*_ARCHIVES, ole_types.MAGIC)) and (
+        holds_text(data) or ("message/rfc822" in (named, announced) and bool(_HEADER.match(data)))
+    )
     if signed := _signed_type(data, is_text=is_text):
         return signed
     if _HTML.match(data[:4096]) and not _may_hold_html(named) and not _may_hold_html(announced):
@@ -197,11 +189,10 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
 
 def _signed_type(data: bytes, *, is_text: bool) -> str | None:
     """Return the media type that a signature in the bytes shows, or None."""
-    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+    if data.startswith(_ARCHIVES):
         return zip_type(data, _FORMATS)
-    if data.startswith(_OLE_MAGIC):
-        streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
-        return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
+    if data.startswith(ole_types.MAGIC):
+        return ole_types.ole_type(data)
     # Check for PDF and RTF before text, because these files may consist of ASCII characters only.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):

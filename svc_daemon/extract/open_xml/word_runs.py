@@ -70,7 +70,7 @@ class RunReader:
         self._fields: list[_Field] = []
         self._has_whole_fields = True
         self._handlers: dict[str, Callable[[Any], None]] = {
-            qname("mc:AlternateContent"): lambda each: self._take(alternative(each)),
+            qname("mc:AlternateContent"): self.take_alternative,
             qname("w:ruby"): self.take_ruby,
             qname("m:oMath"): self.take_equation,
             qname("m:oMathPara"): self.take_equation,
@@ -136,6 +136,14 @@ class RunReader:
 
     def show_break(self, element: Any) -> None:
         self._show(_BREAKS[local_name(element)])
+
+    def take_alternative(self, element: Any) -> None:
+        """Take the alternative that is shown; the one for old programs if the new one has no text here."""
+        before = len(self._pieces) + len(self.attached)
+        self._take(alternative(element))
+        if len(self._pieces) + len(self.attached) == before:
+            for fallback in element.iterchildren(qname("mc:Fallback")):
+                self._take(fallback)
 
     def take_ruby(self, element: Any) -> None:
         """Show a word, and keep its reading for the end of the paragraph, so that it doesn't cut the text."""
