@@ -52,6 +52,7 @@ def text_of(kind: str, body: str, styles: str = "") -> str:
             ),
             "Kept",
         ),
+        ("<text:list-item><text:p>No list</text:p></text:list-item>", "No list"),
         (f"<text:p>Before{text_box('Boxed')} after</text:p>", "Before after\n\nBoxed"),
         (
             (

@@ -179,7 +179,7 @@ class BodyWalk:
         self.buffers.append([])
         self.readings.append([])
         self.places.append([])
-        if self.items and self.items[-1] is not None:
+        if self.items and self.lists and self.items[-1] is not None:
             given, self.items[-1] = self.items[-1], None
             state, depth = self.lists[0], len(self.items)
             style = self.lists[-1].style or self.styles.first(
