@@ -392,3 +392,13 @@ def test_picture_that_compresses_well_is_not_counted_and_locked_parts_are_encryp
     # The flags of each member in the archive's list.
     locked = re.sub(rb"(?s)(PK\x01\x02.{4}).", lambda found: found[1] + b"\1", zipped(parts))
     assert "password" in refused(locked, "a.docx", SourceErrorCode.DOCUMENT_ENCRYPTED)
+
+
+def test_styles_that_are_based_on_each_other_end() -> None:
+    styles = "".join(
+        f'<w:style w:type="table" w:styleId="{one}"><w:name w:val="{one}"/><w:basedOn w:val="{other}"/></w:style>'
+        for one, other in (("A", "B"), ("B", "A"))
+    )
+    table = f'<w:tbl><w:tblPr><w:tblStyle w:val="A"/></w:tblPr><w:tr>{cell("x")}{cell("y")}</w:tr></w:tbl>'
+    data = word(table + paragraph("p", '<w:pStyle w:val="B"/>'), {"styles.xml": part("w:styles", styles)})
+    assert texts(data) == ["x | y", "p"]

@@ -23,7 +23,9 @@ from svc_daemon.extract.tables import REPEATED_CHARACTERS, TableCell, TableLayou
 _VALUE = qname("w:val")
 _PARAGRAPH, _TABLE, _ROW, _CELL = qname("w:p"), qname("w:tbl"), qname("w:tr"), qname("w:tc")
 _PROPERTIES, _CELL_PROPERTIES, _ROW_PROPERTIES = qname("w:pPr"), qname("w:tcPr"), qname("w:trPr")
-_RUN = qname("w:r")
+_RUN, _RUN_PROPERTIES = qname("w:r"), qname("w:rPr")
+#: Marks of a paragraph whose end was deleted or moved away.
+_GONE = (qname("w:del"), qname("w:moveFrom"))
 _ALTERNATIVES, _IMPORT, _TEXT = qname("mc:AlternateContent"), qname("w:altChunk"), qname("w:t")
 _EQUATIONS = frozenset({qname("m:oMath"), qname("m:oMathPara")})
 #: Nested tables and boxes are followed so deep; what is deeper is added without its structure.
@@ -310,4 +312,5 @@ def _continues(properties: Any) -> bool:
     frame = properties.find(qname("w:framePr"))
     if frame is not None and (frame.get(qname("w:dropCap")) or "none") != "none":
         return True
-    return any(properties.find(f"{qname('w:rPr')}/{qname(f'w:{name}')}") is not None for name in ("del", "moveFrom"))
+    mark = properties.find(_RUN_PROPERTIES)
+    return mark is not None and next(mark.iterchildren(*_GONE), None) is not None

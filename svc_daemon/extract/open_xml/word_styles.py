@@ -9,6 +9,7 @@ from svc_daemon.extract.open_xml.packages import is_on, qname
 _VALUE, _FILL = qname("w:val"), qname("w:fill")
 _PARAGRAPH_PROPERTIES, _RUN_PROPERTIES = qname("w:pPr"), qname("w:rPr")
 _SHADING, _HIGHLIGHT = qname("w:shd"), qname("w:highlight")
+_STYLE = qname("w:rStyle")
 _VANISH, _COLOUR, _SIZE = qname("w:vanish"), qname("w:color"), qname("w:sz")
 _WHITE = "ffffff"
 #: Text of at most one point (the file counts in half points) can't be read.
@@ -46,39 +47,39 @@ class WordStyles:
         """Return what a style says; without an id, the usual style of paragraphs."""
         identity = self._usual if identity is None else identity
         if identity not in self._looks:
-            chain: list[Any] = []
-            style = self._elements.get(identity)
-            while style is not None and style not in chain:
-                chain.append(style)
-                based = style.find(qname("w:basedOn"))
-                style = None if based is None else self._elements.get(based.get(_VALUE))
             look = self._looks[identity] = StyleLook()
-            for style in reversed(chain):
+            for style in reversed(self._chain(identity)):
                 _refine(look, style)
         return self._looks[identity]
 
     def is_coloured_table(self, table: Any) -> bool:
         """Whether a table's style has colours, so that white text may be read on it."""
         name = table.find(f"{qname('w:tblPr')}/{qname('w:tblStyle')}")
-        style = None if name is None else self._elements.get(name.get(_VALUE))
-        while style is not None:
-            if any(is_coloured(each) for each in style.iter(_SHADING)):
-                return True
+        chain = [] if name is None else self._chain(name.get(_VALUE) or "")
+        return any(is_coloured(each) for style in chain for each in style.iter(_SHADING))
+
+    def _chain(self, identity: str) -> list[Any]:
+        """Return a style and those that it is based on, each once, even if they go in circles."""
+        chain: list[Any] = []
+        style = self._elements.get(identity)
+        while style is not None and style not in chain:
+            chain.append(style)
             based = style.find(qname("w:basedOn"))
-            above = None if based is None else self._elements.get(based.get(_VALUE))
-            style = None if above is style else above
-        return False
+            style = None if based is None else self._elements.get(based.get(_VALUE))
+        return chain
 
     def why_unseen(self, run: Any, paragraph: StyleLook, *, on_colour: bool) -> str | None:
         """Return why a run with these properties (or None) isn't seen; None if it is."""
-        if run is None:
+        # Most runs have no properties, or some that don't matter.
+        marks = {} if run is None else {each.tag: each for each in run}
+        if not marks:
             if not (paragraph.is_hidden or paragraph.colour == _WHITE or paragraph.size is not None):
                 return None
             run_style = StyleLook()
         else:
-            name = run.find(qname("w:rStyle"))
+            name = marks.get(_STYLE)
             run_style = StyleLook() if name is None else self.look(name.get(_VALUE) or "")
-        vanish, colour, size = (None if run is None else run.find(tag) for tag in (_VANISH, _COLOUR, _SIZE))
+        vanish, colour, size = (marks.get(tag) for tag in (_VANISH, _COLOUR, _SIZE))
         styled_hidden = paragraph.is_hidden if run_style.is_hidden is None else run_style.is_hidden
         if is_on(vanish, _VALUE) if vanish is not None else styled_hidden:
             return "hidden text"
