@@ -14,6 +14,7 @@ from svc_daemon.extract.builders import FlowDocument, one_line, pages_named
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.pdf_annotations import Annotations, attached_files, read_annotations
 from svc_daemon.extract.formats.pdf_layout import (
+    BROKEN,
     Segment,
     beside_labels,
     in_columns,
@@ -25,7 +26,7 @@ from svc_daemon.extract.formats.pdf_layout import (
 from svc_daemon.extract.formats.pdf_visibility import hidden_objects, may_have_layers, text_of
 
 #: A word with PDFium's mark of a hyphen at a line break.
-_BROKEN_WORD = re.compile(r"([\w-]*)[\ufffe\x02]\s*(\w*)")
+_BROKEN_WORD = re.compile(r"([\w-]{0,60})[\ufffe\x02]\s*(\w{0,60})")
 _WORD = re.compile(r"(?<![\ufffe\x02\w-])\w+(?:-\w+)*(?![\ufffe\x02\w])")
 #: Letters as fonts draw them: ligatures, and Arabic and Hebrew letters by their place in a word.
 _FORMS = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]+")
@@ -37,6 +38,8 @@ _FIRST_PARTS = frozenset(
         *("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"),
     )
 )
+#: Text of so many objects of a page that nobody sees is kept.
+_HIDDEN_OBJECTS = 2000
 #: Titles that a program has filled in.
 _JUNK_TITLE = re.compile(
     r"(?i)^(?:untitled\d*|untitled[ -]document|document\d*|microsoft (?:word|powerpoint|excel) - .*"
@@ -105,9 +108,10 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
     with closing(pdf[number]) as page:
         if hidden := hidden_objects(page, has_layers=has_layers):
             with closing(page.get_textpage()) as textpage:
-                for each, reason in hidden:
+                for each, reason in hidden[:_HIDDEN_OBJECTS]:
                     flow.hide(text_of(each, textpage), reason, page=flow.page)
-                    raw.FPDFPageObj_SetIsActive(each, False)
+            for each, _ in hidden:
+                raw.FPDFPageObj_SetIsActive(each, False)
         if raw.FPDFPage_GetAnnotCount(page) > 0:
             noted = read_annotations(page, pdf.formenv)
         with closing(page.get_textpage()) as textpage:
@@ -131,13 +135,16 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
 def _add_pages(flow: FlowDocument, pages: list[tuple[str, Annotations]]) -> list[int]:
     """Add the pages with their notes, and return the numbers of those without any text."""
     words = set[str]()
-    if any(_BROKEN_WORD.search(text) for text, _ in pages):
+    if any(BROKEN in text or "\x02" in text for text, _ in pages):
         words.update(word for text, _ in pages for word in _WORD.findall(text))
     empty: list[int] = []
     for number, (text, noted) in enumerate(pages, 1):
         flow.page, before = number, flow.count
-        joined = _BROKEN_WORD.sub(lambda broken: _mend(broken[1], broken[2], words), text)
-        flow.add_all("paragraph", _BLANK_LINE.split(_FORMS.sub(lambda form: normalize("NFKC", form[0]), joined)))
+        if BROKEN in text or "\x02" in text:
+            text = _BROKEN_WORD.sub(lambda broken: _mend(broken[1], broken[2], words), text)  # noqa: PLW2901
+        if _FORMS.search(text):
+            text = _FORMS.sub(lambda form: normalize("NFKC", form[0]), text)  # noqa: PLW2901
+        flow.add_all("paragraph", _BLANK_LINE.split(text))
         for author, note in noted.notes:
             flow.note_part("annotations")
             flow.add("paragraph", f"Note{f' by {author}' if author else ''}: {note}")

@@ -10,7 +10,7 @@ from pypdfium2 import raw
 from svc_daemon.extract.builders import one_line
 
 #: Pages have at most so many annotations that are read.
-ANNOTATIONS = 5000
+ANNOTATIONS = 2000
 _HIDDEN_FLAGS = 2 | 32
 _PASSWORD_FLAG = 1 << 13
 #: Annotations that show text of their own. Others mark text, or open on a click.

@@ -17,6 +17,8 @@ BROKEN = "\ufffe"
 _WORD = re.compile(r"\S+")
 #: Pages with more words keep the order in which they were drawn.
 _WORDS = 20_000
+#: With more pairs of text and value, the values follow the text.
+_COMPARED = 2_000_000
 #: Rows whose text lies in columns; fewer may be a table's.
 _ROWS = 2
 #: Pages with more rows keep their order, too.
@@ -228,7 +230,9 @@ def join(segments: Iterable[Segment]) -> str:
 
 def beside_labels(segments: list[Segment], values: Iterable[Segment]) -> list[Segment]:
     """Put each value of a form behind the text that stands before it on its line, else behind the one above it."""
-    ordered = list(segments)
+    ordered, values = list(segments), list(values)
+    if len(ordered) * len(values) > _COMPARED:
+        return [*ordered, *values]
     for value in sorted(values, key=lambda value: (-value.top, value.left)):
         before = [each for each in ordered if each.is_beside(value) and each.left < value.left]
         above = [each for each in ordered if each.bottom >= value.top - 0.3 * value.height]

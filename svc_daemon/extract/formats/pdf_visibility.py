@@ -121,7 +121,7 @@ def _look_at_text(found: _Page, each: Any, *, is_nested: bool) -> None:
     color = _color(each)
     if color is not None and color[3] == 0:
         found.unpainted.append(each)
-    elif color is not None and min(color[:3]) >= _WHITE:
+    elif color is not None and color[0] >= _WHITE and min(color[:3]) >= _WHITE:
         found.white.append((each, box))
     elif found.has_layers and _is_layered(each):
         found.layered.append((each, box))
@@ -139,16 +139,16 @@ def _bounds(each: Any) -> Box | None:
     """Return left, bottom, right and top of an object; None if it has none."""
     if not raw.FPDFPageObj_GetBounds(each, *_SIDE_REFERENCES):
         return None
-    left, bottom, right, top = (side.value for side in _SIDES)
-    return left, bottom, right, top
+    left, bottom, right, top = _SIDES
+    return left.value, bottom.value, right.value, top.value
 
 
 def _color(each: Any) -> tuple[int, int, int, int] | None:
     """Return red, green, blue and opacity of an object's fill; None if it is a pattern."""
     if not raw.FPDFPageObj_GetFillColor(each, *_COLOR_REFERENCES):
         return None
-    red, green, blue, opacity = (part.value for part in _COLOR)
-    return red, green, blue, opacity
+    red, green, blue, opacity = _COLOR
+    return red.value, green.value, blue.value, opacity.value
 
 
 def _is_white(each: Any) -> bool:
