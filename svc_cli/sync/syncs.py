@@ -13,6 +13,7 @@ A sync of touched paths trusts the sync index. It removes nothing from the bucke
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,8 +147,12 @@ def _find_bucket(run: SyncRun, root: Root | None) -> tuple[JsonMapping | None, H
     In a dry run, or if the folder is missing too, no bucket is created, and None is returned for a missing bucket.
     """
     remarks, is_dry = run.report.remarks, run.options.is_dry
-    # A bucket is not created for nothing.
-    is_here = root is not None and any(True for _ in Snapshot(root, run.options.filters))
+    is_here = root is not None
+    if root is not None:
+        # A bucket is not created for nothing.
+        walk = Snapshot(root, run.options.filters)
+        with suppress(FileRefused):  # raised again when the files are compared
+            is_here = any(True for _ in walk) or not walk.is_complete
     bucket = find_or_create(
         run.client,
         run.mapping.bucket,

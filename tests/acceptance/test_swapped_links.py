@@ -84,8 +84,8 @@ def test_link_that_is_swapped_in_during_a_run_sends_nothing_from_outside(
         # Exit 5: the pattern matched no file, because the folder was a link when it was to be listed.
         assert finished.exit in (0, 3, 5), finished.stderr
         assert not is_stored(installation)
-        if finished.exit == 5:
-            continue
+        if finished.exit == 5 or "svc_nothing_to_send" in finished.stdout:
+            continue  # there is no bucket
         held = {source["sha256"] for source in list_held(installation, f"{BUCKET}-{number}")}
         assert not held & {sha256_of(path) for path in (root / "foreign").iterdir()}
 

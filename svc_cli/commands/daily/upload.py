@@ -21,7 +21,7 @@ from svc_cli.commands.invocations import (
     parse_metadata,
 )
 from svc_cli.commands.reports import show_report
-from svc_cli.errors import UsageError
+from svc_cli.errors import NOTHING, UsageError
 from svc_cli.exits import Exit
 from svc_cli.transfer.reports import Report, ReportItem
 from svc_cli.transfer.runs import TransferRun, resumable
@@ -105,7 +105,8 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
         titles = [file.title for file in selection.files]
         may_create, note = not options.no_create, call.console.note
         bucket = None
-        if selection.files:
+        # If there is nothing to send, no bucket is created.
+        if selection.files or any(skip.error_code not in (None, NOTHING) for skip in selection.skips):
             bucket = find_or_create(client, options.bucket, note, may_create=may_create, is_dry=options.is_dry)
         known = look(client, bucket, titles)
         with call.progress() as progress:
