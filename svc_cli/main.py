@@ -13,6 +13,7 @@ BUCKET_NAMES = ["bucket", "ls", "--names", "--no-autostart"]
 
 def main() -> NoReturn:
     """Run `svc` with the arguments of the process, and exit."""
+    use_utf8()
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
         with suppress(OSError):  # if this fails, `run` below reports the error
@@ -51,6 +52,12 @@ def main() -> NoReturn:
         # `sys.exit` would wait for threads, whose requests may never end.
         os._exit(code)
     sys.exit(code)
+
+
+def use_utf8() -> None:
+    """Begin again in UTF-8 mode if the locale has another encoding, in which files would get other names."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 - the same program
 
 
 if __name__ == "__main__":

@@ -36,8 +36,10 @@ AWAY = "`svc daemon status` shows whether the daemon is running; it is safe to r
 UNKNOWN_TYPE = "application/octet-stream"
 #: Bytes not allowed in an idempotency key. Each is sent as 0xFF, so that the service refuses the key.
 _UNSENDABLE = re.compile(rb"[^!-~]")
-#: Characters that would end the file name in a multipart header. They are percent-encoded, as HTML5 prescribes.
-_UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
+#: Characters that can't be in the file name of a multipart header. They are percent-encoded, as HTML5 prescribes.
+_UNQUOTABLE = re.compile(r"[\x00-\x1f]")
+#: Characters that have a meaning there, and percent signs that look like those of an encoded character.
+_QUOTED = re.compile(r'["\\]|%(?=22|0[AaDd])')
 
 
 class Request(NamedTuple):
@@ -293,7 +295,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
         f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'
         for field, value in (request.form or {}).items()
     ]
-    name = _UNQUOTABLE.sub(lambda match: f"%{ord(match[0]):02X}", name.replace("\\", "\\\\"))
+    name = _UNQUOTABLE.sub(lambda match: f"%{ord(match[0]):02X}", _QUOTED.sub(r"\\\g<0>", name))
     parts.append(
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
         f"Content-Type: {UNKNOWN_TYPE}\r\n\r\n"

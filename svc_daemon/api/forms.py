@@ -27,7 +27,16 @@ MAX_FIELD_BYTES = 16 * 1024
 OVERHEAD_BYTES = 1024 * 1024
 
 #: The usual form of Content-Disposition. Other forms are parsed by the library, which takes ten times as long.
-_USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;]+)")?')
+_USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;%]+)")?')
+_FILE_NAME = re.compile(rb';\s*filename\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:;|$)', re.IGNORECASE | re.DOTALL)
+#: Characters of a file name as clients write them: with a backslash, or as browsers and curl do, percent-encoded. Of
+#: the latter, no others are decoded, since browsers leave a percent sign as it is.
+_ESCAPED = re.compile(rb'\\(["\\%])|%(22|0[Aa]|0[Dd])')
+#: The rest of a boundary's line, with the blanks that RFC 2046 allows, or the end of the form.
+_LINE = re.compile(rb"[ \t]*\r\n|--")
+_FOLD = re.compile(rb"\r\n[ \t]+")
+#: Maximum size of the headers of a part.
+MAX_PART_HEAD_BYTES = 16 * 1024
 _EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
 _MAX_MEDIA_TYPE_BYTES = 255
@@ -158,15 +167,53 @@ class _FormReader:
         self._field: str | None = None
         self._field_data = b""
         self._parser = _parser(boundary, self)
+        self._delimiter = b"\r\n--" + boundary
+        #: Received bytes that may be the beginning of a delimiter or of headers. The first one needs no line before it.
+        self._held = b"\r\n"
+        #: Whether the first delimiter has come. Bytes in front of it are the preamble, which has no meaning.
+        self._begun = False
 
     def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the body.
+
+        The parser takes no preamble, no blanks after the first boundary and no folded headers, so these are left out.
+        """
+        data = self._held + chunk
+        begin = at = 0
+        while (at := data.find(self._delimiter, at)) >= 0:
+            after = at + len(self._delimiter)
+            line = _LINE.match(data, after)
+            if line is not None and line[0] == b"--":
+                self._begun, at = True, len(data)
+                break
+            end = data.find(b"\r\n\r\n", line.end() - 2) if line is not None else -1
+            if line is not None and end >= 0:
+                self._write(data[begin:at])
+                self._begun = True
+                self._write(self._delimiter + b"\r\n" + _FOLD.sub(b" ", data[line.end() : end + 2]) + b"\r\n")
+                begin = at = end + 4
+            elif len(data) - at <= MAX_PART_HEAD_BYTES and (line is not None or not data[after:].strip(b" \t\r-")):
+                break
+            else:
+                at = after
+        if at < 0:
+            at = data.rfind(b"\r", max(begin, len(data) - len(self._delimiter)))
+            at = at if at >= 0 and self._delimiter.startswith(data[at:]) else len(data)
+        self._write(data[begin:at])
+        self._held = data[at:]
+
+    def _write(self, data: bytes) -> None:
+        if not self._begun:
+            return
         try:
-            self._parser.write(chunk)
+            self._parser.write(data)
         except FormParserError as error:
-            raise refusal("", "The body is not a multipart form with the boundary of its Content-Type.") from error
+            raise refusal("", "The form has a part whose headers or boundary can't be read.") from error
 
     def finish(self) -> str:
         """Return the file's name. Raises 400 `invalid_request` if the form is incomplete."""
+        if not self._begun:
+            raise refusal("", "The body is not a multipart form with the boundary of its Content-Type.")
         if not self._ended:
             raise refusal("", "The form ends before its closing boundary.")
         if self.filename is None:
@@ -274,7 +321,11 @@ def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
     kind, options = parse_options_header(header)
     if kind != b"form-data" or b"name" not in options:
         raise refusal("", "A part of the form has no Content-Disposition: form-data with a name.")
-    return options[b"name"], options.get(b"filename")
+    found = _FILE_NAME.search(header)
+    if found is None or (b"\\\\" not in found[1] and (found[1][1:3] == b":\\" or b"%" not in found[1])):
+        # The library also knows the whole paths that old browsers send.
+        return options[b"name"], options.get(b"filename")
+    return options[b"name"], _ESCAPED.sub(lambda each: each[1] or bytes.fromhex(each[2].decode()), found[1])
 
 
 def _text(path: str, data: bytes) -> str:

@@ -124,6 +124,49 @@ def test_a_form_may_be_cut_anywhere_on_its_way(client: httpx.Client) -> None:
         assert answer["fields"] == {"title": "t", "x": ""}
 
 
+@pytest.mark.parametrize("size_bytes", [1, 3, 64, 10_000])
+def test_a_form_with_what_rfc_2046_allows_is_received(client: httpx.Client, size_bytes: int) -> None:
+    content = b"folded\r\n text\r\n--" + BOUNDARY.encode() + b"X\r\n"
+    folded = FILE.replace("; ", ";\r\n\t ") + "\r\nX-Note: a\r\n  b"
+    whole = form(field("title", "t"), part(folded, content))
+    blanks = whole.replace(f"--{BOUNDARY}\r\n".encode(), f"--{BOUNDARY} \t \r\n".encode())
+    preambles = (
+        b"",
+        b"\r\n",
+        b"MIME-Version: 1.0\r\n\r\n",
+        b"--\r\n--" + BOUNDARY.encode()[:-1] + b"\r\n",
+        b"-" * 9000,
+    )
+    for preamble in preambles:
+        for body in (whole, blanks, whole + b"epilogue"):
+            line = b"\r\n" if preamble and not preamble.endswith(b"\r\n") else b""
+            answer = post(client, in_pieces(preamble + line + body, size_bytes)).json()
+            assert (answer["name"], answer["fields"]) == ("a.txt", {"title": "t"}), preamble
+            assert answer["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    (
+        *(("say %22hi%22.md", 'say "hi".md'), ('say \\"hi\\".md', 'say "hi".md'), ("c%20d.md", "c%20d.md")),
+        *(
+            ("100%.md", "100%.md"),
+            ("\\%22.md", "%22.md"),
+            ("a%2522.md", "a%2522.md"),
+            ("back\\\\slash.md", "slash.md"),
+        ),
+        *(("raw\\slash.md", "slash.md"), ("a;b=c.md", "a;b=c.md"), ("%e2%82%ac%22.md", '%e2%82%ac".md')),
+    ),
+)
+def test_a_file_name_is_read_as_browsers_and_curl_write_it(client: httpx.Client, written: str, name: str) -> None:
+    assert post(client, form(named(written))).json()["name"] == name
+
+
+def test_an_encoded_line_break_in_a_file_name_is_refused_as_a_control_character(client: httpx.Client) -> None:
+    for written in ("a%0Ab.md", "a%0d%0ab.md"):
+        assert_refused(post(client, form(named(written))))
+
+
 def test_a_large_file_goes_to_the_sink_in_pieces(client: httpx.Client) -> None:
     data = bytes(range(256)) * (MAX_FILE_BYTES // 256) + b"x" * (MAX_FILE_BYTES % 256)
     answer = client.post("/files", files={"file": ("a", data)}).json()
