@@ -48,10 +48,8 @@ def main() -> NoReturn:
     except KeyboardInterrupt:  # interrupted while output was being flushed
         code = Exit.INTERRUPTED
     signal.signal(signal.SIGINT, leave)
-    if code == Exit.INTERRUPTED:
-        # `sys.exit` would wait for threads, whose requests may never end.
-        os._exit(code)
-    sys.exit(code)
+    # After an interrupt, `sys.exit` would wait for threads, whose requests may never end.
+    (os._exit if code == Exit.INTERRUPTED else sys.exit)(code)
 
 
 def use_utf8() -> None:
