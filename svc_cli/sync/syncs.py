@@ -28,6 +28,7 @@ from svc_cli.sync.plan import Holdings
 from svc_cli.sync.removing import remove
 from svc_cli.sync.run_state import SyncOptions, SyncReport, SyncRun, open_root, reporting
 from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_way
+from svc_cli.transfer.ignores import inherit
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.skips import LEFTOVER
@@ -148,11 +149,9 @@ def _find_bucket(run: SyncRun, root: Root | None) -> tuple[JsonMapping | None, H
     """
     remarks, is_dry = run.report.remarks, run.options.is_dry
     is_here = root is not None
-    if root is not None:
-        # A bucket is not created for nothing.
-        walk = Snapshot(root, run.options.filters)
-        with suppress(FileRefused):  # raised again when the files are compared
-            is_here = any(True for _ in walk) or not walk.is_complete
+    with suppress(OSError):  # raised again when the files are compared
+        # No bucket is created for a folder that a rule above it leaves out.
+        is_here = is_here and inherit(run.mapping.folder)[1] is None
     bucket = find_or_create(
         run.client,
         run.mapping.bucket,
