@@ -48,8 +48,9 @@ def main() -> NoReturn:
     except KeyboardInterrupt:  # interrupted while output was being flushed
         code = Exit.INTERRUPTED
     signal.signal(signal.SIGINT, leave)
-    # After an interrupt, `sys.exit` would wait for threads, whose requests may never end.
-    (os._exit if code == Exit.INTERRUPTED else sys.exit)(code)
+    if code == Exit.INTERRUPTED:
+        os._exit(code)  # `sys.exit` would wait for threads, whose requests may never end
+    sys.exit(code)
 
 
 def use_utf8() -> None:
