@@ -3,7 +3,7 @@
 Text boxes, charts, notes and comments follow the paragraph or table that they hang on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from svc_daemon.core.text.chunking import Document
@@ -17,13 +17,15 @@ from svc_daemon.extract.open_xml.numbering import Numbering, number_of
 from svc_daemon.extract.open_xml.packages import OfficePackage, alternative, open_package, qname
 from svc_daemon.extract.open_xml.word_notes import WordNotes
 from svc_daemon.extract.open_xml.word_runs import SILENT, Attached, RunReader
-from svc_daemon.extract.open_xml.word_styles import StyleLook, WordStyles, has_background
+from svc_daemon.extract.open_xml.word_styles import StyleLook, WordStyles, has_background, marks_of
 from svc_daemon.extract.tables import REPEATED_CHARACTERS, TableCell, TableLayout
 
 _VALUE = qname("w:val")
 _PARAGRAPH, _TABLE, _ROW, _CELL = qname("w:p"), qname("w:tbl"), qname("w:tr"), qname("w:tc")
 _PROPERTIES, _CELL_PROPERTIES, _ROW_PROPERTIES = qname("w:pPr"), qname("w:tcPr"), qname("w:trPr")
 _RUN, _RUN_PROPERTIES = qname("w:r"), qname("w:rPr")
+_STYLE, _NUMBERED, _OUTLINE, _FRAME = (qname(f"w:{name}") for name in ("pStyle", "numPr", "outlineLvl", "framePr"))
+_SPANS = (qname("w:gridSpan"), qname("w:vMerge"), qname("w:hMerge"))
 #: Marks of a paragraph whose end was deleted or moved away.
 _GONE = (qname("w:del"), qname("w:moveFrom"))
 _ALTERNATIVES, _IMPORT, _TEXT = qname("mc:AlternateContent"), qname("w:altChunk"), qname("w:t")
@@ -103,7 +105,7 @@ class _Walker:
             _TABLE: self.add_table,
             _ALTERNATIVES: lambda each: self._walk(alternative(each)),
             _IMPORT: lambda each: add_imported(self._flow, self._package, self._runs.part, each, self._given),
-            _RUN: lambda each: self._add_text("paragraph", self._runs.read([each], self._styles.look(None), None)),
+            _RUN: lambda each: self._add_text("paragraph", self._runs.read([each], self._styles.look(None), {})),
             **dict.fromkeys(_EQUATIONS, self.add_equation),
         }
         for child in element:
@@ -137,25 +139,22 @@ class _Walker:
 
     def _read(self, paragraph: Any) -> tuple[str, int | None, str]:
         """Return a paragraph's kind, heading level and text with its number."""
-        properties = paragraph.find(_PROPERTIES)
-        style = None if properties is None else properties.find(qname("w:pStyle"))
+        marks = marks_of(paragraph.find(_PROPERTIES))
+        style = marks.get(_STYLE)
         name = None if style is None else style.get(_VALUE)
         look = self._styles.look(name)
-        text = self._runs.read(paragraph, look, properties)
-        if properties is None:
-            label, level = self._label(None, look, name), look.level
-        else:
-            if _continues(properties):
-                self._carried += text
-                return "paragraph", None, ""
-            label, level = self._label(properties, look, name), _level(properties, look)
+        text = self._runs.read(paragraph, look, marks)
+        if marks and _continues(marks):
+            self._carried += text
+            return "paragraph", None, ""
+        label, level = self._label(marks, look, name), _level(marks, look)
         text, self._carried = self._carried + text, ""
         is_item = label is not None
         return "item" if is_item else "paragraph", level, f"{label} {text}" if label and text.strip() else text
 
-    def _label(self, properties: Any, look: StyleLook, style: str | None) -> str | None:
+    def _label(self, marks_of_paragraph: Mapping[str, Any], look: StyleLook, style: str | None) -> str | None:
         """Count a numbered paragraph, and return its number; None if it isn't numbered."""
-        own = None if properties is None else properties.find(qname("w:numPr"))
+        own = marks_of_paragraph.get(_NUMBERED)
         marks = [None if own is None else own.find(qname(f"w:{name}")) for name in ("numId", "ilvl")]
         identity = look.list_id if marks[0] is None else marks[0].get(_VALUE)
         if identity is None or identity == "0":
@@ -216,14 +215,11 @@ class _Walker:
 
     def read_cell(self, cell: Any, above: dict[int, str], column: int) -> tuple[str | None, int, list[Any]]:
         """Return a cell's text, in how many columns it stands, and the tables in it."""
-        properties = cell.find(_CELL_PROPERTIES)
-        span, merge, old_merge = (
-            None if properties is None else properties.find(qname(f"w:{name}"))
-            for name in ("gridSpan", "vMerge", "hMerge")
-        )
+        marks = marks_of(cell.find(_CELL_PROPERTIES))
+        span, merge, old_merge = (marks.get(name) for name in _SPANS)
         width = 1 if span is None else max(1, min(number_of(span.get(_VALUE), 1), 1000))
         was_on_colour = self._runs.on_colour
-        self._runs.on_colour = was_on_colour or (properties is not None and has_background(properties))
+        self._runs.on_colour = was_on_colour or has_background(marks)
         texts, tables = [], []
         for each in _inside(cell, {_PARAGRAPH, _TABLE}, _CELL):
             if each.tag == _TABLE:
@@ -298,19 +294,19 @@ def _inside(element: Any, tags: Any, boundary: str) -> Iterator[Any]:
             yield from _inside(child, wanted, boundary)
 
 
-def _level(properties: Any, look: StyleLook) -> int | None:
+def _level(marks: Mapping[str, Any], look: StyleLook) -> int | None:
     """Return the heading level of a paragraph: its own, or that of its style."""
-    outline = properties.find(qname("w:outlineLvl"))
+    outline = marks.get(_OUTLINE)
     if outline is None or look.level == 0:
         return look.level
     level = number_of(outline.get(_VALUE), 9)
     return level + 1 if level < 9 else None
 
 
-def _continues(properties: Any) -> bool:
+def _continues(marks: Mapping[str, Any]) -> bool:
     """Whether a paragraph's text goes on in the next one."""
-    frame = properties.find(qname("w:framePr"))
+    frame = marks.get(_FRAME)
     if frame is not None and (frame.get(qname("w:dropCap")) or "none") != "none":
         return True
-    mark = properties.find(_RUN_PROPERTIES)
+    mark = marks.get(_RUN_PROPERTIES)
     return mark is not None and next(mark.iterchildren(*_GONE), None) is not None

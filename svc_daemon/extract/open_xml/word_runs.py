@@ -1,6 +1,6 @@
 """The text of a Word paragraph as it is shown, and what hangs on it: boxes, notes, comments, pictures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from svc_daemon.extract.builders import FlowDocument
@@ -89,11 +89,11 @@ class RunReader:
         # Where a field has no end, all that follows would be its instruction.
         self._has_whole_fields = marks.count("begin") == marks.count("end")
 
-    def read(self, paragraph: Any, look: StyleLook, properties: Any) -> str:
+    def read(self, paragraph: Any, look: StyleLook, marks: Mapping[str, Any]) -> str:
         """Return the text of a paragraph. What hangs on it is added to `attached`."""
         self._pieces, self._readings, self._look = [], [], look
         was_on_colour = self.on_colour
-        self.on_colour = was_on_colour or (properties is not None and has_background(properties))
+        self.on_colour = was_on_colour or has_background(marks)
         self._take(paragraph)
         self.on_colour = was_on_colour
         text = "".join(self._pieces)

@@ -1,5 +1,6 @@
 """WordStyles of a Word document, as far as they decide what is a heading, what is numbered and what can't be seen."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +72,7 @@ class WordStyles:
     def why_unseen(self, run: Any, paragraph: StyleLook, *, on_colour: bool) -> str | None:
         """Return why a run with these properties (or None) isn't seen; None if it is."""
         # Most runs have no properties, or some that don't matter.
-        marks = {} if run is None else {each.tag: each for each in run}
+        marks = marks_of(run)
         if not marks:
             if not (paragraph.is_hidden or paragraph.colour == _WHITE or paragraph.size is not None):
                 return None
@@ -89,15 +90,20 @@ class WordStyles:
         shown = run_style.colour or paragraph.colour if colour is None else (colour.get(_VALUE) or "").lower()
         if shown != _WHITE or on_colour or paragraph.is_shaded or run_style.is_shaded:
             return None
-        return None if run is not None and has_background(run) else "white text"
+        return None if has_background(marks) else "white text"
 
 
-def has_background(properties: Any) -> bool:
+def marks_of(properties: Any) -> dict[str, Any]:
+    """Return the properties of a run, paragraph or cell by their names; none if it has none."""
+    return {} if properties is None else {each.tag: each for each in properties}
+
+
+def has_background(marks: Mapping[str, Any]) -> bool:
     """Whether properties of a run, paragraph or cell give it a colour behind the text."""
-    highlight = properties.find(_HIGHLIGHT)
+    highlight = marks.get(_HIGHLIGHT)
     if highlight is not None and (highlight.get(_VALUE) or "none") not in {"none", "white"}:
         return True
-    shading = properties.find(_SHADING)
+    shading = marks.get(_SHADING)
     return shading is not None and is_coloured(shading)
 
 
@@ -125,10 +131,10 @@ def _refine(look: StyleLook, style: Any) -> None:
         listed, level_mark = (paragraph.find(f"{qname('w:numPr')}/{qname(f'w:{tag}')}") for tag in ("numId", "ilvl"))
         look.list_id = look.list_id if listed is None else listed.get(_VALUE)
         look.list_level = look.list_level if level_mark is None else number_of(level_mark.get(_VALUE), 0)
-        look.is_shaded = look.is_shaded or has_background(paragraph)
+        look.is_shaded = look.is_shaded or has_background(marks_of(paragraph))
     if run is not None:
         vanish, colour, size = (run.find(tag) for tag in (_VANISH, _COLOUR, _SIZE))
         look.is_hidden = look.is_hidden if vanish is None else is_on(vanish, _VALUE)
         look.colour = look.colour if colour is None else (colour.get(_VALUE) or "").lower()
         look.size = look.size if size is None else number_of(size.get(_VALUE), 20)
-        look.is_shaded = look.is_shaded or has_background(run)
+        look.is_shaded = look.is_shaded or has_background(marks_of(run))
