@@ -27,7 +27,7 @@ from tests.acceptance.workloads import Site, document, hosting
 from tests.conftest import UNLIMITED
 from tests.embed.tiny_models import write_model
 from tests.embed.vector_servers import vector_server
-from tests.extract.compounds import make_doc, make_msg, make_ppt
+from tests.extract.compounds import make_doc, make_msg, make_ppt, make_xls
 from tests.llm.chats import chatting, saying, streaming
 from tests.tools import http_client, see_the_whole_job
 
@@ -62,6 +62,7 @@ FILES = {
     "a.rtf": b"{\\rtf1\\ansi The umber quay is built of stone.\\par}",
     "a.odt": samples.make_zip(_ODT),
     "a.doc": make_doc(f"{samples.PROSE}\r"),
+    "a.xls": make_xls(samples.PROSE),
     "a.ppt": make_ppt([("Quay", [samples.PROSE], "")]),
     "a.msg": make_msg({"0037": "Quay", "1000": samples.PROSE}),
 }
