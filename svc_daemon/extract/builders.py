@@ -16,8 +16,8 @@ TITLE_CHARACTERS = 1000
 RUNS_NAMED = 50
 #: Warnings of a document at most; more are counted.
 WARNINGS = 20
-#: So many characters that no reader sees are kept; all are counted.
-HIDDEN_CHARACTERS = 100_000
+#: So many characters that no reader sees are kept, in so many pieces; all are counted.
+HIDDEN_CHARACTERS, HIDDEN_PIECES = 100_000, 10_000
 
 #: Control characters, surrogates and noncharacters. Databases or JSON parsers may refuse them.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -70,13 +70,16 @@ class HeadingPath:
     def __init__(self) -> None:
         self._open: list[tuple[int, str]] = []
         self.path: tuple[str, ...] = ()
+        #: The document's first heading: the title of a document that has no other.
+        self.first: str | None = None
 
     def clear(self) -> None:
-        """Remove all headings."""
+        """End all headings."""
         self._open, self.path = [], ()
 
     def enter(self, level: int, title: str) -> None:
         """Add a heading. It replaces the headings of the same or a deeper level."""
+        self.first = self.first or title
         self._open = [*((depth, above) for depth, above in self._open if depth < level), (level, title)]
         self.path = tuple(above for _, above in self._open)
 
@@ -98,7 +101,7 @@ class DocumentNotes:
             return
         room = max(0, HIDDEN_CHARACTERS - self._hidden_characters)
         self._hidden_characters += len(text)
-        if room:
+        if room and len(self._hidden) < HIDDEN_PIECES:
             self._hidden.append(HiddenText(text[:room], reason, page, line))
 
     def hide_tags(self, text: str, *, page: int | None = None) -> None:

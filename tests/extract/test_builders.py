@@ -4,6 +4,7 @@ import pytest
 
 from svc_daemon.core.text.chunking import HiddenText
 from svc_daemon.extract.builders import FlowDocument, LineDocument, fit, pages_named
+from svc_daemon.extract.messages import LINE_BYTES, reply_lines
 from svc_daemon.extract.tables import TableCell, TableLayout
 from tests.extract.readings import exact
 
@@ -75,6 +76,15 @@ def test_hidden_text_is_counted_whole_and_kept_up_to_a_limit() -> None:
     document = flow.finish()
     assert document.hidden_characters == 180_000
     assert [len(hidden.text) for hidden in document.hidden] == [60_000, 40_000]
+
+
+def test_many_pieces_of_hidden_text_fit_into_the_reply_of_a_child() -> None:
+    flow = FlowDocument()
+    for number in range(100_000):
+        flow.hide("\u96fb", "characters without a width", page=number)
+    document = flow.finish()
+    assert document.hidden_characters == 100_000
+    assert max(map(len, reply_lines("text/html", document, ()))) < LINE_BYTES // 2
 
 
 def test_warnings_are_given_once_and_the_last_of_many_are_counted() -> None:

@@ -49,7 +49,7 @@ def read(given: Given) -> Document:
     walker.add_left_comments()
     flow.headings.clear()
     walker.add_printed(footers, "footers")
-    return flow.finish(title=package.title() or walker.title)
+    return flow.finish(title=package.title() or walker.title or flow.headings.first)
 
 
 def _printed_parts(package: OfficePackage, main: str, root: Any, kind: str) -> list[str]:

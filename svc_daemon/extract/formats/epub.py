@@ -67,7 +67,7 @@ def read(given: Given) -> Document:
                 flow.warn(f"The chapter {chapter}: {warning}")
     if failures and not flow.size:
         raise failures[0]
-    return flow.finish(title=book.title, language=book.language)
+    return flow.finish(title=book.title or flow.headings.first, language=book.language)
 
 
 def _read_package(members: Members) -> BookFacts:

@@ -70,10 +70,10 @@ def read(given: Given) -> Document:
             flow.warn(f"Only the main part of the page was read, {size * 100 // whole} % of the text that it shows.")
     for block in blocks:
         block.write(flow)
-    title = (page.head.css_first("title") if page.head is not None else None) or page.css_first("h1")
+    titles = (page.head.css_first("title") if page.head is not None else None, page.css_first("h1"))
     attributes = page.root.attributes if page.root is not None else {}
     return flow.finish(
-        title=one_line(title.text()) if title is not None else None,
+        title=next(filter(None, (one_line(each.text()) for each in titles if each is not None)), flow.headings.first),
         language=attributes.get("lang") or attributes.get("xml:lang"),
         warnings=warnings,
     )

@@ -74,7 +74,7 @@ class _MarkdownReader:
                 self._take(number, line)
             number = max(last, number) + 1
         self._close(len(self._lines))
-        return self._document.finish(title=self._title, warnings=warnings)
+        return self._document.finish(title=self._title or self._document.headings.first, warnings=warnings)
 
     def _find_fence_end(self, number: int, fence: re.Match[str]) -> int:
         """Return the index of the last line of fenced code. In a list, it ends with its list item at the latest."""

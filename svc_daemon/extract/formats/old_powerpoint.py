@@ -134,7 +134,7 @@ def read(given: Given) -> Document:
         raise documents.unreadable("The file is damaged: its slides can't be found.") from error
     if document is None:
         raise documents.unreadable("The file is damaged, or of a version of PowerPoint before 97.")
-    return flow.finish(pages=len(slides), pages_without_text=empty)
+    return flow.finish(title=flow.headings.first, pages=len(slides), pages_without_text=empty)
 
 
 def _slides(deck: Deck, listed: DeckRecord | None) -> list[tuple[int, int, list[tuple[bool, str]]]]:

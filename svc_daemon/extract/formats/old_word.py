@@ -265,4 +265,4 @@ def read(given: Given) -> Document:
         TextParts(WordFile(CompoundFile(given.data)), flow).add_all()
     except (struct.error, IndexError) as error:
         raise documents.unreadable("The file is damaged: its text can't be found.") from error
-    return flow.finish()
+    return flow.finish(title=flow.headings.first)

@@ -376,4 +376,4 @@ def read(given: Given) -> Document:
         if level := _HEADING.search(rest.decode("latin-1")):
             walk.styles[int(number)] = int(level[1])
     walk.walk()
-    return flow.finish(title=walk.title)
+    return flow.finish(title=walk.title or flow.headings.first)
