@@ -138,7 +138,7 @@ def check_key(text: str, source: str) -> str:
 def read_key(path: Path) -> str:
     """Return the key in a file. Raises UsageError if the file can't be read, or holds no key."""
     try:
-        return check_key(read_given(path, KEY_BYTES).decode("utf-8"), str(path))
+        return check_key(read_given(path, KEY_BYTES).decode("utf-8-sig"), str(path))
     except OSError as error:
         raise UsageError(f"The key file {path} can't be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -37,7 +37,8 @@ def parse_answer(content: bytes | bytearray, **options: Any) -> Any:
 
     Raises ValueError also for what Python's parser lets pass: text that can't be encoded again, and numbers like NaN.
     """
-    document = parse_json(content.decode(), parse_constant=_refuse_constant, **options)
+    # A proxy may have put a byte order mark in front.
+    document = parse_json(content.decode("utf-8-sig"), parse_constant=_refuse_constant, **options)
     if b"\\ud" in content.lower():
         # An escape may stand for half of a character.
         _check_encodable(document)

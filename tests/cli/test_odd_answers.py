@@ -162,6 +162,36 @@ def test_error_with_fields_of_the_wrong_form_is_an_error_of_the_service(
         assert run(given, "bucket", "ls", cwd=tmp_path)[0] == 3, error
 
 
+@pytest.mark.parametrize("body", [b"", b" ", b"\xef\xbb\xbf", b"[]", b"null"])
+def test_success_without_an_object_is_no_answer_of_the_service(
+    odd: OddServer, given: dict[str, str], tmp_path: Path, body: bytes
+) -> None:
+    odd.answers["GET /v1/buckets"] = (200, body, {})
+    code, shown = run(given, "bucket", "ls", cwd=tmp_path)
+    assert (code, shown["error"]["code"]) == (7, "svc_bad_answer")
+
+
+def test_byte_order_mark_in_front_of_an_answer_or_a_key_is_left_out(
+    odd: OddServer, given: dict[str, str], tmp_path: Path
+) -> None:
+    odd.answers["GET /v1/buckets"] = (200, b'\xef\xbb\xbf{"buckets": []}', {})
+    key = tmp_path / "key"
+    key.write_bytes(b"\xef\xbb\xbfsk-test\r\n")
+    key.chmod(0o600)
+    environ = {**given, "SVC_API_KEY": "", "SVC_API_KEY_FILE": str(key)}
+    assert run(environ, "bucket", "ls", cwd=tmp_path)[0] == 0
+    assert odd.keys_seen() == {"Bearer sk-test"}
+
+
+@pytest.mark.parametrize(
+    "listen", ["::1:7836", "127.0.0.1:80000", " 127.0.0.1:7837", "[::1:7836", "ann:s3cret@a:1", "a:b:c"]
+)
+def test_malformed_address_to_listen_at_is_a_usage_error_that_shows_no_password(tmp_path: Path, listen: str) -> None:
+    code, shown = run(environment(tmp_path, {"SVC_LISTEN": listen}), "status", cwd=tmp_path)
+    assert (code, shown["error"]["code"]) == (2, "svc_usage")
+    assert "s3cret" not in json.dumps(shown)
+
+
 def test_batch_of_other_files_is_refused(odd: OddServer) -> None:
     members = [Member(Description(filename=name, title=name), 5) for name in ("a.md", "b.md")]
     with Client(odd.url, "sk-test") as client:

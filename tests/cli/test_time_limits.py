@@ -15,11 +15,12 @@ from svc_cli.client import ApiError, BytesContent, Client, NetworkFailed, RetryP
 from svc_cli.client.events import RESYNC, EventFollower
 from svc_cli.client.retries import refusal
 from svc_cli.client.transport import Request
+from svc_cli.daemon.process import Installation
 from svc_cli.deadlines import GRACE_S, Deadline
 from svc_cli.errors import BadAnswer
 from svc_cli.exits import Exit
 from svc_cli.transfer.transfers import stops_everything
-from tests.acceptance.installations import PATIENCE_S
+from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer, Raw
 from tests.cli.test_client import new
 from tests.conftest import MakeInstallation
@@ -237,3 +238,28 @@ def test_refusal_without_a_pause_is_retried_as_before(odd: OddServer, tmp_path: 
     ):
         client.buckets()
     assert len(odd.requests) == 2
+
+
+class SlowInstallation(Installation):
+    """An installation whose daemon takes a moment to begin."""
+
+    def command(self, listen: str | None = None, faults: Path | None = None) -> list[str]:
+        return ["sh", "-c", 'sleep 3; exec "$@"', "sh", *super().command(listen, faults)]
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # a daemon outlives its starter
+@pytest.mark.parametrize("most_s", [None, 1])
+def test_daemon_that_starts_slowly_is_waited_for_until_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_s: float | None
+) -> None:
+    monkeypatch.setattr("svc_cli.daemon.process.START_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("svc_cli.daemon.process.STILL_STARTING_S", 1.0)
+    slow = SlowInstallation(environment(tmp_path, {"SVC_LISTEN": "127.0.0.1:0"}))
+    said: list[str] = []
+    if most_s is not None:
+        with pytest.raises(WaitTimedOut):
+            slow.ensure_running(said.append, deadline=Deadline(most_s))
+    daemon, _ = slow.ensure_running(said.append)
+    slow.stop()
+    assert daemon.health.is_proven
+    assert sum("still starting" in line for line in said) >= 2
