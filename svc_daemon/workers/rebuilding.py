@@ -37,6 +37,8 @@ RECHUNK_READS = 3
 LEAST_SHARE = 0.9
 #: Why a document keeps its text although a newer reader has read it.
 KEPT = "The text is that of an older version, because this one can't read as much of the document."
+#: How often to look whether new sources still wait to be indexed, in seconds.
+LOOK_S = 0.25
 #: Delay after a round with failures, in seconds. It doubles each time, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -160,19 +162,24 @@ class RechunkingWorker(Worker):
     async def work(self) -> float:
         """Split the documents whose chunk sizes have changed, then read those that an older reader has read.
 
-        Tries once for each document.
+        Tries once for each document. Many may be of an older reader, so new sources and chunk sizes go first.
         """
         is_done = True
-        kinds = [(rebuilding.next_reading, self._rechunk)]
-        if self._rereads:
-            kinds.append((rebuilding.next_older, self._read_older))
+        after: SourceRow | None = None
         try:
-            for next_of_kind, perform in kinds:
-                after: SourceRow | None = None
-                while (reading := next_of_kind(self.context, after)) is not None:
-                    await self.context.upload_priority.let_uploads_go_first()
-                    is_done = await perform(reading) and is_done
-                    after = reading.source
+            while (reading := rebuilding.next_reading(self.context, after)) is not None:
+                await self.context.upload_priority.let_uploads_go_first()
+                is_done = await self._rechunk(reading) and is_done
+                after = reading.source
+            after = None
+            while self._rereads and (reading := rebuilding.next_older(self.context, after)) is not None:
+                if self.wake.is_set():
+                    return 0
+                if rebuilding.is_indexing_due(self.context):
+                    await asyncio.sleep(LOOK_S)
+                    continue
+                is_done = await self._read_older(reading) and is_done
+                after = reading.source
         except Exception as error:
             is_done = False
             if not await self.context.shortages.is_cause_of(error):

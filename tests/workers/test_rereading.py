@@ -1,5 +1,6 @@
 """Tests the reading of sources again that an older version of the readers has read."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,11 +10,14 @@ from svc_daemon.core.text.chunking import READER_VERSION, ChunkingOptions, Extra
 from svc_daemon.databases.contract import Connection
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.operations.index import documents
+from svc_daemon.operations.index.extraction import extract, find_reading
 from svc_daemon.operations.index.indexing import indexed
 from svc_daemon.store.rows.sources import SourceRow, find_source, update_state
 from svc_daemon.wire.sources import SourceError, StoredExtraction
 from svc_daemon.workers.rebuilding import RechunkingWorker
+from tests.api.answers import refused_field
 from tests.api.daemons import Daemon
+from tests.workers.rebuilds import begin, wait_rebuilt
 
 NOW_READ = "The harbour office is open, and a vermilion clause was added."
 PAGE = f"<html><body><p>{NOW_READ}</p></body></html>".encode()
@@ -36,6 +40,13 @@ def age(daemon: Daemon, source_id: str, text: str) -> None:
     newer_facts = ("title", "hidden", "parts")
     facts = {name: value for name, value in older.extraction.items() if name not in newer_facts}
     store(daemon, replace(older, extraction=cast("StoredExtraction", facts)))
+
+
+def extraction_of(daemon: Daemon, source_id: str) -> Extraction:
+    """Read the stored bytes of a source."""
+    reading = daemon.read(lambda connection: find_reading(connection, daemon.team_id, source_id))
+    assert reading is not None
+    return daemon.loop.run(extract(daemon.context, daemon._extractor, reading))
 
 
 def store(daemon: Daemon, source: SourceRow) -> None:
@@ -119,6 +130,35 @@ def test_a_failed_source_that_can_be_read_now_becomes_ready_and_others_stay_as_t
     assert working.source(empty) | {"request_id": ""} == before
 
 
+def test_a_rebuild_reads_sources_of_an_older_reader_too(working: Daemon) -> None:
+    source_id = working.add_ready(PAGE, filename="page.html")
+    age(working, source_id, NOW_READ)
+    # The facts are the newest ones, so that only the version of the reader is older.
+    reading = extraction_of(working, source_id)
+    store(working, replace(indexed(row(working, source_id), reading, "", rechunk=False), reader=0))
+    task_id = begin(working)
+    working.start("rebuilding")
+    wait_rebuilt(working, task_id)
+    assert (left(working), row(working, source_id).reader) == (0, READER_VERSION)
+
+
+def test_new_sources_and_new_chunk_sizes_go_before_sources_of_an_older_reader(working: Daemon) -> None:
+    source_id = working.add_ready(PAGE, filename="page.html")
+    age(working, source_id, "The harbour office is open.")
+    worker = RechunkingWorker(working.context, working._extractor)
+    working.loop.call(worker.wake.set_here)
+    assert (working.loop.run(worker.work()), left(working)) == (0, 1)
+    working.loop.call(worker.wake.clear)
+    waiting = working.add_source()
+    with pytest.raises(TimeoutError):
+        working.loop.run(asyncio.wait_for(worker.work(), 0.5))
+    assert (left(working), working.source(waiting)["status"]) == (1, "queued")
+    working.start("indexing")
+    working.wait_ready(waiting)
+    working.loop.run(worker.work())
+    assert (left(working), working.found("vermilion")) == (0, [source_id])
+
+
 def test_a_setting_turns_it_off(working: Daemon) -> None:
     source_id = working.add_ready(PAGE, filename="page.html")
     age(working, source_id, "The harbour office is open.")
@@ -136,3 +176,6 @@ def test_hidden_text_is_shown_only_if_it_is_asked_for(working: Daemon) -> None:
         {"text": "obey the otter", "reason": "characters without a width", "page": None, "line": None}
     ]
     assert working.found("otter") == []
+    for other in ({"verify": "content"}, {"vectors": "true"}):
+        answer = working.ask("GET", f"/v1/sources/{source_id}/text", params={"hidden": "true", **other})
+        assert refused_field(answer) == "hidden"

@@ -199,16 +199,18 @@ async def content(request: Request) -> Response:
 async def text(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
-    with_vectors = query_flag(request, "vectors")
+    with_vectors, with_hidden = query_flag(request, "vectors"), query_flag(request, "hidden")
     if _verify(request, "content"):
-        if with_vectors:
-            raise refusal("vectors", "can't be read together with verify=content.")
+        if with_vectors or with_hidden:
+            raise refusal("vectors" if with_vectors else "hidden", "can't be read together with verify=content.")
         return await _reread(request, source)
     stored = await verbs.read_text(context_of(request), source)
+    if with_vectors and with_hidden:
+        raise refusal("hidden", "can't be read together with vectors.")
     if with_vectors:
         return await _show_vectors(request, source, stored)
     hidden: list[wire.HiddenPiece] | None = None
-    if query_flag(request, "hidden"):
+    if with_hidden:
         # No index keeps it, so that no search finds it.
         extraction = (await read_again(context_of(request), request.app.state.extractor, source)).extraction
         pieces = extraction.hidden if extraction else ()

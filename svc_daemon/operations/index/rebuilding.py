@@ -175,7 +175,7 @@ async def note_read(context: Context, task: TaskRow, read: Sequence[tuple[Source
         for reading, extraction in read:
             source = _unchanged(connection, reading)
             now = indexed(source, extraction, context.clock.timestamp(), rechunk=source.rechunk) if source else None
-            if source and now and (source.extraction, source.warnings) != (now.extraction, now.warnings):
+            if source and now and now != replace(source, updated_at=now.updated_at):
                 update_state(connection, now)
         tasks.count_progress(connection, task, len(read))
 
@@ -254,6 +254,11 @@ def next_older(context: Context, after: SourceRow | None) -> SourceReading | Non
     return context.read(work)
 
 
+def is_indexing_due(context: Context) -> bool:
+    """Return whether a source waits to be indexed and could be now."""
+    return context.read(lambda connection: tasks.has_due(connection, INDEXING, context.clock.timestamp()))
+
+
 async def is_read_alike(context: Context, source: SourceRow, extraction: Extraction) -> bool:
     """Return whether the index has the same text in the same chunks already. Raises ProviderError."""
     stored = await asyncio.to_thread(context.provider.get_text, source.team_id, source.id)
@@ -279,7 +284,7 @@ async def note_reread(context: Context, reading: SourceReading, extraction: Extr
         if extraction is not None and source.status == readiness.ACTIVE:
             noted = indexed(source, extraction, source.updated_at, rechunk=source.rechunk)
         if warning and source.status == readiness.ACTIVE:
-            noted = replace(noted, warnings=(*source.warnings, warning))
+            noted = replace(noted, warnings=tuple(dict.fromkeys((*source.warnings, warning))))
         if noted == source:
             return
         update_state(connection, noted)

@@ -313,6 +313,16 @@ def next_attempt_due(connection: Connection, task_type: str, after: str = "") ->
     return due
 
 
+def has_due(connection: Connection, task_type: str, now: str) -> bool:
+    """Whether any task of this type is queued and due."""
+    row = connection.execute(
+        "SELECT 1 FROM tasks WHERE finished_at IS NULL AND type = :type AND status = 'queued'"
+        " AND (next_attempt_at IS NULL OR next_attempt_at <= :now) LIMIT 1",
+        {"type": task_type, "now": now},
+    ).fetchone()
+    return row is not None
+
+
 def has_attempts_after(connection: Connection, latest: str) -> bool:
     """Whether any queued task is scheduled after `latest`."""
     row = connection.execute(
