@@ -233,6 +233,15 @@ SEEN = (
     *("<style>.hero p{background:navy}</style><div class=hero><p style='color:white'>seen</p></div>",),
     *("<link rel=stylesheet href=a.css><p style='color:white'>seen</p>", "<p style='color:white'><a href=x>seen</a>"),
     *("<style>.x{display:none}</style><p class=x style='display:block'>seen</p>",),
+    *("<style>html{background:#000}</style><p style='color:white'>seen</p>",),
+    *("<style>:root{background:#000}</style><p style='color:white'>seen</p>",),
+    *("<style>.x{opacity:0;animation:fade 1s forwards}</style><p class=x>seen</p>",),
+    *("<p style='opacity:0;transition:opacity 1s'>seen</p>",),
+    *("<p style='color:white'><mark>seen</mark>", "<h1 style='color:white'><button>seen</button></h1>"),
+    *("<p style='color:white;text-shadow:0 0 4px #000'>seen</p>",),
+    *("<p style='color:transparent;-webkit-text-stroke:1px #000'>seen</p>",),
+    *("<img src=a.jpg><div style='position:absolute;top:9px'><p style='color:white'>seen</p></div>",),
+    *("<div style='color:white'><a style='background:#fff' href=x>a</a></div><p>seen</p>",),
 )
 
 
@@ -241,6 +250,17 @@ def test_what_is_seen_or_opened_by_a_control_is_text(markup: str) -> None:
     document = read(f"<html><body>{markup}</body></html>".encode(), "a.html")
     assert "seen" in document.text
     assert document.hidden == ()
+
+
+def test_link_in_the_colour_of_its_background_is_hidden_and_what_follows_is_text() -> None:
+    markup = b"<div style='color:white'><a style='color:white' href=x>never</a></div><p>after</p>"
+    assert (shown := read(markup, "a.html")).text == "after"
+    assert [each.text for each in shown.hidden] == ["never"]
+
+
+@pytest.mark.parametrize("display", ("flex", "inline-flex", "grid"))
+def test_elements_that_a_box_arranges_stand_apart(display: str) -> None:
+    assert read(f"<div style='display:{display}'><b>A</b><b>B</b></div>".encode(), "a.html").text == "A B"
 
 
 def test_page_that_its_scripts_show_is_read() -> None:

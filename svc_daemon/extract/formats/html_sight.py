@@ -10,7 +10,8 @@ _READ = frozenset(
         *("display", "visibility", "opacity", "font-size", "color", "background", "background-color", "position"),
         *("background-image", "background-clip", "-webkit-background-clip", "left", "right", "top", "bottom", "clip"),
         *("clip-path", "transform", "text-indent", "margin-left", "margin-top", "width", "height", "max-width"),
-        *("max-height", "overflow", "overflow-x", "overflow-y", "list-style", "list-style-type"),
+        *("max-height", "overflow", "overflow-x", "overflow-y", "list-style", "list-style-type", "z-index"),
+        *("animation", "animation-name", "transition", "text-shadow", "-webkit-text-stroke"),
     }
 )
 _ZERO = re.compile(r"[+-]?0*\.?0*(?:[a-z]{1,4}|%)?")
@@ -21,6 +22,11 @@ _CLIPPED = re.compile(r"rect\([01](?:px)?(?:[,\s]+[01](?:px)?){3}\)|inset\((?:50
 _GONE = re.compile(r"scale(?:3d|x|y)?\(0(?:\.0*)?[,)\s]|translate(?:3d|x|y)?\([^)]*-\d{4,}")
 _OFFSETS = ("left", "right", "top", "bottom")
 _SHIFTS = ("text-indent", "margin-left", "margin-top")
+#: What an animation or transition changes, so that it is only how an element begins.
+_ANIMATED = ("opacity", "visibility", "transform", "clip-path")
+_ANIMATIONS = ("animation", "animation-name", "transition")
+#: What draws letters whatever their colour is.
+_OUTLINES = ("text-shadow", "-webkit-text-stroke")
 _SIZES = ("width", "height", "max-width", "max-height")
 _BOXES = {
     **dict.fromkeys(("block", "flex", "grid", "table", "list-item", "table-row", "flow-root"), "block"),
@@ -68,10 +74,13 @@ class NodeStyle(NamedTuple):
     background: Colour | None = None
     #: Whether its list items have no numbers.
     is_unmarked: bool = False
+    #: Whether each element in it is a box of its own.
+    holds_boxes: bool = False
 
 
-#: Links have a colour of their own.
-_LINK = NodeStyle(colour=_UNKNOWN)
+#: Links, buttons and the like have colours of their own.
+OWN_COLOURS = frozenset({"a", "button", "mark", "input", "select", "textarea"})
+_OWN_COLOUR = NodeStyle(colour=_UNKNOWN)
 
 
 class SeenState:
@@ -89,14 +98,15 @@ class SeenState:
         self._states.append((node_id, state))
         self.reason = _unseen_by(state)
 
-    def enter_link(self, node_id: int) -> None:
+    def enter_coloured(self, node_id: int) -> None:
+        """Begin an element that has a colour of its own."""
         if self.reason and _is_like_background(self._states[-1][1]):
-            self.enter(node_id, _LINK)
+            self.enter(node_id, _OWN_COLOUR)
 
     def leave(self, node_id: int) -> None:
-        if self._states[-1][0] == node_id:
+        while self._states[-1][0] == node_id:
             self._states.pop()
-            self.reason = _unseen_by(self._states[-1][1])
+        self.reason = _unseen_by(self._states[-1][1])
 
 
 @lru_cache(4096)
@@ -139,12 +149,15 @@ def read_declarations(styles: str) -> Mapping[str, str]:
 def find_style(declarations: tuple[tuple[str, str], ...]) -> NodeStyle | None:
     """Return what declarations mean for text; None if nothing."""
     declared = dict(declarations)
+    if any(declared.get(name, "none") != "none" for name in _ANIMATIONS):
+        declared = {name: value for name, value in declared.items() if name not in _ANIMATED}
     size = declared.get("font-size", "")
     colour = declared.get("color", "")
     visibility, display = declared.get("visibility", ""), declared.get("display", "")
     length = _LENGTH.fullmatch(size)
     # Letters that are cut out of a picture.
     is_cut = "text" in (declared.get("background-clip"), declared.get("-webkit-background-clip"))
+    is_outlined = any(declared.get(name, "none") != "none" for name in _OUTLINES)
     style = NodeStyle(
         hidden=_find_reason(declared),
         box=_BOXES.get(display.split(" ")[0], ""),
@@ -152,9 +165,12 @@ def find_style(declarations: tuple[tuple[str, str], ...]) -> NodeStyle | None:
         if size and _ZERO.fullmatch(size)
         else (float(length[1]) <= (1 if length[2] else 0) if length else None),
         is_invisible=visibility in {"hidden", "collapse"} if visibility not in {"", "inherit"} else None,
-        colour=None if colour in {"", "inherit"} else (None if is_cut else _read_colour(colour)) or _UNKNOWN,
+        colour=_UNKNOWN
+        if is_outlined
+        else (None if colour in {"", "inherit"} else (None if is_cut else _read_colour(colour)) or _UNKNOWN),
         background=_find_background(declared),
         is_unmarked="none" in declared.get("list-style", "") + declared.get("list-style-type", ""),
+        holds_boxes=display.removeprefix("inline-") in {"flex", "grid"},
     )
     return style if style != NodeStyle() else None
 
@@ -194,7 +210,9 @@ def _find_background(declared: Mapping[str, str]) -> Colour | None:
             colour = _read_colour(value)
             is_clear = colour == _CLEAR or (colour is None and not _INHERITED.isdisjoint(_WORDS.findall(value)))
             found = found if is_clear else colour or _UNKNOWN
-    return found
+    # What is placed over other elements stands on them.
+    is_over = "z-index" in declared or declared.get("position") in {"absolute", "fixed", "sticky"}
+    return _UNKNOWN if found is None and (is_over or declared.get("margin-top", "").startswith("-")) else found
 
 
 def _read_colour(value: str) -> Colour | None:

@@ -67,11 +67,25 @@ class PageStyles:
             for name in _NAME.findall(control.attributes.get(opener) or "")
             if opener != "href" or (control.attributes["href"] or "").startswith("#")
         }
-        for node in page.body.traverse():
+        if page.root is not None and self.background:
+            style = self.style_of(page.root, "html", page.root.attributes)
+            self.background = (style and style.background) or self.background
+        self.take_body(page.body)
+
+    def take_body(self, body: LexborNode) -> None:
+        """Find the styles of all elements of the page."""
+        #: Elements that are boxes because of the element around them.
+        boxes: set[int] = set()
+        for node in body.traverse():
             style = self.style_of(node, node.tag or "", node.attributes)
-            if style is not None and node.mem_id == page.body.mem_id:
+            if style is not None and node.mem_id == body.mem_id:
                 # Scripts show a body that its styles hide while it is loaded.
                 style = NodeStyle(colour=style.colour, background=style.background)
+            if node.mem_id in boxes:
+                style = style or NodeStyle()
+                style = style._replace(box=style.box or "apart")
+            if style is not None and style.holds_boxes:
+                boxes.update(each.mem_id for each in node.iter())
             if style is not None:
                 self.nodes[node.mem_id] = style
 
@@ -141,7 +155,7 @@ def read_rules(sheets: str) -> Iterator[_Rule]:
             for selector in selectors.split(",") if declared else ():
                 simple = bool(_SIMPLE.fullmatch(selector.strip())) and not any(each.startswith("@") for each in around)
                 # Of other selectors, the last part says which elements they may choose.
-                last = _COMBINED.split(_STATE.sub("", selector).strip())[-1]
+                last = _COMBINED.split(_STATE.sub("", selector.replace(":root", "html")).strip())[-1]
                 if parts := frozenset(_PART.findall(last)):
                     rank = max("*.#".find(part[0]) for part in parts)
                     yield _Rule(parts, declared, simple, (rank, order, selector))

@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborNode
 from svc_daemon.extract.builders import HEADING_CHARACTERS, one_line
 from svc_daemon.extract.formats.html_inline import BREAK, InlineText
 from svc_daemon.extract.formats.html_lists import OpenList
-from svc_daemon.extract.formats.html_sight import SeenState
+from svc_daemon.extract.formats.html_sight import OWN_COLOURS, SeenState
 from svc_daemon.extract.formats.html_styles import PageStyles
 from svc_daemon.extract.formats.html_tables import HtmlBlock, OpenTable
 
@@ -133,10 +133,11 @@ class _PageWalk:
             self._text.pieces.append("\n" if self._code else BREAK)
         elif tag in _UNSEEN:
             return False
-        elif not self._seen.reason:
-            self._text.enter(node, tag)
-        elif tag == "a":
-            self._seen.enter_link(node.mem_id)
+        else:
+            if tag in OWN_COLOURS and (style is None or style.colour is None):
+                self._seen.enter_coloured(node.mem_id)
+            if not self._seen.reason:
+                self._text.enter(node, tag)
         return tag not in _CLOSED
 
     def leave(self, node: LexborNode, tag: str) -> None:
@@ -149,7 +150,7 @@ class _PageWalk:
             self.leave_block(node, tag)
         elif not self._seen.reason:
             self._text.leave(node, tag)
-        if style is not None or tag == "a":
+        if style is not None or tag in OWN_COLOURS:
             self._seen.leave(node.mem_id)
         if style is not None and style.box and tag not in _BLOCKS:
             self.stand_apart(style.box)
