@@ -241,6 +241,11 @@ class RechunkingWorker(Worker):
             # The error is permanent, or this was the last attempt.
             del self._failures[source_id]
             return error
+        except OSError as error:
+            if await self.context.shortages.is_cause_of(error, source_id):
+                raise Short from error
+            log.warning("the stored file of %s can't be read: %s", source_id, error)
+            return None
         self._failures.pop(source_id, None)
         return extraction
 

@@ -1,6 +1,7 @@
 """Tests the reading of sources again that an older version of the readers has read."""
 
 import asyncio
+import errno
 from dataclasses import replace
 from typing import Any, cast
 
@@ -21,6 +22,21 @@ from tests.workers.rebuilds import begin, wait_rebuilt
 
 NOW_READ = "The harbour office is open, and a vermilion clause was added."
 PAGE = f"<html><body><p>{NOW_READ}</p></body></html>".encode()
+
+
+class BrokenDisk:
+    """Stored files on a disk that fails at one of them."""
+
+    def __init__(self, whole: Any, broken: str) -> None:
+        self._whole, self._broken = whole, broken
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def blob(self, name: str) -> Any:
+        if name == self._broken:
+            raise OSError(errno.EIO, "Input/output error")
+        return self._whole.blob(name)
 
 
 def age(daemon: Daemon, source_id: str, text: str) -> None:
@@ -140,6 +156,17 @@ def test_a_rebuild_reads_sources_of_an_older_reader_too(working: Daemon) -> None
     working.start("rebuilding")
     wait_rebuilt(working, task_id)
     assert (left(working), row(working, source_id).reader) == (0, READER_VERSION)
+
+
+def test_a_stored_file_that_the_disk_does_not_give_keeps_no_other_source_waiting(working: Daemon) -> None:
+    stuck, source_id = (working.add_ready(PAGE + end, filename="page.html") for end in (b"", b"\n"))
+    for each in (stuck, source_id):
+        age(working, each, "The harbour office is open.")
+    context = replace(working.context, blobs=cast("Any", BrokenDisk(working.context.blobs, stuck)))
+    working.loop.run(RechunkingWorker(context, working._extractor).work())
+    assert (left(working), working.found("vermilion")) == (1, [source_id])
+    read_again(working)
+    assert set(working.found("vermilion")) == {stuck, source_id}
 
 
 def test_new_sources_and_new_chunk_sizes_go_before_sources_of_an_older_reader(working: Daemon) -> None:
