@@ -212,3 +212,19 @@ def test_changed_bytes_end_with_text_or_a_reason() -> None:
             read(b"%PDF-1.7" + bytes(changed[8:]), "a.pdf")
         except ExtractionFailed as failed:
             assert failed.message
+
+
+@pytest.mark.parametrize("across", (90.4, 91.5, 97))
+def test_number_of_a_clause_is_no_part_of_its_first_word(across: float) -> None:
+    content = lines("1.2.") + lines("The cellar", x=across) + lines("Version 2.x and 3.2.B", y=680)
+    assert text_of(make_page(content)) == "1.2. The cellar\nVersion 2.x and 3.2.B"
+
+
+def test_one_character_in_a_cell_stays_in_its_row() -> None:
+    rows = (("Item", "Price", "Qty"), ("Apple", "1.20", "3"), ("Pear", "2.50", "7"))
+    content = "".join(
+        lines(text, x=x, y=700 - 20 * at)
+        for at, row in enumerate(rows)
+        for text, x in zip(row, (72, 200, 300), strict=True)
+    )
+    assert text_of(make_page(content + lines("C", y=600))) == "Item Price Qty\nApple 1.20 3\nPear 2.50 7\nC"

@@ -20,6 +20,7 @@ from svc_daemon.extract.formats.pdf_layout import (
     in_columns,
     is_interleaved,
     join,
+    join_lone,
     segments_of,
     values_of,
 )
@@ -46,6 +47,8 @@ _JUNK_TITLE = re.compile(
     r"|.*\.(?:docx?|pptx?|xlsx?|odt|rtf|tex|dvi|indd|qxd|pdf|ps|html?|txt|cdr|ai)"
     r"|(?:slide|folie|diapositiva|dia) \d+|powerpoint[ -]pr[eäé]sentation|(?:no )?title|\(anonymous\)|print|-)$"
 )
+#: The number of a clause whose text begins so close behind it that PDFium puts no space there.
+_CLOSE_NUMBER = re.compile(r"^((?:\d{1,3}\.)+)(?=[^\W\d_]{2})", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n\s*\n")
 #: The fork server reads this PDF to set up PDFium for all children.
 SAMPLE = b"""%PDF-1.4
@@ -117,8 +120,9 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
         with closing(page.get_textpage()) as textpage:
             text: str = textpage.get_text_range()
             if not noted.drawn and not is_interleaved(textpage):
-                return text.replace("\r\n", "\n"), noted
+                return join_lone(textpage, text).replace("\r\n", "\n"), noted
             printed = segments_of(textpage, text)
+            text = join_lone(textpage, text)
         if noted.drawn:
             raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY)
     values: list[Segment] = []
@@ -144,7 +148,7 @@ def _add_pages(flow: FlowDocument, pages: list[tuple[str, Annotations]]) -> list
             text = _BROKEN_WORD.sub(lambda broken: _mend(broken[1], broken[2], words), text)  # noqa: PLW2901
         if _FORMS.search(text):
             text = _FORMS.sub(lambda form: normalize("NFKC", form[0]), text)  # noqa: PLW2901
-        flow.add_all("paragraph", _BLANK_LINE.split(text))
+        flow.add_all("paragraph", _BLANK_LINE.split(_CLOSE_NUMBER.sub(r"\1 ", text)))
         for author, note in noted.notes:
             flow.note_part("annotations")
             flow.add("paragraph", f"Note{f' by {author}' if author else ''}: {note}")
