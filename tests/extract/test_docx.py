@@ -10,6 +10,8 @@ from tests.extract.office_files import (
     relation,
     run,
     word,
+    word_parts,
+    zipped,
 )
 from tests.extract.readings import read
 
@@ -299,6 +301,33 @@ def test_what_cannot_be_seen_is_kept_apart_and_white_text_on_a_colour_is_seen() 
     assert [(each.text, each.reason) for each in document.hidden] == [
         *(("hidden", "hidden text"), ("styled", "hidden text"), ("pale", "white text"), ("tiny", "size 0")),
     ]
+
+
+TABLE_ON_BLACK = (
+    '<w:tbl><w:tblPr><w:shd w:val="clear" w:fill="000000"/></w:tblPr><w:tr><w:tc>'
+    f"{paragraph(inside=run('seen', WHITE))}</w:tc></w:tr></w:tbl>"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "body"),
+    (
+        ('<w:background w:color="1F1F1F"/>', paragraph(inside=run("seen", WHITE))),
+        ("", paragraph(inside=run("seen", WHITE), properties='<w:shd w:val="clear" w:themeFill="accent1"/>')),
+        ("", paragraph(inside=f'<w:r><w:drawing><wp:anchor behindDoc="1"/></w:drawing></w:r>{run("seen", WHITE)}')),
+        ("", paragraph(inside=f'<w:r><w:pict><v:rect style="z-index:-9"/></w:pict></w:r>{run("seen", WHITE)}')),
+        ("", TABLE_ON_BLACK),
+    ),
+)
+def test_white_text_is_seen_on_a_page_table_or_shape_that_has_a_colour(before: str, body: str) -> None:
+    members = word_parts(body)
+    members["word/document.xml"] = (
+        members["word/document.xml"]
+        .replace(b"<w:body>", before.encode() + b"<w:body>")
+        .replace(b"<w:document ", b'<w:document xmlns:wp="urn:wp" ', 1)
+    )
+    document = read(zipped(members), "a.docx")
+    assert (document.text, document.hidden) == ("seen", ())
 
 
 def test_imported_parts_are_read_by_the_reader_of_their_format() -> None:

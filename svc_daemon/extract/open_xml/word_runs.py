@@ -9,7 +9,7 @@ from svc_daemon.extract.open_xml.equations import equation_text
 from svc_daemon.extract.open_xml.numbering import number_of
 from svc_daemon.extract.open_xml.packages import OfficePackage, alternative, is_on, local_name, qname
 from svc_daemon.extract.open_xml.symbols import is_symbol_font, symbols
-from svc_daemon.extract.open_xml.word_styles import StyleLook, WordStyles, has_background
+from svc_daemon.extract.open_xml.word_styles import StyleLook, WordStyles, has_backdrop, has_background
 
 _VALUE, _IDENTITY = qname("w:val"), qname("w:id")
 _RUN_PROPERTIES, _FONTS, _KIND = qname("w:rPr"), qname("w:rFonts"), qname("w:fldCharType")
@@ -85,6 +85,7 @@ class RunReader:
     def begin_story(self, part: str, root: Any) -> None:
         """Begin with the paragraphs of another part."""
         self.part, self._fields = part, []
+        self.on_colour = has_backdrop(root)
         marks = [mark.get(_KIND) for mark in root.iter(qname("w:fldChar"))]
         # Where a field has no end, all that follows would be its instruction.
         self._has_whole_fields = marks.count("begin") == marks.count("end")

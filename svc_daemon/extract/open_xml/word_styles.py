@@ -54,7 +54,10 @@ class WordStyles:
         return self._looks[identity]
 
     def is_coloured_table(self, table: Any) -> bool:
-        """Whether a table's style has colours, so that white text may be read on it."""
+        """Whether a table or its style has colours, so that white text may be read on it."""
+        own = table.find(f"{qname('w:tblPr')}/{_SHADING}")
+        if own is not None and is_coloured(own):
+            return True
         name = table.find(f"{qname('w:tblPr')}/{qname('w:tblStyle')}")
         chain = [] if name is None else self._chain(name.get(_VALUE) or "")
         return any(is_coloured(each) for style in chain for each in style.iter(_SHADING))
@@ -110,7 +113,19 @@ def has_background(marks: Mapping[str, Any]) -> bool:
 def is_coloured(shading: Any) -> bool:
     """Whether `w:shd` is a colour other than white."""
     fill, pattern = (shading.get(_FILL) or "auto").lower(), shading.get(_VALUE) or "clear"
-    return fill not in {"auto", _WHITE} or pattern not in {"clear", "nil"}
+    is_themed = fill == "auto" and shading.get(qname("w:themeFill"), "background1") not in {"background1", "light1"}
+    return is_themed or fill not in {"auto", _WHITE} or pattern not in {"clear", "nil"}
+
+
+def has_backdrop(root: Any) -> bool:
+    """Whether the text of a part stands on a colour, or anywhere on a shape or picture that is behind it."""
+    page = root.find(qname("w:background"))
+    if page is not None and (page.get(qname("w:color")) or "auto").lower() not in {"auto", _WHITE}:
+        return True
+    if any(each.get("behindDoc") in {"1", "true"} for each in root.iter("{*}anchor")):
+        return True
+    shapes = root.iter(*(qname(f"v:{name}") for name in ("shape", "rect", "roundrect", "oval", "group")))
+    return any("z-index:-" in (each.get("style") or "") for each in shapes)
 
 
 def _refine(look: StyleLook, style: Any) -> None:
