@@ -26,7 +26,7 @@ from tests.samples import PROSE, make_endless_pdf, make_pdf
 pytestmark = pytest.mark.anyio
 
 OVER_LIMIT, CRASHED = SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, SourceErrorCode.EXTRACTION_CRASHED
-PARSERS = ("lxml", "pypdfium2", "docx", "pptx", "trafilatura", "selectolax", "python_calamine")
+PARSERS = ("lxml", "pypdfium2", "trafilatura", "selectolax", "python_calamine")
 
 
 async def read(extractor: Extractor, path: Path) -> Extraction:

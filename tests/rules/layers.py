@@ -55,7 +55,7 @@ LIBRARY_OWNERS = {
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
-    **dict.fromkeys(("pypdfium2", "docx", "pptx", "python_calamine", "trafilatura"), ("svc_daemon.extract",)),
+    **dict.fromkeys(("pypdfium2", "python_calamine", "trafilatura"), ("svc_daemon.extract",)),
     **dict.fromkeys(("onnx", "tokenizers"), ("svc_daemon.embed",)),
     # It turns off what the library would report to its makers.
     "onnxruntime": ("svc_daemon.embed.onnx_inference",),

@@ -17,7 +17,6 @@ class MarkedLines:
         self.lines = fit(text).split("\n")
         self.kinds = [TEXT if line.strip() else BLANK for line in self.lines]
         self.title: str | None = None
-        self._original = [*self.lines]
         #: By the index of its first line: level, title and last line of a heading.
         self._headings: dict[int, tuple[int, str, int]] = {}
         self._hidden: list[tuple[str, str, int]] = []

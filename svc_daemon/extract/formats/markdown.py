@@ -139,11 +139,6 @@ class _MarkdownReader:
             # In a table, the second line has a hyphen, and the first line has a bar.
             self._kind = "row" if "-" in line and "|" in self._lines[number - 1] else "paragraph"
 
-    def _is_indented_code(self, number: int) -> bool:
-        if self._begun is not None:
-            return self._kind == "code" and self._indent(number) >= 4
-        return self._indent(number) >= self._column + 4 and not _ITEM.match(self._lines[number])
-
     def _is_underline(self, line: str) -> bool:
         """Return whether the line makes the open paragraph a heading. In a quotation, it would be a rule."""
         if self._kind != "paragraph" or line[-1] not in "=- \t" or self._begun is None or not _UNDERLINE.match(line):

@@ -16,7 +16,6 @@ from svc_daemon.extract.formats.texts import decode
 _RST_INLINE = re.compile(
     r"(?:(?<!\w):[\w:.+-]+:)?`([^`<]*?)(?:\s*<[^`>]*>)?`(?:_{1,2}|:[\w:]+:)?|\*+|`+|(?<=\w)_{1,2}(?!\w)|\|"
 )
-_BLANK = re.compile(r"\s*")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\(?(?:\d{1,4}|#|[a-zA-Z])[.)]|[ivxIVX]{1,5}[.)])[ \t]+\S")
 
 
