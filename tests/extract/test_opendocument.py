@@ -202,6 +202,9 @@ def test_white_text_on_a_dark_cell_or_shape_is_seen() -> None:
     in_shape = f"<text:p><draw:custom-shape>{words}</draw:custom-shape></text:p>"
     for body in (in_cell, in_shape):
         assert text_of("text", body, styles=white + dark) == "Seen"
+    page = '<style:page-layout><style:page-layout-properties fo:background-color="#111111"/></style:page-layout>'
+    assert text_of("text", words, styles=white + page) == "Seen"
+    assert not text_of("text", words, styles=white + page.replace("#111111", "#ffffff"))
 
 
 def test_sheets_are_pages_with_values_as_shown_comments_and_hidden_parts() -> None:

@@ -102,3 +102,19 @@ def test_deep_groups_and_changed_bytes_end_with_text_or_a_reason() -> None:
             read(bytes(changed), "a.rtf")
         except ExtractionFailed as failed:
             assert failed.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    (
+        r"\pard\cbpat2{\plain\cf1 seen}",
+        r"\pard\shading10000\cfpat2 {\cf1 seen}",
+        r"{\chshdng10000\chcfpat2\cf1 seen}",
+        r"{\shp{\*\shpinst{\shptxt \pard\cf1 seen\par}}}",
+        r"{\*\background{\shp{\*\shpinst{\sp{\sn fillColor}{\sv 0}}}}}\cf1 seen",
+    ),
+)
+def test_white_text_is_seen_on_a_paragraph_shape_or_page_that_has_a_colour(body: str) -> None:
+    colours = r"{\colortbl;\red255\green255\blue255;\red0\green0\blue0;}"
+    document = read((r"{\rtf1\ansi" + colours + body + "}").encode(), "a.rtf")
+    assert (document.text, document.hidden) == ("seen", ())

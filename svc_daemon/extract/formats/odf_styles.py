@@ -58,6 +58,9 @@ def attribute(element: etree._Element, name: str) -> str:
     return element.get(full(name)) or ""
 
 
+_NO_FILLS = frozenset({"", "transparent", "none", "#ffffff"})
+
+
 class Look(NamedTuple):
     """How a style shows text; None where it leaves that to what is around it."""
 
@@ -94,6 +97,14 @@ class Styles:
         self._looks: dict[tuple[str, str], Look] = {}
         #: By the name of a list style, its levels; under an empty name those of numbered headings.
         self._lists: dict[str, dict[int, etree._Element]] = {}
+        #: How text looks that has no style.
+        self.usual = Look(
+            is_backed=any(
+                attribute(page, "fo:background-color") not in _NO_FILLS or attribute(page, "draw:fill") not in _NO_FILLS
+                for root in roots
+                for page in (() if root is None else root.iter(full("style:page-layout-properties")))
+            )
+        )
         for root in roots:
             for element in () if root is None else root.iter(full("style:style"), full("style:default-style")):
                 key = attribute(element, "style:family"), attribute(element, "style:name")
@@ -143,7 +154,7 @@ class Styles:
         return Look(
             display == "none",
             color.lower() == "#ffffff" if color else None,
-            bool(fills - {"", "transparent", "none", "#ffffff"}),
+            bool(fills - _NO_FILLS),
             float(points[1].strip(".") or 0) * _POINTS[points[2]] < 1 if points else None,
         )
 

@@ -79,7 +79,7 @@ class BodyWalk:
         #: The text of the paragraphs that are open.
         self.buffers: list[list[str]] = []
         self.readings: list[list[str]] = []
-        self.looks = [Look()]
+        self.looks = [styles.usual]
         self.unseen: defaultdict[str, list[str]] = defaultdict(list)
         self.tables: list[TableLayout] = []
         self.lists: list[ListState] = []

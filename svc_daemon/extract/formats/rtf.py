@@ -30,6 +30,8 @@ class Group:
     is_deleted: bool = False
     is_white: bool = False
     is_backed: bool = False
+    #: Whether the paragraph has a colour behind its text.
+    is_shaded: bool = False
     is_tiny: bool = False
     is_hidden: bool = False
     #: The name of the group, if its text stands apart.
@@ -40,7 +42,7 @@ class Group:
         """Return why the text isn't seen, or an empty string."""
         if self.is_hidden:
             return "hidden"
-        if self.is_white and not self.is_backed:
+        if self.is_white and not (self.is_backed or self.is_shaded):
             return "white text"
         return "text of size 0" if self.is_tiny else ""
 
@@ -56,6 +58,8 @@ class OpenParagraph:
     level: int = 0
     is_item: bool = False
     in_table: bool = False
+    #: Whether it stands in a shape or on a page that may be dark.
+    on_colour: bool = False
     lines: list[str] = field(default_factory=list)
 
 
@@ -169,7 +173,7 @@ class RtfWalk:
         if self.group.is_skipped or self.group.is_deleted:
             return
         reason = self.group.unseen
-        if reason and not (place.in_table and reason == "white text"):
+        if reason and not (reason == "white text" and (place.in_table or place.on_colour)):
             self.unseen.setdefault(reason, []).append(text)
         else:
             place.pieces.append(text)
@@ -247,10 +251,11 @@ class RtfWalk:
         elif word in APART and not self.group.apart:
             self.flush()
             self.group.apart = word
-            self.places.append(OpenParagraph())
+            self.places.append(OpenParagraph(on_colour=word == "shptxt" or self.places[0].on_colour))
         elif word in SKIPPED or (starred and word not in READ) or word.endswith("Pr"):
             self.flush()
             self.group.is_skipped = True
+            self.places[0].on_colour |= word == "background"
         elif word == "ud":
             self.group.is_skipped = False
         elif word in CHARACTERS:
@@ -292,8 +297,10 @@ class RtfWalk:
             group.is_deleted = is_on
         elif word == "cf":
             group.is_white = (value or 0) < len(self.colors) and self.colors[value or 0] == (255, 255, 255)
-        elif word in ("highlight", "cb", "chcbpat", "cbpat"):
+        elif word in ("highlight", "cb", "chcbpat", "chshdng"):
             group.is_backed = bool(value)
+        elif word in ("cbpat", "shading"):
+            group.is_shaded = bool(value)
         elif word == "fs":
             group.is_tiny = value is not None and value < _TINY
         else:
@@ -304,7 +311,7 @@ class RtfWalk:
         place = self.places[-1]
         if word == "pard":
             place.level, place.in_table = 0, False
-            self.group.is_backed = False
+            self.group.is_backed = self.group.is_shaded = False
         elif word in ("intbl", "itap"):
             place.in_table = word == "intbl" or value > 0
         elif word == "outlinelevel":
@@ -342,7 +349,9 @@ class RtfWalk:
 
 
 #: Control words that change the group in which they stand, and are followed even where text is skipped.
-_GROUP_WORDS = frozenset(("uc", "f", "v", "deleted", "cf", "highlight", "cb", "chcbpat", "cbpat", "fs", "plain"))
+_GROUP_WORDS = frozenset(
+    (*("uc", "f", "v", "deleted", "cf", "highlight", "cb", "chcbpat", "chshdng", "cbpat", "shading", "fs", "plain"),)
+)
 _FONT = re.compile(rb"\\f(\d{1,6})(?!\d)([^{}]*?)(?=\\f\d|[{};])")
 _CHARSET = re.compile(rb"\\(fcharset|cpg)(\d{1,5})")
 _STYLE = re.compile(rb"\{\s*\\s(\d{1,5})(?!\d)((?:[^{}]|\{[^{}]*\})*)\}")
