@@ -13,6 +13,7 @@ from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.extraction import extract, find_reading
 from svc_daemon.operations.index.indexing import indexed
+from svc_daemon.operations.index.rebuilding import begin_rechunk, next_older, note_reread
 from svc_daemon.store.rows.sources import SourceRow, find_source, update_state
 from svc_daemon.wire.sources import SourceError, StoredExtraction
 from svc_daemon.workers.rebuilding import RechunkingWorker
@@ -103,6 +104,41 @@ def test_a_source_of_an_older_reader_is_found_by_its_old_text_until_it_is_read_a
     assert working.found("vermilion") == [source_id]
     assert (working.source(source_id)["ready"], text_of(working, source_id)["text"]) == (True, NOW_READ)
     assert (row(working, source_id).generation, row(working, source_id).reader) == (2, READER_VERSION)
+
+
+@pytest.mark.rule("source.reread")
+def test_after_a_kill_while_a_source_is_read_again_its_old_text_is_found_until_the_new_one_is(working: Daemon) -> None:
+    source_id = working.add_ready(PAGE, filename="page.html")
+    age(working, source_id, "The harbour office is open.")
+    reading = next_older(working.context, None)
+    assert reading is not None
+    begun = working.loop.run(begin_rechunk(working.context, reading))
+    assert begun is not None and begun.source.generation == 2
+    assert (working.found("harbour"), working.source(source_id)["ready"]) == ([source_id], True)
+    read_again(working)
+    assert (working.found("vermilion"), row(working, source_id).rechunk) == ([source_id], False)
+
+
+@pytest.mark.rule("source.reread")
+@pytest.mark.parametrize("change", ["deleted", "retried"])
+def test_a_source_that_is_deleted_or_retried_while_it_is_read_again_keeps_that_change(
+    working: Daemon, change: str
+) -> None:
+    source_id = working.add_ready(PAGE, filename="page.html")
+    age(working, source_id, NOW_READ)
+    reading = next_older(working.context, None)
+    assert reading is not None
+    extraction = extraction_of(working, source_id)
+    if change == "deleted":
+        working.delete(f"/v1/sources/{source_id}")
+    else:
+        working.write(lambda connection: connection.execute("UPDATE sources SET status = 'failed'"))
+        working.post(f"/v1/sources/{source_id}/retry")
+    before = working.read(lambda connection: find_source(connection, working.team_id, source_id))
+    working.loop.run(note_reread(working.context, reading, extraction, ""))
+    working.loop.run(note_reread(working.context, reading, None, "A warning."))
+    assert working.loop.run(begin_rechunk(working.context, reading)) is None
+    assert working.read(lambda connection: find_source(connection, working.team_id, source_id)) == before
 
 
 @pytest.mark.rule("source.reread")
