@@ -69,7 +69,6 @@ class Event:
 
 @dataclass(slots=True)
 class _Opened:
-    node: Node
     position: int
     appends: bool
 
@@ -84,7 +83,8 @@ class History:
         self.old_names: set[int] = set()
         self.top = _load(root, {})
         self._mark = encode(os.fsencode(root))
-        self._opened: dict[int, _Opened] = {}
+        #: By the number of the descriptor and its file, since several processes have the same numbers.
+        self._opened: dict[tuple[int, Node], _Opened] = {}
         self._handlers: dict[str, Callable[[Call], None]] = {
             **dict.fromkeys(("open", "openat", "creat"), self._open),
             **dict.fromkeys(("write", "writev"), self._write),
@@ -103,8 +103,11 @@ class History:
         """Add calls in the order in which they ended. Raises ValueError for one that is not modelled."""
         for call in sorted(calls, key=lambda call: call.ended_s):
             places = call.arguments[:1] if "write" in call.name else call.arguments
-            is_ours = any(self._mark in place for place in places)
-            if not is_ours or any(part in place for part in _IGNORED for place in places):
+            ours = [place for place in places if self._mark in place]
+            ignored = [place for place in ours if any(part in place for part in _IGNORED)]
+            if ignored and any(place not in ignored for place in ours if not place.startswith(b"AT_FDCWD")):
+                raise ValueError(f"a file comes from where nothing is promised, or goes there: {call}")
+            if ignored or not ours:
                 continue
             if call.name not in self._handlers:
                 raise ValueError(f"{call.name} is not modelled: {call}")
@@ -115,6 +118,11 @@ class History:
         node: Node | None = self.top
         for name in Path(path).relative_to(self.root).parts:
             node = node.entries.get(name) if node else None
+        return node
+
+    def _get(self, path: str) -> Node:
+        if (node := self.find(path)) is None:
+            raise ValueError(f"it used what was never created: {path}")
         return node
 
     def _open(self, call: Call) -> None:
@@ -130,38 +138,40 @@ class History:
             self._name(call, self._entry(path, node), path)
         if b"O_TRUNC" in flags and node.size:
             self._record(call, Resize(node, 0), path)
-        self._opened[call.result] = _Opened(node, 0, b"O_APPEND" in flags)
+        self._opened[call.result, node] = _Opened(0, b"O_APPEND" in flags)
 
     def _write(self, call: Call) -> None:
         number, path = call.descriptor()
         if not path:
             return
-        opened, data = self._opened[number], call.data(1)[: call.result]
-        if opened.node is not self.find(path):
+        node, data = self._get(path), call.data(1)[: call.result]
+        if (opened := self._opened.get((number, node))) is None:
             raise ValueError(f"another file is open: {call}")
-        offset = opened.node.size if opened.appends else opened.position
+        offset = node.size if opened.appends else opened.position
         opened.position = offset + len(data)
-        self._record(call, Write(opened.node, offset, data), path)
+        self._record(call, Write(node, offset, data), path)
 
     def _write_at(self, call: Call) -> None:
         path = call.descriptor()[1]
-        if (node := self.find(path) if path else None) is not None:
-            self._record(call, Write(node, int(call.arguments[-1]), call.data(1)[: call.result]), path)
+        if path:
+            self._record(call, Write(self._get(path), int(call.arguments[-1]), call.data(1)[: call.result]), path)
 
     def _seek(self, call: Call) -> None:
-        if (opened := self._opened.get(call.descriptor()[0])) is not None:
+        number, path = call.descriptor()
+        node = self.find(path) if path else None
+        if node is not None and (opened := self._opened.get((number, node))) is not None:
             opened.position = call.result
 
     def _resize(self, call: Call) -> None:
         path = call.path(0) if call.name == "truncate" else call.descriptor()[1]
-        if (node := self.find(path) if path else None) is not None:
-            self._record(call, Resize(node, int(call.arguments[1])), path)
+        if path:
+            self._record(call, Resize(self._get(path), int(call.arguments[1])), path)
 
     def _rename(self, call: Call) -> None:
+        if call.arguments[4:] not in ([], [b"0"], [b"RENAME_NOREPLACE"]):
+            raise ValueError(f"this kind of rename is not modelled: {call}")
         old, new = _two_paths(call)
-        node = self.find(old)
-        if node is None:
-            raise ValueError(f"it renamed what was never created: {old}")
+        node = self._get(old)
         removed, added = self._entry(old, None), self._entry(new, node)
         text = f"{old} -> {new}"
         if node.is_folder or removed[0] is added[0]:
@@ -173,7 +183,7 @@ class History:
 
     def _link(self, call: Call) -> None:
         old, new = _two_paths(call)
-        self._name(call, self._entry(new, self.find(old)), f"{old} -> {new}")
+        self._name(call, self._entry(new, self._get(old)), f"{old} -> {new}")
 
     def _make_folder(self, call: Call) -> None:
         path = call.path(1, 0) if call.name == "mkdirat" else call.path(0)

@@ -14,6 +14,7 @@ CALLS = (
     *(
         "open",
         "openat",
+        "openat2",
         "creat",
         "lseek",
         "write",
@@ -31,6 +32,8 @@ CALLS = (
 OPTIONS = ("-D", "-f", "-qq", "--seccomp-bpf", "-z", "-ttt", "-T", "-y", "-xx", "-s", str(2**26), "-a", "1")
 _LINE = re.compile(rb"\d+ +(\d+\.\d+) (\w+)\((.*)\) = (\w+)(?:<([^>]*)>)?.*<(\d+\.\d+)>\n")
 _DESCRIPTOR = re.compile(rb"(\d+|AT_FDCWD)(?:<([^>]*)>(\(deleted\))?)?$")
+#: A call with a path that is relative to the current folder, which strace doesn't print then.
+_RELATIVE = re.compile(rb"\d+ +\d+\.\d+ (?:truncate|rename|link|unlink|rmdir|mkdir)\((?:[^,)]*, )?\"(?!\\x2f)")
 _BUFFER = re.compile(rb'iov_base="([^"]*)"')
 
 
@@ -81,6 +84,8 @@ class Tracer:
         mark = encode(os.fsencode(root))
         # What another thread has interrupted goes on in the next line.
         lines = self._out.read_bytes().replace(b" <unfinished ...>\n", b"").splitlines(keepends=True)
+        if relative := [line for line in lines if _RELATIVE.match(line)]:
+            raise ValueError(f"it is not known which file this changes: {relative[0][:200]!r}")
         return [_parse(line) for line in lines if mark in line]
 
 
