@@ -121,13 +121,21 @@ def _prints(scene: Scene, wanted: str, *words: str) -> Ask:
     return check
 
 
+def _read_bucket(client: httpx.Client, bucket: str) -> dict[str, bytes]:
+    """Return the bytes of a bucket's files, by name."""
+    found = list_sources(client, bucket)
+    return {each["filename"]: client.get(f"/v1/sources/{each['id']}/content").content for each in found}
+
+
 def _syncs(scene: Scene, words: tuple[str, ...], docs: Path) -> Ask:
-    """Assert that another sync makes the bucket equal to the folder, as it is now."""
+    """Assert that the file that never changes is there, and that another sync makes the bucket equal to the folder."""
 
     def check(client: httpx.Client) -> None:
+        files = {path.name: path.read_bytes() for path in docs.iterdir()}
+        # Before another sync, which would send again what was lost.
+        assert _read_bucket(client, "beta").get("reed.md") == files["reed.md"], "what was synced is lost"
         ended = scene.installation.svc(*words)
         assert ended.exit == 0, ended.stdout
-        titles = sorted(source["filename"] for source in list_sources(client, "beta"))
-        assert titles == sorted(path.name for path in docs.iterdir()), titles
+        assert _read_bucket(client, "beta") == files
 
     return check

@@ -102,7 +102,7 @@ class PowerCuts:
     def _report(self, state: State, failure: str) -> str:
         """Describe the smallest prefix of operations that shows the violation."""
         state, failure = self._shrink(state, failure)
-        lost = {number for number in self._replay.list_open(state.count) if number not in state.kept}
+        lost = self._replay.find_lost(state)
         lines = [f"{failure}", f"after {state.count} operations ({state.how}):"]
         shown = sorted({*range(max(0, state.count - SHOWN), state.count), *lost})
         for number in shown:

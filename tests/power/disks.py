@@ -57,17 +57,21 @@ class Replay:
         """Return the numbers of the changes that no sync has made durable within the first `count` events."""
         return [number for number, sync in self._synced_by.items() if number < count <= sync]
 
-    def make_disk(self, state: State) -> Disk:
-        left_out = {number for number in self.list_open(state.count) if number not in state.kept}
+    def find_lost(self, state: State) -> set[int]:
+        """Return the numbers of the changes that the disk lacks."""
+        lost = {number for number in self.list_open(state.count) if number not in state.kept}
         # A rename may have come, or not; but no file system takes the old name and gives no new one, unless the old
         # name's folder was synced and the new one's was not.
         halves = self.history.old_names.intersection(self.list_open(state.count))
-        left_out |= {number for number in halves if number - 1 in left_out}
+        return lost | {number for number in halves if number - 1 in lost}
+
+    def make_disk(self, state: State) -> Disk:
+        lost = self.find_lost(state)
         contents: dict[Node, bytearray] = {}
         names: dict[Node, dict[str, Node]] = {}
         for number, event in enumerate(self.history.events[: state.count]):
             did = event.did
-            if number in left_out or isinstance(did, Sync):
+            if number in lost or isinstance(did, Sync):
                 continue
             if isinstance(did, Naming):
                 for folder, name, node in did.names:

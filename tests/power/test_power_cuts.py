@@ -41,6 +41,12 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return record(tmp_path_factory.mktemp("control") / "one", service_scenes.one_more)
 
 
+def test_upload_survives_a_cut_at_every_moment_if_nothing_unsynced_is_there(scene: Scene) -> None:
+    cuts = PowerCuts(scene)
+    tally = cuts.run([State(count, {}, "nothing unsynced") for count in cuts.list_moments()])
+    assert not tally.violations, "\n\n".join(tally.violations)
+
+
 @pytest.mark.parametrize(
     ("ignores", "loss"),
     [
