@@ -242,6 +242,10 @@ SEEN = (
     *("<p style='color:transparent;-webkit-text-stroke:1px #000'>seen</p>",),
     *("<img src=a.jpg><div style='position:absolute;top:9px'><p style='color:white'>seen</p></div>",),
     *("<div style='color:white'><a style='background:#fff' href=x>a</a></div><p>seen</p>",),
+    *("<table><tr><td style='max-width:0;overflow:hidden;text-overflow:ellipsis'>seen</table>",),
+    *("<div style='height:0;padding-bottom:56%;overflow:hidden'><p>seen</p></div>",),
+    *("<table background=a.png><tr><td><font color=white>seen</font></table>",),
+    *("<p style='color:light-dark(#fff,#000)'>seen</p>", "<p style='color:var(--ink, #fff)'>seen</p>"),
 )
 
 

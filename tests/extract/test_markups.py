@@ -255,6 +255,12 @@ def test_letters_of_latex_and_man_pages_are_read() -> None:
     assert "Text — more." in document.text
 
 
+def test_notes_of_latex_stand_apart_from_words_and_what_is_switched_off_is_hidden() -> None:
+    document = read(b"The dock\\footnote{Built 1900.} is long.\n\\iffalse\nnever\n\\fi\nend\n", "a.tex")
+    assert document.text.split() == ["The", "dock", "Built", "1900.", "is", "long.", "end"]
+    assert [each.text for each in document.hidden] == ["\\iffalse never \\fi"]
+
+
 def test_only_a_file_with_macros_is_a_man_page() -> None:
     log = read(b"2026-01-01 start\n\n.hidden file read\n", "app.log.1")
     assert [(kind, text) for kind, text, _ in shape(log)] == [

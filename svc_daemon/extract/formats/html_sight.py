@@ -9,8 +9,17 @@ _READ = frozenset(
     {
         *("display", "visibility", "opacity", "font-size", "color", "background", "background-color", "position"),
         *("background-image", "background-clip", "-webkit-background-clip", "left", "right", "top", "bottom", "clip"),
-        *("clip-path", "transform", "text-indent", "margin-left", "margin-top", "width", "height", "max-width"),
+        *(
+            "clip-path",
+            "transform",
+            "text-indent",
+            "margin-left",
+            "margin-top",
+            "width",
+            "height",
+        ),
         *("max-height", "overflow", "overflow-x", "overflow-y", "list-style", "list-style-type", "z-index"),
+        *("padding-top", "padding-bottom"),
         *("animation", "animation-name", "transition", "text-shadow", "-webkit-text-stroke"),
     }
 )
@@ -27,7 +36,8 @@ _ANIMATED = ("opacity", "visibility", "transform", "clip-path")
 _ANIMATIONS = ("animation", "animation-name", "transition")
 #: What draws letters whatever their colour is.
 _OUTLINES = ("text-shadow", "-webkit-text-stroke")
-_SIZES = ("width", "height", "max-width", "max-height")
+#: Without `max-width`, because a cell of no such width has the width of its column.
+_SIZES = ("width", "height", "max-height")
 _BOXES = {
     **dict.fromkeys(("block", "flex", "grid", "table", "list-item", "table-row", "flow-root"), "block"),
     **dict.fromkeys(("inline-block", "inline-flex", "inline-grid", "inline-table", "table-cell"), "apart"),
@@ -56,6 +66,8 @@ _COLOURS: Mapping[str, Colour] = {
 }
 _HEX = re.compile(r"#([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})\b")
 _RGB = re.compile(r"rgba?\(\s*(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})(?:[\s,/]+([\d.]+)%?)?\s*\)")
+#: Values that only the whole page decides.
+_COMPUTED = re.compile(r"var\(|light-dark\(|-mix\(")
 _WORDS = re.compile(r"[a-z-]+")
 #: Backgrounds that let the one behind be seen.
 _INHERITED = frozenset({"transparent", "none", "inherit", "initial", "unset", "revert", "currentcolor"})
@@ -180,7 +192,9 @@ def _find_reason(declared: Mapping[str, str]) -> str:
     is_placed = declared.get("position") in {"absolute", "fixed"}
     offsets = (*(_OFFSETS if is_placed else ()), *_SHIFTS)
     is_cut_off = "hidden" in (declared.get("overflow"), declared.get("overflow-x"), declared.get("overflow-y"))
-    sizes = [declared[name] for name in _SIZES if name in declared]
+    # Padding is a part of the box that is seen.
+    is_padded = any(not _ZERO.fullmatch(declared.get(name, "0")) for name in ("padding-top", "padding-bottom"))
+    sizes = [] if is_padded else [declared[name] for name in _SIZES if name in declared]
     if declared.get("display", "").startswith("none"):
         return "display:none"
     if (opacity := declared.get("opacity", "")) and _ZERO.fullmatch(opacity):
@@ -217,6 +231,8 @@ def _find_background(declared: Mapping[str, str]) -> Colour | None:
 
 def _read_colour(value: str) -> Colour | None:
     """Return the colour that a value names; None if none is known."""
+    if _COMPUTED.search(value):
+        return None
     if found := _HEX.search(value):
         digits = found[1] if len(found[1]) > 4 else "".join(digit * 2 for digit in found[1])
         if digits[6:] == "00":

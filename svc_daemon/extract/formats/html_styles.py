@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from svc_daemon.extract.formats.html_sight import Colour, NodeStyle, find_style, read_declarations
 
 #: Pages without any of these have no styles of their own.
-_STYLED = re.compile(r"<style|\bstyle\s*=|\bhidden\b|\bbgcolor\b|<font", re.IGNORECASE)
+_STYLED = re.compile(r"<style|\bstyle\s*=|\bhidden\b|\bbgcolor\b|\bbackground\s*=|<font", re.IGNORECASE)
 #: The beginning of the style sheets that is read.
 _SHEET_CHARACTERS = 1_000_000
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -101,6 +101,8 @@ class PageStyles:
             declared["color"] = value.lower()
         if value := attributes.get("bgcolor"):
             declared["background-color"] = value.lower()
+        if "background" in attributes:
+            declared["background"] = "url()"
         if "hidden" in attributes and attributes["hidden"] != "until-found":
             declared["display"] = "none"
         if inline := attributes.get("style"):

@@ -30,7 +30,10 @@ _LEVELS = {
 _HEADING = re.compile(rf"\s*\\({'|'.join(_LEVELS)})\*?\s*(?:\[[^\]]*\]\s*)?(?=\{{)")
 _TITLE = re.compile(r"\s*\\title\s*(?:\[[^\]]*\]\s*)?(?=\{)")
 _FRAME = re.compile(r"\s*\\begin\{frame\}(?:<[^>]*>|\[[^\]]*\])*(?=\{)")
-_BEGIN = re.compile(r"\s*\\begin\{(verbatim\*?|Verbatim|lstlisting|minted|alltt|comment)\}.*")
+_BEGIN = re.compile(
+    r"\s*(?:\\begin\{(verbatim\*?|Verbatim|lstlisting|minted|alltt|comment)\}.*|\\iffalse[ \t]*(?:%.*)?)"
+)
+_END_IF = re.compile(r"\s*\\(?:fi|else)\b.*")
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*(%)")
 #: Headings have at most so many lines.
 _HEADING_LINES = 5
@@ -55,6 +58,8 @@ _TYPE = re.compile(
     r"\\(?:emph|text(?:bf|it|tt|sc|sf|sl|rm|up|md|normal)?|underline|enquote|mbox|footnote|caption|thanks|url|hbox)\*?"
     r"\{([^{}]*)\}"
 )
+#: Texts that stand elsewhere on the page than the word before them.
+_NOTE = re.compile(r"(?<=\S)\\(footnote|caption|thanks)\*?(?=\{)")
 _UNSEEN = re.compile(
     r"\\(?:label|vspace|hspace|index|pagestyle|thispagestyle)\*?\{[^{}]*\}|\\(?:noindent|centering|maketitle)\b"
 )
@@ -81,8 +86,9 @@ def _take(marked: MarkedLines, number: int) -> int:
     """Mark what begins with this line. Returns the index of its last line."""
     line = marked.lines[number]
     if begin := _BEGIN.fullmatch(line):
-        last = marked.find(re.compile(rf".*\\end\{{{re.escape(begin[1])}\}}.*"), number + 1)
-        if begin[1] == "comment":
+        end = re.compile(rf".*\\end\{{{re.escape(begin[1])}\}}.*") if begin[1] else _END_IF
+        last = marked.find(end, number + 1)
+        if begin[1] in {"comment", None}:
             marked.hide(number, last)
         else:
             marked.mark(CODE, number, last)
@@ -120,7 +126,7 @@ def show(line: str) -> str:
     """Return a line as it is shown, as far as single commands tell."""
     if "\\" in line:
         line = _LETTER.sub(lambda found: _LETTERS[found[1]], _ACCENT.sub(_accented, line))
-        line = _SIGN.sub(r"\1", _TYPE.sub(r"\1", _TYPE.sub(r"\1", _UNSEEN.sub("", line))))
+        line = _SIGN.sub(r"\1", _TYPE.sub(r"\1", _TYPE.sub(r"\1", _UNSEEN.sub("", _NOTE.sub(r" \\\1", line)))))
     return line.replace("~", " ").replace("``", "“").replace("''", "”").replace("---", "—").replace("--", "–")
 
 
