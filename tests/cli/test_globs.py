@@ -46,7 +46,8 @@ def _random_pattern(random: Random) -> str:
 def test_random_patterns_match_the_same_paths_as_in_git(tmp_path: Path) -> None:
     random = Random(27)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    lines = [_random_pattern(random) for _ in range(2000)]
+    # With its end of line: a file without any is taken to have the line ends of an old Mac.
+    lines = [f"{_random_pattern(random)}\n" for _ in range(2000)]
     for number, line in enumerate(lines):
         write(tmp_path, f"{number}/.gitignore", data=line.encode())
     asked = [
