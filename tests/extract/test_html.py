@@ -267,6 +267,12 @@ def test_elements_that_a_box_arranges_stand_apart(display: str) -> None:
     assert read(f"<div style='display:{display}'><b>A</b><b>B</b></div>".encode(), "a.html").text == "A B"
 
 
+def test_items_have_the_numbers_that_styles_give_them() -> None:
+    markup = b"<style>.c{list-style-type:upper-roman}</style><ol class=c><li>x<li>y</ol>"
+    markup += b"<ol type=1 style='list-style:lower-alpha inside'><li>z</ol>"
+    assert read(markup, "a.html").text.split("\n") == ["I. x", "II. y", "a. z"]
+
+
 def test_page_that_its_scripts_show_is_read() -> None:
     for page in (
         "<body style='opacity:0'><p>The quay.</p>",

@@ -42,6 +42,13 @@ _BOXES = {
     **dict.fromkeys(("block", "flex", "grid", "table", "list-item", "table-row", "flow-root"), "block"),
     **dict.fromkeys(("inline-block", "inline-flex", "inline-grid", "inline-table", "table-cell"), "apart"),
 }
+_NUMBERINGS = {
+    **dict.fromkeys(("lower-alpha", "lower-latin"), "a"),
+    **dict.fromkeys(("upper-alpha", "upper-latin"), "A"),
+    "lower-roman": "i",
+    "upper-roman": "I",
+    "decimal": "1",
+}
 
 Colour = tuple[int, int, int]
 #: A colour or background that isn't known, such as a picture.
@@ -86,6 +93,8 @@ class NodeStyle(NamedTuple):
     background: Colour | None = None
     #: Whether its list items have no numbers.
     is_unmarked: bool = False
+    #: How its list items are numbered, as the attribute `type` of a list says it; empty if unsaid.
+    numbering: str = ""
     #: Whether each element in it is a box of its own.
     holds_boxes: bool = False
 
@@ -169,6 +178,7 @@ def find_style(declarations: tuple[tuple[str, str], ...]) -> NodeStyle | None:
     length = _LENGTH.fullmatch(size)
     # Letters that are cut out of a picture.
     is_cut = "text" in (declared.get("background-clip"), declared.get("-webkit-background-clip"))
+    listed = f"{declared.get('list-style', '')} {declared.get('list-style-type', '')}"
     is_outlined = any(declared.get(name, "none") != "none" for name in _OUTLINES)
     style = NodeStyle(
         hidden=_find_reason(declared),
@@ -181,7 +191,8 @@ def find_style(declarations: tuple[tuple[str, str], ...]) -> NodeStyle | None:
         if is_outlined
         else (None if colour in {"", "inherit"} else (None if is_cut else _read_colour(colour)) or _UNKNOWN),
         background=_find_background(declared),
-        is_unmarked="none" in declared.get("list-style", "") + declared.get("list-style-type", ""),
+        is_unmarked="none" in listed,
+        numbering=next((_NUMBERINGS[word] for word in _WORDS.findall(listed) if word in _NUMBERINGS), ""),
         holds_boxes=display.removeprefix("inline-") in {"flex", "grid"},
     )
     return style if style != NodeStyle() else None

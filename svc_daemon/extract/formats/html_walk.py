@@ -182,6 +182,8 @@ class _PageWalk:
         elif tag in _LISTS:
             style = self._styles.get(node.mem_id)
             is_unmarked = self._menus > 0 or (style is not None and style.is_unmarked)
+            if style is not None and style.numbering:
+                attributes = {**attributes, "type": style.numbering}
             self._lists.append(OpenList(tag, attributes, is_unmarked=is_unmarked))
         elif tag in _ITEMS:
             self._marker = self._lists[-1].mark(attributes.get("value")) if self._lists and tag == "li" else ""
