@@ -165,10 +165,11 @@ def declared_charset(declared: str) -> str:
 
 def detect_as(data: bytes, named: str | None, announced: str) -> str:
     """Detect the media type, given the results of `from_filename` and `from_declared`."""
-    # No text begins like an archive, and to look for an encoding takes long. Parts of a mail may be binary.
-    is_text = not data.startswith((*_ARCHIVES, ole_types.MAGIC)) and (
-        holds_text(data) or ("message/rfc822" in (named, announced) and bool(_HEADER.match(data)))
-    )
+    # First what no text begins like, because to look for an encoding takes long.
+    if certain := _certain_type(data):
+        return certain
+    # Parts of a mail may be binary.
+    is_text = holds_text(data) or ("message/rfc822" in (named, announced) and bool(_HEADER.match(data)))
     if signed := _signed_type(data, is_text=is_text):
         return signed
     if _HTML.match(data[:4096]) and not _may_hold_html(named) and not _may_hold_html(announced):
@@ -187,17 +188,19 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
     return next((media_type for pattern, media_type in looks if pattern.match(data[:_HEAD_BYTES])), PLAIN)
 
 
-def _signed_type(data: bytes, *, is_text: bool) -> str | None:
-    """Return the media type that a signature in the bytes shows, or None."""
+def _certain_type(data: bytes) -> str | None:
+    """Return the media type that a signature shows, even if all bytes could be text; or None."""
     if data.startswith(_ARCHIVES):
         return zip_type(data, _FORMATS)
     if data.startswith(ole_types.MAGIC):
         return ole_types.ole_type(data)
-    # Check for PDF and RTF before text, because these files may consist of ASCII characters only.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
-    for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
-        if start.startswith(magic):
-            return media_type
+    starts = ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf"))
+    return next((media_type for magic, media_type in starts if start.startswith(magic)), None)
+
+
+def _signed_type(data: bytes, *, is_text: bool) -> str | None:
+    """Return the media type that another signature in the bytes shows, or None."""
     if is_text:
         flat = _ODF_FILE.search(data[:8192])
         return f"{flat[1].decode('ascii')}-flat-xml" if flat else None
