@@ -182,10 +182,9 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
         is_known = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
         if (is_textual or not is_known) if is_text else not is_textual:
             return media_type
-    if not is_text:
-        return UNKNOWN
     looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAIL, "message/rfc822"), (_MAN, MAN_PAGE))
-    return next((media_type for pattern, media_type in looks if pattern.match(data[:_HEAD_BYTES])), PLAIN)
+    found = (media_type for pattern, media_type in looks if pattern.match(data[:_HEAD_BYTES]))
+    return next(found, PLAIN) if is_text else UNKNOWN
 
 
 def _certain_type(data: bytes) -> str | None:
