@@ -206,7 +206,7 @@ class Members:
             raise documents.encrypted()
         pieces = []
         self._packed += info.compress_size
-        with suppress(BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError):
+        with suppress(*DAMAGE):
             with self._archive.open(info) as content:
                 while piece := content.read(READ_BYTES):
                     self._size += len(piece)
@@ -223,7 +223,7 @@ def open_members(data: bytes, limits: CageLimits) -> Iterator[Members]:
     """Open a zip archive without reading its members. Raises ExtractionFailed if it is damaged or has too many."""
     try:
         archive = ZipFile(BytesIO(data))
-    except (BadZipFile, EOFError, ValueError, NotImplementedError, OSError) as error:
+    except DAMAGE as error:
         raise documents.unreadable("The file is damaged: its archive can't be expanded.") from error
     with archive:
         yield Members(archive, limits)

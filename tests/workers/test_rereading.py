@@ -242,3 +242,13 @@ def test_hidden_text_is_shown_only_if_it_is_asked_for(working: Daemon) -> None:
     for other in ({"verify": "content"}, {"vectors": "true"}):
         answer = working.ask("GET", f"/v1/sources/{source_id}/text", params={"hidden": "true", **other})
         assert refused_field(answer) == "hidden"
+
+
+@pytest.mark.folders
+def test_hidden_text_of_lost_bytes_is_refused_with_the_reason(working: Daemon) -> None:
+    source_id = working.add_ready(PAGE, filename="page.html")
+    (working.files.blobs / source_id).unlink()
+    answer = working.ask("GET", f"/v1/sources/{source_id}/text", params={"hidden": "true"})
+    assert refused_field(answer) == "hidden"
+    assert "The stored bytes are gone." in answer.text
+    assert text_of(working, source_id)["text"] == NOW_READ

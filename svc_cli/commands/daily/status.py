@@ -241,13 +241,13 @@ def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
 
 
 def count_older(buckets: Iterable[JsonMapping]) -> int:
-    """Return how many sources an older version of svc has read, and are to be read again."""
+    """Return how many sources an older version of svc has read, counted in each of their buckets."""
     return sum(int(bucket["bucketStore"].get("older_reader_member_count", 0)) for bucket in buckets)
 
 
 def _older(buckets: Sequence[JsonMapping]) -> str:
     count = count_older(buckets)
-    return f"\n\n{counted(count, 'source')} read by an older version of svc, to be read again" if count else ""
+    return f"\n\n{counted(count, 'source')} read by an older version of svc" if count else ""
 
 
 def _failed(bucket: JsonMapping) -> int:

@@ -212,8 +212,11 @@ async def text(request: Request) -> Response:
     hidden: list[wire.HiddenPiece] | None = None
     if with_hidden:
         # No index keeps it, so that no search finds it.
-        extraction = (await read_again(context_of(request), request.app.state.extractor, source)).extraction
-        pieces = extraction.hidden if extraction else ()
+        again = await read_again(context_of(request), request.app.state.extractor, source)
+        if again.extraction is None:
+            reason = again.failure.message if again.failure else "The stored bytes are gone."
+            raise refusal("hidden", f"can't be read: {reason}")
+        pieces = again.extraction.hidden
         hidden = [wire.HiddenPiece(text=text, reason=why, page=page, line=line) for text, why, page, line in pieces]
 
     def show_text() -> dict[str, Any]:
