@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psutil
+
 from tests.acceptance.installations import WaitTimeout, wait_until
 
 #: The timeout of a start: a new PostgreSQL creates its files first, on a machine that is busy with other tests.
@@ -130,12 +132,20 @@ class Engine:
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
+        # Stopped while they are listed, so that it forks no more. PostgreSQL's have sessions of their own, outlive the
+        # server for a moment and keep its memory, with which it doesn't start again.
+        os.killpg(process.pid, signal.SIGSTOP)
+        children = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, number)
+        os.killpg(process.pid, signal.SIGCONT)
         try:
             process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        _, left = psutil.wait_procs(children, STOP_TIMEOUT_S)
+        for child in left:
+            child.kill()
 
 
 @contextmanager
