@@ -7,7 +7,9 @@ import pytest
 from svc_daemon.extract.builders import TITLE_CHARACTERS
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import ExtractionFailed
-from svc_daemon.extract.formats import Given, html, pdf
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.html import html
+from svc_daemon.extract.formats.pdf import pdf
 from svc_daemon.wire.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import Extract

@@ -10,8 +10,8 @@ from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.formats import Given
-from svc_daemon.extract.formats.html import add_markup
-from svc_daemon.extract.formats.html import read as read_html
+from svc_daemon.extract.formats.html.html import add_markup
+from svc_daemon.extract.formats.html.html import read as read_html
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at, exact, read, shape

@@ -2,8 +2,8 @@
 
 import pytest
 
-from svc_daemon.extract.open_xml.number_codes import BUILT_IN
-from svc_daemon.extract.open_xml.number_formats import compile_format, text_format
+from svc_daemon.extract.formats.open_xml.number_codes import BUILT_IN
+from svc_daemon.extract.formats.open_xml.number_formats import compile_format, text_format
 
 ACCOUNTING = r'_-* #,##0.00\ "€"_-;\-* #,##0.00\ "€"_-;_-* "-"??\ "€"_-;_-@_-'
 

@@ -1,4 +1,4 @@
-"""Readers that turn a file into a Document, one for each format.
+"""Readers that turn a file into a Document, one for each format, in a folder for each family of formats.
 
 Each module is imported on first use.
 """
@@ -35,31 +35,31 @@ Reader = Callable[[Given], Document]
 
 #: The module and the function that read a format, by the format's key.
 READERS = {
-    "text": ("texts", "read_text"),
-    "markdown": ("markdown", "read"),
-    "rst": ("markups", "read_rst"),
-    "asciidoc": ("markups", "read_asciidoc"),
-    "org": ("markups", "read_org"),
-    "latex": ("latex", "read"),
-    "man": ("man_pages", "read"),
-    "html": ("html", "read"),
-    "pdf": ("pdf", "read"),
-    "docx": ("docx", "read"),
-    "pptx": ("pptx", "read"),
-    "xlsx": ("xlsx", "read"),
-    "sheets": ("sheets", "read"),
-    "rtf": ("rtf", "read"),
-    "opendocument": ("opendocument", "read"),
-    "csv": ("delimited", "read"),
-    "json": ("texts", "read_json"),
-    "notebook": ("notebooks", "read"),
-    "mail": ("mails", "read"),
-    "epub": ("epub", "read"),
+    "text": ("text.texts", "read_text"),
+    "markdown": ("text.markdown", "read"),
+    "rst": ("text.markups", "read_rst"),
+    "asciidoc": ("text.markups", "read_asciidoc"),
+    "org": ("text.markups", "read_org"),
+    "latex": ("text.latex", "read"),
+    "man": ("text.man_pages", "read"),
+    "html": ("html.html", "read"),
+    "pdf": ("pdf.pdf", "read"),
+    "docx": ("open_xml.word.docx", "read"),
+    "pptx": ("open_xml.slides.pptx", "read"),
+    "xlsx": ("open_xml.sheets.xlsx", "read"),
+    "sheets": ("open_xml.sheets.xls", "read"),
+    "rtf": ("old_office.rtf", "read"),
+    "opendocument": ("odf.opendocument", "read"),
+    "csv": ("text.delimited", "read"),
+    "json": ("text.texts", "read_json"),
+    "notebook": ("html.notebooks", "read"),
+    "mail": ("mail.mails", "read"),
+    "epub": ("html.epub", "read"),
     "gzip": ("gzips", "read"),
-    "code": ("texts", "read_code"),
-    "msg": ("outlook", "read"),
-    "doc": ("old_word", "read"),
-    "ppt": ("old_powerpoint", "read"),
+    "code": ("text.texts", "read_code"),
+    "msg": ("mail.outlook", "read"),
+    "doc": ("old_office.word", "read"),
+    "ppt": ("old_office.powerpoint", "read"),
 }
 
 

@@ -1,0 +1,174 @@
+"""HTML: all that a file shows, or the main part of a page from the web.
+
+No script is run. In a file, nothing that is visible is left out. Of a web page, trafilatura finds the main text, and
+the part of the page that holds it is read whole, without menus.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import lxml_html_clean  # noqa: F401  trafilatura needs it and does not ask for it by name
+import trafilatura
+from selectolax.lexbor import LexborHTMLParser
+from trafilatura.settings import Document as TrafilaturaDocument
+
+from svc_daemon.core.text.charsets import decode_declared, find_declared
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.extract.archives import check_entities
+from svc_daemon.extract.builders import FlowDocument, one_line
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.html.styles import PageStyles
+from svc_daemon.extract.formats.html.tables import HtmlBlock
+from svc_daemon.extract.formats.html.walk import Walked, walk
+from svc_daemon.extract.formats.text.texts import decode
+
+#: The main part is used only if it has more than this share of the page's text.
+_MAIN_SHARE = 1 / 3
+#: The main part has at least this share of what trafilatura found.
+_FOUND_SHARE = 0.95
+#: Longer pages skip trafilatura, which takes a second per million characters.
+_ARTICLE_CHARACTERS = 2_000_000
+#: Shorter blocks may be in an article and in a menu.
+_UNIQUE_CHARACTERS = 25
+
+
+def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
+    """Return the blocks of a page's main part: the smallest element with the text that trafilatura finds."""
+    blocks = walked.blocks
+    outside = [block for block in blocks if not block.in_menu] or blocks
+    article: Any = None
+    if len(markup) <= _ARTICLE_CHARACTERS:
+        article = trafilatura.bare_extraction(markup, include_comments=False, include_links=True, favor_recall=True)
+    body = article.body if isinstance(article, TrafilaturaDocument) else None
+    found = "".join("".join(body.itertext()).split()) if body is not None else ""
+    squeezed = ["".join(block.text.split()) for block in blocks]
+    found_sizes = [
+        len(text) if len(text) >= _UNIQUE_CHARACTERS and not block.in_menu and text in found else 0
+        for text, block in zip(squeezed, blocks, strict=True)
+    ]
+    sums = [0]
+    for size in found_sizes:
+        sums.append(sums[-1] + size)
+    fitting = [(start, end) for start, end in walked.extents if sums[end] - sums[start] >= sums[-1] * _FOUND_SHARE]
+    if not sums[-1] or not fitting:
+        return outside
+    start, end = min(fitting, key=lambda extent: extent[1] - extent[0])
+    main = [block for block in blocks[start:end] if not block.in_menu]
+    # The page's main heading often stands before the part.
+    headings = [block for block in blocks[:start] if block.kind == "heading" and block.level == 1 and not block.in_menu]
+    if headings and not any(block.kind == "heading" and block.level == 1 for block in main):
+        main = [headings[-1], *main]
+    is_enough = sum(len(block.text) for block in main) > sum(len(block.text) for block in outside) * _MAIN_SHARE
+    return main if is_enough else outside
+
+
+#: If less than this share of the page is read, a warning says so.
+_WARNED_SHARE = 1 / 2
+
+#: Text in two bytes for each character has more zeros.
+_ODD_SHARE = 1 / 20
+
+_NOSCRIPT = re.compile(r"(<noscript\b[^>]{0,200}>|</noscript\s*>)", re.IGNORECASE)
+_XML = re.compile(r"\s*(?:<\?xml\s|<(?:!DOCTYPE|html)\b[^>]{0,500}\bxhtml\b)", re.IGNORECASE)
+#: XML closes empty elements like this, which HTML takes for the beginning of the element.
+_EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w.:-]*)((?:\s[^<>]*)?)/>")
+_VOID = frozenset(
+    {
+        *(
+            "area",
+            "base",
+            "br",
+            "col",
+            "embed",
+            "hr",
+            "img",
+            "input",
+            "link",
+            "meta",
+            "param",
+            "source",
+            "track",
+            "wbr",
+        ),
+    }
+)
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_PREFIX = re.compile(r"""\bxmlns:([A-Za-z][\w-]{0,30})\s*=\s*["']http://www\.w3\.org/1999/xhtml["']""")
+#: The fork server reads this page once, which sets up the parsers for all children.
+SAMPLE = b"<html lang=en><title>a</title><article><h1>b</h1><p>c d e.</p><ul><li>f</ul></article></html>"
+
+
+def read(given: Given) -> Document:
+    """Read a file, or the main part of a web page. Raises ExtractionFailed for XML entities."""
+    check_entities([given.data])
+    markup, warnings = decode_markup(given.data, given.charset)
+    flow = FlowDocument()
+    page, walked = _walk(flow, markup)
+    blocks: Sequence[HtmlBlock] = walked.blocks
+    if given.is_page:
+        blocks = find_main_part(walked, markup)
+        size, whole = (sum(len(block.text) for block in each) for each in (blocks, walked.blocks))
+        if size < whole * _WARNED_SHARE:
+            flow.warn(f"Only the main part of the page was read, {size * 100 // whole} % of the text that it shows.")
+    for block in blocks:
+        block.write(flow)
+    titles = (page.head.css_first("title") if page.head is not None else None, page.css_first("h1"))
+    attributes = page.root.attributes if page.root is not None else {}
+    return flow.finish(
+        title=next(filter(None, (one_line(each.text()) for each in titles if each is not None)), flow.headings.first),
+        language=attributes.get("lang") or attributes.get("xml:lang"),
+        warnings=warnings,
+    )
+
+
+def add_markup(flow: FlowDocument, markup: str) -> None:
+    """Add all visible text of an HTML fragment or page."""
+    _, walked = _walk(flow, markup)
+    for block in walked.blocks:
+        block.write(flow)
+
+
+def decode_markup(data: bytes, label: str = "") -> tuple[str, tuple[str, ...]]:
+    """Decode HTML by its mark, by the encoding that was given with it, or by what it declares itself.
+
+    Returns warnings too, if it was guessed or has invalid places. Raises ExtractionFailed for binary data.
+    """
+    if 0 < data.count(0) < len(data) * _ODD_SHARE:
+        # Browsers ignore these bytes in HTML, unless every character has one.
+        data = data.replace(b"\0", b"")
+    own = find_declared(data) or ""
+    return decode(data, own if label and own and decode_declared(data, label) is None else label or own)
+
+
+def _walk(flow: FlowDocument, markup: str) -> tuple[LexborHTMLParser, Walked]:
+    if "<noscript" in markup or "<NOSCRIPT" in markup:
+        # It is shown only where no scripts run. The parser would take some of it for what follows.
+        pieces, closed = _NOSCRIPT.split(markup), True
+        kept = []
+        for place, piece in enumerate(pieces):
+            closed = piece.startswith("</") if place % 2 else closed
+            kept.append(piece if closed and not place % 2 else "")
+        markup = "".join(kept)
+    if _XML.match(markup):
+        # XHTML and HTML understand empty elements, character data and prefixes differently.
+        if prefix := _PREFIX.search(markup):
+            markup = re.sub(rf"<(/?){prefix[1]}:", r"<\1", markup)
+        markup = _CDATA.sub(lambda data: data[1].replace("&", "&amp;").replace("<", "&lt;"), markup)
+        markup = _EMPTY_ELEMENT.sub(
+            lambda empty: empty[0] if empty[1].lower() in _VOID else f"<{empty[1]}{empty[2]}></{empty[1]}>", markup
+        )
+    page = LexborHTMLParser(markup)
+    root = page.body or page.css_first("noframes")
+    if root is None:
+        return page, Walked([], [])
+    walked = walk(root, PageStyles(page, markup))
+    hidden_size = sum(len(text) for text, _ in walked.hidden)
+    if hidden_size > sum(len(block.text) for block in walked.blocks) and page.css_first("script") is not None:
+        # Scripts show most of the page, which their styles hide while it is loaded.
+        walked = walk(root, PageStyles(page, ""))
+    for text, reason in walked.hidden:
+        flow.hide(text, reason)
+    for kind, number in walked.parts.items():
+        flow.note_part(kind, number)
+    return page, walked

@@ -1,0 +1,1 @@
+"""Mails, as files of mail programs and of Outlook."""

@@ -1,0 +1,185 @@
+"""E-mail: the subject as a heading, the main headers, all text in its order, forwarded mails, and the attachments."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from email import policy
+from email.message import Message
+from email.parser import BytesParser
+from typing import Any, NamedTuple
+
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.text.media_types import detect, find_format, text_encoding
+from svc_daemon.extract import documents
+from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.documents import ExtractionFailed
+from svc_daemon.extract.formats import Given, find_reader
+from svc_daemon.extract.formats.mail.headers import file_name, header_text
+from svc_daemon.extract.formats.mail.texts import FORMS, MailTexts, find_shown
+
+_HEADERS = ("From", "To", "Cc", "Bcc", "Date")
+_MAIL = frozenset({"message/rfc822", "message/global"})
+#: Mails within mails are read to this depth.
+_MOST_FORWARDS = 10
+_DEEPEST_HEADING = 6
+#: Formats whose files hold files: nothing within an attachment is opened.
+_CONTAINERS = frozenset({"gzip"})
+_ENCRYPTED = frozenset({"multipart/encrypted", "application/pgp-encrypted"})
+_PKCS7 = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime"})
+_REENCODED = frozenset({"base64", "quoted-printable"})
+#: The part of the time for a document in which the attachments must be begun.
+_TIME_SHARE = 1 / 3
+
+
+class _Step(NamedTuple):
+    """What is to be read next."""
+
+    #: `mail`, `part`, or `end` for the end of a forwarded mail.
+    kind: str
+    part: "Message[Any, Any]"
+    #: How many mails it is forwarded in.
+    depth: int
+
+
+def read(given: Given) -> Document:
+    """Read a mail. Raises ExtractionFailed if it is encrypted."""
+    return _MailReader(given).read()
+
+
+class _MailReader:
+    """Reads a mail part by part, and its attachments at the end."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._flow = FlowDocument()
+        self._texts = MailTexts(self._flow)
+        #: The subject of the mail, and of each mail within it that is being read.
+        self._subjects: list[str] = []
+        self._attachments: list[Message[Any, Any]] = []
+
+    def read(self) -> Document:
+        message = _parse(self._given.data)
+        if _is_encrypted(message):
+            raise documents.encrypted()
+        steps = [_Step("mail", message, 0)]
+        while steps:
+            step = steps.pop()
+            if step.kind == "mail":
+                self._subjects.append(header_text(step.part, "Subject") or ("Forwarded mail" if step.depth else ""))
+                self._flow.add_heading(min(step.depth + 1, _DEEPEST_HEADING), self._subjects[-1])
+                known = ((name, header_text(step.part, name)) for name in _HEADERS)
+                self._flow.add("paragraph", "\n".join(f"{name}: {value}" for name, value in known if value))
+                steps.append(step._replace(kind="part"))
+            elif step.kind == "end":
+                self._subjects.pop()
+                self._flow.headings.enter(step.depth + 1, self._subjects[-1])
+            else:
+                steps += reversed(self.take(step))
+        self.add_attachments()
+        return self._flow.finish(title=self._subjects[0])
+
+    def take(self, step: _Step) -> Sequence[_Step]:
+        """Read a part, or return the parts that it consists of."""
+        part, kind = step.part, step.part.get_content_type()
+        inner: Any = part.get_payload() if part.is_multipart() else ()
+        if kind in _MAIL and step.depth < _MOST_FORWARDS:
+            self._flow.note_part("forwarded_mails")
+            return _Step("mail", find_mail(part), step.depth + 1), step._replace(kind="end")
+        if kind in _MAIL:
+            self._flow.warn(f"Mails within more than {_MOST_FORWARDS} mails were not read.")
+        elif kind == "multipart/alternative" and inner:
+            shown = find_shown(inner)
+            for other in inner:
+                leaves = [] if other is shown else [each for each in other.walk() if not each.is_multipart()]
+                self._attachments += [leaf for leaf in leaves if leaf.get_content_type() not in FORMS]
+            return (_Step("part", shown, step.depth),)
+        elif kind == "message/delivery-status":
+            for group in inner:
+                names = dict.fromkeys(group.keys())
+                self._flow.add("paragraph", "\n".join(f"{name}: {header_text(group, name)}" for name in names))
+        elif inner and _is_encrypted(part):
+            self._flow.warn("A part of the mail is encrypted and was not read.")
+        elif inner:
+            # Other parts show pictures and the like.
+            embedded = inner[1:] if kind == "multipart/related" else ()
+            shown_elsewhere = {
+                id(each)
+                for each in embedded
+                if (each["content-id"] or each["content-location"]) and not _is_attached(each)
+            }
+            return [_Step("part", each, step.depth) for each in inner if id(each) not in shown_elsewhere]
+        elif _is_attached(part) or part.get_content_maintype() not in {"text", "multipart"}:
+            self._attachments.append(part)
+        else:
+            self._texts.add(part)
+        return ()
+
+    def add_attachments(self) -> None:
+        """Add the attachments: what they hold where that can be read, otherwise their names."""
+        limits, begun = self._given.limits, time.monotonic()
+        bytes_left = limits.archive_bytes
+        for number, part in enumerate(self._attachments, 1):
+            name = file_name(part) or part.get_content_type()
+            self._flow.headings.enter(1, self._subjects[0])
+            data: Any = part.get_payload(decode=True) or b""
+            bytes_left -= len(data)
+            reason = "upload it as a file."
+            try:
+                has_time = time.monotonic() - begun < limits.wall_seconds * _TIME_SHARE
+                if not self._given.depth and bytes_left >= 0 and number <= limits.archive_entries and has_time:
+                    charset = part.get_param("charset")
+                    content_type = detect(data, name, part.get_content_type())
+                    if find_format(content_type) is None and part.get_content_maintype() == "text":
+                        content_type = detect(data, name)
+                    given = replace(
+                        self._given,
+                        data=data,
+                        filename=name,
+                        content_type=content_type.partition(";")[0],
+                        charset=charset if isinstance(charset, str) else "",
+                        depth=self._given.depth + 1,
+                    )
+                    format_ = find_format(given.content_type)
+                    if format_ is not None and format_.key in _CONTAINERS:
+                        raise documents.unsupported("Archives in mails are not opened.")
+                    document = find_reader(given.content_type)(given)
+                    self._flow.note_part("attachments")
+                    self._flow.add_heading(2, f"Attachment: {name}")
+                    self._flow.add_document(document, level=2, name=name)
+                    continue
+            except ExtractionFailed as failure:
+                reason = failure.message
+            except RecursionError:
+                reason = "it is nested too deeply."
+            self._flow.add("paragraph", f"Attachment: {name}")
+            self._flow.warn(f"The attachment {name} was not read: {reason}")
+
+
+def _parse(data: bytes) -> "Message[Any, Any]":
+    if b"\0" in data[:100] and (codec := text_encoding(data)):
+        data = data.decode(codec, "replace").encode()
+    # `compat32`, because the newer policies fail for malformed headers.
+    return BytesParser(policy=policy.compat32).parsebytes(data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n"))
+
+
+def find_mail(part: "Message[Any, Any]") -> "Message[Any, Any]":
+    """Return the mail that a part holds, which may be encoded, although it should not."""
+    inner: Any = part.get_payload()
+    encoding = str(part.get("content-transfer-encoding", "")).strip().lower()
+    if isinstance(inner, list) and inner and encoding not in _REENCODED:
+        found: Message[Any, Any] = inner[0]
+        return found
+    holder: Message[Any, Any] = Message()
+    holder["content-transfer-encoding"] = encoding
+    holder.set_payload(inner[0].as_string() if isinstance(inner, list) and inner else inner)
+    data: Any = holder.get_payload(decode=True) or b""
+    return _parse(data)
+
+
+def _is_encrypted(part: "Message[Any, Any]") -> bool:
+    kind = part.get_content_type()
+    return kind in _ENCRYPTED or (kind in _PKCS7 and part.get_param("smime-type") != "signed-data")
+
+
+def _is_attached(part: "Message[Any, Any]") -> bool:
+    return part.get_content_disposition() == "attachment"

@@ -1,0 +1,1 @@
+"""OpenDocument: texts, sheets, decks and drawings."""

@@ -1,0 +1,1 @@
+"""Office files from before 2007: compound files and RTF."""

@@ -1,0 +1,1 @@
+"""Excel files, with the binary ones."""

@@ -1,0 +1,155 @@
+"""WordStyles of a Word document, as far as they decide what is a heading, what is numbered and what can't be seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from svc_daemon.extract.formats.open_xml.numbering import number_of
+from svc_daemon.extract.formats.open_xml.packages import is_on, qname
+
+_VALUE, _FILL = qname("w:val"), qname("w:fill")
+_PARAGRAPH_PROPERTIES, _RUN_PROPERTIES = qname("w:pPr"), qname("w:rPr")
+_SHADING, _HIGHLIGHT = qname("w:shd"), qname("w:highlight")
+_STYLE = qname("w:rStyle")
+_VANISH, _COLOUR, _SIZE = qname("w:vanish"), qname("w:color"), qname("w:sz")
+_WHITE = "ffffff"
+#: Text of at most one point (the file counts in half points) can't be read.
+_UNREADABLE_SIZE = 2
+
+
+@dataclass(slots=True)
+class StyleLook:
+    """What a style says, with the styles that it is based on."""
+
+    #: Heading level, 0 for the title, or None.
+    level: int | None = None
+    list_id: str | None = None
+    list_level: int | None = None
+    is_hidden: bool | None = None
+    colour: str | None = None
+    size: int | None = None
+    is_shaded: bool = False
+
+
+class WordStyles:
+    """The styles of a document by their ids."""
+
+    def __init__(self, root: Any) -> None:
+        self._elements: dict[str, Any] = {}
+        self._looks: dict[str, StyleLook] = {}
+        self._usual = ""
+        for style in () if root is None else root.iterchildren(qname("w:style")):
+            identity = style.get(qname("w:styleId")) or ""
+            self._elements[identity] = style
+            if style.get(qname("w:type")) == "paragraph" and style.get(qname("w:default")) in {"1", "true", "on"}:
+                self._usual = identity
+
+    def look(self, identity: str | None) -> StyleLook:
+        """Return what a style says; without an id, the usual style of paragraphs."""
+        identity = self._usual if identity is None else identity
+        if identity not in self._looks:
+            look = self._looks[identity] = StyleLook()
+            for style in reversed(self._chain(identity)):
+                _refine(look, style)
+        return self._looks[identity]
+
+    def is_coloured_table(self, table: Any) -> bool:
+        """Whether a table or its style has colours, so that white text may be read on it."""
+        own = table.find(f"{qname('w:tblPr')}/{_SHADING}")
+        if own is not None and is_coloured(own):
+            return True
+        name = table.find(f"{qname('w:tblPr')}/{qname('w:tblStyle')}")
+        chain = [] if name is None else self._chain(name.get(_VALUE) or "")
+        return any(is_coloured(each) for style in chain for each in style.iter(_SHADING))
+
+    def _chain(self, identity: str) -> list[Any]:
+        """Return a style and those that it is based on, each once, even if they go in circles."""
+        chain: list[Any] = []
+        style = self._elements.get(identity)
+        while style is not None and style not in chain:
+            chain.append(style)
+            based = style.find(qname("w:basedOn"))
+            style = None if based is None else self._elements.get(based.get(_VALUE))
+        return chain
+
+    def why_unseen(self, run: Any, paragraph: StyleLook, *, on_colour: bool) -> str | None:
+        """Return why a run with these properties (or None) isn't seen; None if it is."""
+        # Most runs have no properties, or some that don't matter.
+        marks = marks_of(run)
+        if not marks:
+            if not (paragraph.is_hidden or paragraph.colour == _WHITE or paragraph.size is not None):
+                return None
+            run_style = StyleLook()
+        else:
+            name = marks.get(_STYLE)
+            run_style = StyleLook() if name is None else self.look(name.get(_VALUE) or "")
+        vanish, colour, size = (marks.get(tag) for tag in (_VANISH, _COLOUR, _SIZE))
+        styled_hidden = paragraph.is_hidden if run_style.is_hidden is None else run_style.is_hidden
+        if is_on(vanish, _VALUE) if vanish is not None else styled_hidden:
+            return "hidden text"
+        points = run_style.size or paragraph.size if size is None else number_of(size.get(_VALUE), 20)
+        if points is not None and points <= _UNREADABLE_SIZE:
+            return "size 0"
+        shown = run_style.colour or paragraph.colour if colour is None else (colour.get(_VALUE) or "").lower()
+        if shown != _WHITE or on_colour or paragraph.is_shaded or run_style.is_shaded:
+            return None
+        return None if has_background(marks) else "white text"
+
+
+def marks_of(properties: Any) -> dict[str, Any]:
+    """Return the properties of a run, paragraph or cell by their names; none if it has none."""
+    return {} if properties is None else {each.tag: each for each in properties}
+
+
+def has_background(marks: Mapping[str, Any]) -> bool:
+    """Whether properties of a run, paragraph or cell give it a colour behind the text."""
+    highlight = marks.get(_HIGHLIGHT)
+    if highlight is not None and (highlight.get(_VALUE) or "none") not in {"none", "white"}:
+        return True
+    shading = marks.get(_SHADING)
+    return shading is not None and is_coloured(shading)
+
+
+def is_coloured(shading: Any) -> bool:
+    """Whether `w:shd` is a colour other than white."""
+    fill, pattern = (shading.get(_FILL) or "auto").lower(), shading.get(_VALUE) or "clear"
+    is_themed = fill == "auto" and shading.get(qname("w:themeFill"), "background1") not in {"background1", "light1"}
+    return is_themed or fill not in {"auto", _WHITE} or pattern not in {"clear", "nil"}
+
+
+def has_backdrop(root: Any) -> bool:
+    """Whether the text of a part stands on a colour, or anywhere on a shape or picture that is behind it."""
+    page = root.find(qname("w:background"))
+    if page is not None and (page.get(qname("w:color")) or "auto").lower() not in {"auto", _WHITE}:
+        return True
+    if any(each.get("behindDoc") in {"1", "true"} for each in root.iter("{*}anchor")):
+        return True
+    shapes = root.iter(*(qname(f"v:{name}") for name in ("shape", "rect", "roundrect", "oval", "group")))
+    return any("z-index:-" in (each.get("style") or "") for each in shapes)
+
+
+def _refine(look: StyleLook, style: Any) -> None:
+    """Add what a style says to what the styles that it is based on say."""
+    name = style.find(qname("w:name"))
+    # Built-in styles have English names in every language.
+    words = "" if name is None else (name.get(_VALUE) or "").lower()
+    if words == "title":
+        look.level = 0
+    elif words.startswith("heading ") and words[8:].isdecimal():
+        look.level = int(words[8:])
+    paragraph, run = style.find(_PARAGRAPH_PROPERTIES), style.find(_RUN_PROPERTIES)
+    if paragraph is not None:
+        outline = paragraph.find(qname("w:outlineLvl"))
+        if outline is not None and look.level != 0:
+            level = number_of(outline.get(_VALUE), 9)
+            look.level = level + 1 if level < 9 else None
+        listed, level_mark = (paragraph.find(f"{qname('w:numPr')}/{qname(f'w:{tag}')}") for tag in ("numId", "ilvl"))
+        look.list_id = look.list_id if listed is None else listed.get(_VALUE)
+        look.list_level = look.list_level if level_mark is None else number_of(level_mark.get(_VALUE), 0)
+        look.is_shaded = look.is_shaded or has_background(marks_of(paragraph))
+    if run is not None:
+        vanish, colour, size = (run.find(tag) for tag in (_VANISH, _COLOUR, _SIZE))
+        look.is_hidden = look.is_hidden if vanish is None else is_on(vanish, _VALUE)
+        look.colour = look.colour if colour is None else (colour.get(_VALUE) or "").lower()
+        look.size = look.size if size is None else number_of(size.get(_VALUE), 20)
+        look.is_shaded = look.is_shaded or has_background(marks_of(run))

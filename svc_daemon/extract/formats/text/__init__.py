@@ -1,0 +1,1 @@
+"""Plain text, and the formats that are text with marks: Markdown, languages of documentation, CSV."""

@@ -1,1 +1,0 @@
-"""Office Open XML: what Word, PowerPoint and Excel files have in common, and the larger pieces of their readers."""
