@@ -1,4 +1,4 @@
-"""Numbers as Word and PowerPoint spell them in front of paragraphs: `IV`, `b`, `3rd`, `十二`."""
+"""Numbers as documents spell them in front of paragraphs: `IV`, `b`, `3rd`, `十二`."""
 
 from collections.abc import Callable
 

@@ -14,16 +14,9 @@ from svc_daemon.extract.formats.html.inline import BREAK, InlineText
 from svc_daemon.extract.formats.html.sight import OWN_COLOURS, SeenState
 from svc_daemon.extract.formats.html.styles import PageStyles
 from svc_daemon.extract.formats.html.tables import HtmlBlock, OpenTable
+from svc_daemon.extract.formats.numerals import spell_number
 
-_ROMAN = tuple(
-    zip(
-        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
-        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
-        strict=True,
-    )
-)
-#: Larger numbers are shown in digits.
-_MOST_ROMAN = 3999
+_ROMAN = {"i": "lowerRoman", "I": "upperRoman"}
 
 
 class OpenList:
@@ -47,12 +40,8 @@ class OpenList:
             while number:
                 number, rest = divmod(number - 1, 26)
                 shown = chr(ord(self._type) + rest) + shown
-        if self._type in {"i", "I"} and 0 < number <= _MOST_ROMAN:
-            shown = ""
-            for unit, letters in _ROMAN:
-                shown += letters * (number // unit)
-                number %= unit
-            shown = shown if self._type == "i" else shown.upper()
+        if self._type in _ROMAN and number < 4000:
+            shown = spell_number(number, _ROMAN[self._type])
         return f"{shown}. "
 
 

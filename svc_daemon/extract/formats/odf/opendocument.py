@@ -92,7 +92,7 @@ def read(given: Given) -> Document:
     named = {name: "" if facts is None else facts.findtext(f".//{full(name)}") for name in ("dc:title", "dc:language")}
     return flow.finish(
         # The first heading of a spreadsheet is the name of a sheet.
-        title=named["dc:title"] or walk.first_title or (None if masters.of_sheets else flow.headings.first),
+        title=named["dc:title"] or walk.title or (None if masters.of_sheets else flow.headings.first),
         pages=pages,
         pages_without_text=empty,
         language=named["dc:language"] or None,

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from svc_daemon.extract.formats.numerals import spell_number
+
 _OASIS = "urn:oasis:names:tc:opendocument:xmlns:"
 #: Prefixes of the names in this package, and their namespaces.
 _NAMESPACES = {
@@ -30,13 +32,7 @@ _PARENTS = 30
 LEVELS = 10
 _SIZE = re.compile(r"([0-9.]+)(pt|cm|mm|in|px)")
 _POINTS = {"pt": 1.0, "cm": 28.35, "mm": 2.835, "in": 72.0, "px": 0.75}
-_ROMAN = tuple(
-    zip(
-        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
-        ["m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"],
-        strict=True,
-    )
-)
+_SPELLINGS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 
 
 @lru_cache(4096)
@@ -167,10 +163,10 @@ class Styles:
         level = levels.get(len(counts))
         if level is None or not attribute(level, "style:num-format"):
             return ""
-        numbers = [
-            _numeral(max(1, count), attribute(levels[at], "style:num-format") if at in levels else "1")
-            for at, count in enumerate(counts, 1)
-        ]
+        numbers = []
+        for at, count in enumerate(counts, 1):
+            kind = attribute(levels[at], "style:num-format") if at in levels else "1"
+            numbers.append(spell_number(max(1, count), _SPELLINGS.get(kind, "")) if kind else "")
         if pattern := attribute(level, "loext:num-list-format"):
             for at, number in enumerate(numbers, 1):
                 pattern = pattern.replace(f"%{at}%", number)
@@ -185,17 +181,3 @@ class Styles:
         found = self._lists.get(style, {}).get(level)
         value = "" if found is None else attribute(found, "text:start-value")
         return int(value) if value.isdecimal() and len(value) < 9 else 1
-
-
-def _numeral(number: int, kind: str) -> str:
-    if kind in ("a", "A"):
-        # After z comes aa, then bb.
-        letters = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 9)
-        return letters if kind == "a" else letters.upper()
-    if kind in ("i", "I") and number < 4000:
-        letters, left = "", number
-        for value, numeral in _ROMAN:
-            letters += numeral * (left // value)
-            left %= value
-        return letters if kind == "i" else letters.upper()
-    return str(number) if kind else ""

@@ -90,7 +90,8 @@ class BodyWalk:
         #: By its id, the text of a control of a form.
         self.controls: dict[str, str] = {}
         self.skipped: set[etree._Element] = set()
-        self.first_title = ""
+        #: The text of the first paragraph with the style of a title.
+        self.title = ""
         #: Whether a field has hidden the open paragraph.
         self.hides_paragraph = False
         self.starts = {name.replace("_", ":", 1).replace("_", "-"): getattr(self, f"start_{name}") for name in _STARTS}
@@ -209,8 +210,8 @@ class BodyWalk:
         if readings and text:
             text = f"{text} ({' '.join(readings)})"
         is_heading = short(element.tag) == "text:h"
-        if is_heading or (not self.first_title and self.is_title(element)):
-            self.first_title = self.first_title or text
+        if not is_heading and not self.title and self.is_title(element):
+            self.title = text
         kind = "heading" if is_heading else "item" if self.items else "paragraph"
         if text:
             self.put(OdfBlock(kind, text, _level(element)))

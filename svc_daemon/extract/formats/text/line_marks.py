@@ -16,6 +16,7 @@ class MarkedLines:
     def __init__(self, text: str) -> None:
         self.lines = fit(text).split("\n")
         self.kinds = [TEXT if line.strip() else BLANK for line in self.lines]
+        #: The title that the text declares; the first heading otherwise.
         self.title: str | None = None
         #: By the index of its first line: level, title and last line of a heading.
         self._headings: dict[int, tuple[int, str, int]] = {}
@@ -29,7 +30,6 @@ class MarkedLines:
         """Make lines a heading."""
         self.mark(BLANK, first, last)
         self._headings[first] = level, title, last
-        self.title = self.title or title.strip() or None
 
     def hide(self, first: int, last: int, reason: str = "comment") -> None:
         """Leave out lines that nobody sees."""
@@ -77,4 +77,4 @@ class MarkedLines:
                 document.add_heading(level, title, begun, last)
             elif kinds[begun]:
                 document.add(kinds[begun], begun, end - 1)
-        return document.finish(title=self.title, warnings=warnings)
+        return document.finish(title=self.title or document.headings.first, warnings=warnings)

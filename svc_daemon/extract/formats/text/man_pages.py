@@ -64,13 +64,11 @@ def read(given: Given) -> Document:
     number = 0
     while number < len(marked.lines):
         number = max(number, page.take(number, marked.lines[number])) + 1
-    marked.title = page.title or marked.title
     return marked.finish(warnings)
 
 
 class _ManPage:
     def __init__(self, marked: MarkedLines) -> None:
-        self.title: str | None = None
         self._marked = marked
         self._name = ""
         #: The macro that ends the code that this line is in; empty outside of code.
@@ -122,7 +120,7 @@ class _ManPage:
         words = _arguments(rest)
         if macro in {"TH", "Dt"}:
             section = f"({words[1]})" if len(words) > 1 else ""
-            self.title = show(words[0] + section) if words else None
+            self._marked.title = show(words[0] + section) if words else None
         elif macro in _CODE or (macro == "Bd" and "-literal" in words):
             self._code_end = _CODE.get(macro, "Ed")
         elif macro == self._code_end:

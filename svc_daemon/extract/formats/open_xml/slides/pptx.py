@@ -35,7 +35,8 @@ def read(given: Given) -> Document:
         if part is None or content is None or not deck.add_slide(part, content):
             empty.append(number)
     title = package.title()
-    title = deck.title if title in _USUAL_TITLES else title or deck.title
+    if not title or title in _USUAL_TITLES:
+        title = flow.headings.first
     return flow.finish(title=title, pages=len(slides), pages_without_text=empty)
 
 
@@ -50,7 +51,6 @@ class _Deck:
         self._seen_backdrops: set[str] = set()
         #: The numbers that the slide and its notes show: a dictionary, because it keeps the order.
         self._numbers: dict[str, None] = {}
-        self.title: str | None = None
 
     def add_slide(self, part: str, root: Any) -> bool:
         """Add a slide. Returns False if it has no text."""
@@ -61,9 +61,7 @@ class _Deck:
         shapes = [*shapes_of(root)]
         title = next((shape for shape in shapes if shape.is_title and not shape.is_hidden), None)
         if title is not None:
-            words = one_line(" ".join(line.text for line in frame_lines(title.element)))
-            flow.add_heading(1, words)
-            self.title = self.title or words or None
+            flow.add_heading(1, " ".join(line.text for line in frame_lines(title.element)))
         self._shapes.begin(part, root, [self._parsed(each) for each in backdrop(self._package, part)])
         for shape in shapes:
             if shape.placeholder in FURNITURE:
