@@ -11,7 +11,7 @@ from svc_daemon.api.middleware.error_responses import invalid_fields
 from svc_daemon.core.json_bodies import find_key, parse_object, refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.requests import ScopedBody
+from svc_daemon.wire.requests import NO_WEBHOOK, ScopedBody, UploadBody
 
 MAX_JSON_BYTES = 1024 * 1024
 
@@ -42,18 +42,21 @@ async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTE
 
 async def read_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
     """Read the body as a model. Raises the errors of `read_json` and `parse_model`."""
-    refuse_scopes_in_query(request, model)
+    refuse_in_query(request, model)
     return parse_model(await read_json(request, max_bytes=max_bytes), model)
 
 
 async def read_optional_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
     """Read the body like `read_model`, but treat a missing body as an empty object."""
+    refuse_in_query(request, model)
     return parse_model(await read_optional_json(request, max_bytes=max_bytes), model)
 
 
-def refuse_scopes_in_query(request: Request, model: type[BaseModel]) -> None:
-    """Raise `invalid_request` if the query string has a field that limits what is searched."""
+def refuse_in_query(request: Request, model: type[BaseModel]) -> None:
+    """Raise `invalid_request` if the query string has a field that limits what is searched, or an upload's webhook."""
     for name in request.query_params:
+        if issubclass(model, UploadBody) and name == "webhook":
+            raise refusal(name, NO_WEBHOOK)
         if issubclass(model, ScopedBody) and model.means_scope(name):
             raise refusal(name, "A scope can't be sent in the query string here; send it in the body.")
 

@@ -15,6 +15,7 @@ from svc_daemon.api.bodies import read_bytes
 from svc_daemon.api.requests import DRY_RUN, caller, context_of, is_dry_run
 from svc_daemon.core.json_bodies import parse_object, refusal
 from svc_daemon.errors import ServiceError
+from svc_daemon.wire import headers
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.error_codes import ErrorCode as E
 
@@ -63,6 +64,8 @@ class Endpoint:
 # Query parameters and error codes that several endpoints share.
 
 DRY = {DRY_RUN: "true: only validate."}
+#: For requests that have the same effect however often they are sent.
+KEY_IGNORED = {headers.IDEMPOTENCY_KEY: "Checked, but not needed: a repeated request changes nothing."}
 PAGE = {
     "limit": "Rows of a page, 1 to {page_rows}; everything by default.",
     "after": "The last id of the previous page.",

@@ -104,11 +104,13 @@ async def list_members(
 
 
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
-    """Update these fields of the source. A new title is written to the index first.
+    """Update these fields of the source. A new title is written to the index first; an empty one is the file name.
 
     Raises `forbidden_project_key` if the key can't reach all of the source's buckets.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
+    if change.get("title") == "":
+        change["title"] = change.get("filename", source.filename)
     if change.get("title", source.title) == source.title:
         return await _describe(context, key, source_id, change) if change else source
     async with _retitling(context, source):

@@ -23,6 +23,7 @@ class AskArguments(Arguments, ScopedBody):
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "agent", BUCKETS: "buckets"}
     plain_scopes: ClassVar[Mapping[str, str]] = {"model": AGENT}
+    foreign_scopes: ClassVar[Mapping[str, str]] = {"models": AGENT}
 
     question: str = Field(description="The question, as a complete sentence.")
     agent: str = Field(

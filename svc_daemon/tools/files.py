@@ -18,6 +18,7 @@ from svc_daemon.tools.sources import SourceState, fields_of
 from svc_daemon.wire import Json
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.requests import without_webhook
 
 UPLOADS = "/v1/knowledge/files/upload-session"
 #: Upload sessions with these statuses need no more bytes.
@@ -31,7 +32,7 @@ Buckets = Annotated[list[str], Field(default_factory=list)]
 
 
 class DestinationArguments(Arguments):
-    """The buckets to upload to. Exactly one of the first three fields must be set."""
+    """The buckets to upload to. Exactly one of the first three fields must be set. No upload has a webhook."""
 
     bucket_ids: Buckets = Field(description="Destination buckets by id (bkt_…).")
     bucket_slugs: Buckets = Field(description="Destination buckets by slug.")
@@ -39,6 +40,11 @@ class DestinationArguments(Arguments):
         "", description="One destination bucket, by slug or id. Give exactly one of bucket, bucketSlugs and bucketIds."
     )
     create_missing_buckets: bool = Field(False, description="Create the buckets whose slugs don't exist yet.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_webhook(cls, fields: Any) -> Any:
+        return without_webhook(fields)
 
     def destination(self) -> Json:
         """Build the request fields that name the buckets, without unset ones."""
@@ -58,13 +64,6 @@ class FileGiven(Arguments):
     title: str | None = Field(None, description="Title to show in search results; the default is the file name.")
     tags: list[str] = Field(default_factory=list, description="Up to 20 tags by which searches can be limited.")
     metadata: Json = Field(default_factory=dict, description="Facts about the file by which searches can be filtered.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_webhook(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and "webhook" in fields:
-            raise ValueError("Uploads have no webhook; ask svc-source-status.")
-        return fields
 
     def description(self, file: File) -> Json:
         """Build the request fields that describe the file, without unset ones."""

@@ -7,16 +7,17 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from svc_daemon.wire.errors import ErrorBody
-from svc_daemon.wire.requests import NoDryRunBody, RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, UploadBody
 
 ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]
+#: Fields that describe a file, and may be in either of its two places in a batch.
+DESCRIPTION = ("title", "tags", "metadata", "sha256", "replaces", "mapping")
 
 
-class ManifestItem(NoDryRunBody):
-    """The metadata of one file of the batch."""
+class ItemFields(NoDryRunBody):
+    """The fields that describe one file of the batch, in the manifest's item or in the entry of `files`."""
 
     client_file_id: ClientFileId
-    filename: str | None = None
     title: str | None = None
     tags: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -27,6 +28,12 @@ class ManifestItem(NoDryRunBody):
     webhook: Any = None
 
 
+class ManifestItem(ItemFields):
+    """One file of the batch."""
+
+    filename: str | None = None
+
+
 class Manifest(NoDryRunBody):
     version: Annotated[int, Field(ge=1, le=1)]
     #: Used if the header Idempotency-Key is missing.
@@ -34,18 +41,15 @@ class Manifest(NoDryRunBody):
     items: Sequence[ManifestItem]
 
 
-class BatchFile(NoDryRunBody):
-    """The name and size of a file. The manifest's item with the same `client_file_id` has the file's metadata."""
+class BatchFile(ItemFields):
+    """The name and size of a file. It may be described here, too, or in the item with the same `client_file_id`."""
 
-    client_file_id: ClientFileId
     filename: str
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
-    #: Always refused: only URL imports can have a webhook.
-    webhook: Any = None
 
 
-class BatchFields(RequestBody):
+class BatchFields(UploadBody):
     """The fields that all requests to create a batch have in common."""
 
     manifest: Manifest
@@ -53,8 +57,6 @@ class BatchFields(RequestBody):
     #: Whether to return a URL that takes all files in one request; each file then needs a `sha256`.
     pack: bool = False
     dry_run: bool = False
-    #: Always refused: only URL imports can have a webhook.
-    webhook: Any = None
 
 
 class BatchCreate(BatchFields):
@@ -103,7 +105,7 @@ class Batch(TypedDict):
     request_id: str
 
 
-class BatchFinalize(RequestBody):
+class BatchFinalize(UploadBody):
     """Body of a finalize request. `abandon_pending` cancels incomplete uploads, so that the batch can end."""
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"

@@ -15,6 +15,10 @@ from typing_extensions import TypedDict
 
 from svc_daemon.wire.field_errors import plain
 
+Place = tuple[str | int, ...]
+#: A field's path and an error message.
+Fault = tuple[Place, str]
+
 
 class Paging(TypedDict, total=False):
     """The fields that a list has only if the request has `limit`."""
@@ -60,6 +64,39 @@ class NoDryRunBody(RequestBody):
     dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False
 
 
+#: The error for a webhook in a request that takes none.
+NO_WEBHOOK = "is for imports and pages only; poll the source until it is ready."
+
+
+class UploadBody(RequestBody):
+    """A body of an upload, in which a webhook is refused wherever it is."""
+
+    #: Always refused: only URL imports can have a webhook.
+    webhook: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_webhook(cls, fields: Any) -> Any:
+        return without_webhook(fields)
+
+
+def without_webhook(fields: Any) -> Any:
+    """Return the fields. Raises PydanticCustomError if a field of them, at any depth, is a webhook."""
+    if faults := [(path, NO_WEBHOOK) for path in _webhooks_below((), fields)]:
+        raise PydanticCustomError("webhook", "A webhook is not taken.", {"faults": faults})
+    return fields
+
+
+def _webhooks_below(path: Place, value: Any) -> Iterator[Place]:
+    """Yield the paths of fields inside `value` that are named `webhook` and aren't null."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in children:
+        if name == "webhook" and each is not None:
+            yield (*path, name)
+        elif name != "metadata":
+            yield from _webhooks_below((*path, name), each)
+
+
 BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"
 
 #: Accepted names for each kind of scope (a limit on what is searched), in lower case and without `_` and `-`.
@@ -79,7 +116,7 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     ),
     SOURCES: ("knowledgeid", "knowledgefileid", "file", "fileid", "documentid", "docid", "document", "doc"),
     FILTERS: ("metadatafilter", "tagfilter", "where"),
-    AGENT: ("agentid",),
+    AGENT: ("agents", "agentid", "agentname", "agentslug"),
 }  # fmt: skip
 #: Fields with the caller's own data, in which names of scopes are allowed.
 _FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
@@ -97,10 +134,6 @@ _FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled 
     "store",
     "file",
 }
-
-Place = tuple[str | int, ...]
-#: A field's path and an error message.
-Fault = tuple[Place, str]
 
 
 def bare(name: str) -> str:

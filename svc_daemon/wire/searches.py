@@ -21,7 +21,10 @@ class SearchRequest(ScopedBody):
 
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
     plain_scopes: ClassVar[Mapping[str, str]] = {"model": AGENT}
-    foreign_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("metadata", "mapping", "title", "type"), FILTERS)
+    foreign_scopes: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("metadata", "mapping", "title", "type"), FILTERS),
+        "models": AGENT,
+    }
 
     query: Annotated[str, Field(min_length=1)]
     #: A model id, such as `svc-agent`. The agent's policy limits the search further.

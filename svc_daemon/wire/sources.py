@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.requests import NoDryRunBody, Paging, RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, Paging, RequestBody, UploadBody
 
 
 class TaskReference(TypedDict):
@@ -287,7 +287,7 @@ class DryRun(TypedDict):
     request_id: str
 
 
-class QaCreate(RequestBody):
+class QaCreate(UploadBody):
     """Body of `POST /v1/buckets/{bucket}/qa`."""
 
     question: str
@@ -299,8 +299,6 @@ class QaCreate(RequestBody):
     replaces: str | None = None
     mapping: str | None = None
     dry_run: bool = False
-    #: Always refused: only URL imports can have a webhook.
-    webhook: Any = None
 
 
 class Webhook(RequestBody):

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import UploadBody
 
 #: The only strategy: send the bytes to an upload URL, in chunks that can be resumed.
 STRATEGY = "storage_resumable"
 
 
-class UploadCreate(RequestBody):
+class UploadCreate(UploadBody):
     """Body of `POST /v1/buckets/{bucket}/uploads`."""
 
     filename: str
@@ -25,8 +25,6 @@ class UploadCreate(RequestBody):
     replaces: str | None = None
     mapping: str | None = None
     dry_run: bool = False
-    #: Always refused: only URL imports can have a webhook.
-    webhook: Any = None
 
 
 class Upload(TypedDict):
@@ -60,7 +58,7 @@ class UploadStatus(TypedDict):
     request_id: str
 
 
-class UploadFinalize(RequestBody):
+class UploadFinalize(UploadBody):
     """Body of a finalize request, which may be empty."""
 
     dry_run: bool = False

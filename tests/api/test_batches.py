@@ -119,8 +119,8 @@ def test_items_come_with_the_status_when_asked_for(daemon: Daemon) -> None:
 def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
     webhook = {"webhook": {"url": "http://x.example"}}
     on_item, on_file = batch_body(THREE), batch_body(THREE)
-    for entry in (on_item["manifest"]["items"][1], on_file["files"][1]):
-        entry.update(webhook)
+    on_item["manifest"]["items"][1] |= webhook
+    on_file["files"][1] |= {"options": [webhook]}
     cases: list[tuple[dict[str, Any], str]] = [
         (batch_body([]), "files"),
         (batch_body([(str(number), b"x") for number in range(101)]), "files"),
@@ -131,7 +131,10 @@ def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
         ({"files": []}, "manifest"),
         ({"manifest": {"version": 1, "items": []}}, "files"),
         (batch_body([("", b"x")]), "manifest.items.0.client_file_id"),
-        *((body, "webhook") for body in (batch_body(THREE) | webhook, on_item, on_file)),
+        (batch_body(THREE) | webhook, "webhook"),
+        (batch_body(THREE, **webhook), "manifest.webhook"),
+        (on_item, "manifest.items.1.webhook"),
+        (on_file, "files.1.options.0.webhook"),
         (batch_body(THREE) | {"team_id": "x"}, "team_id"),
         (batch_body([("a", b""), ("b", b"")]), "files"),
     ]

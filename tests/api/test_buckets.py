@@ -86,6 +86,25 @@ def test_a_repeated_post_replays(shared: Daemon) -> None:
     details_of(shared.ask("POST", BUCKETS, json={"slug": "two"}, repeat_key="k1"), "idempotency_key_conflict")
 
 
+@pytest.mark.rule("endpoint.idempotency")
+@pytest.mark.parametrize("attaches", [False, True])
+def test_a_request_that_needs_no_idempotency_key_checks_it_and_claims_nothing(daemon: Daemon, attaches: bool) -> None:
+    body, before = {"source_id": daemon.add_source()}, daemon.count("idempotency")
+
+    def ask(slug: str, repeat_key: str) -> httpx.Response:
+        daemon.make_bucket(slug if attaches else "inbox")
+        request = ("POST", f"{BUCKETS}/{slug}/sources") if attaches else ("PUT", f"{BUCKETS}/{slug}")
+        return daemon.ask(*request, repeat_key=repeat_key, json=body if attaches else {})
+
+    for bad in ("", "two words", "ä".encode().decode("latin-1"), "x" * 256):
+        details_of(ask("one", bad), "invalid_idempotency_key")
+    answers = [ask(slug, "k") for slug in ("one", "one", "two")]
+    assert {answer.is_success for answer in answers} == {True}
+    assert not any("Idempotent-Replayed" in answer.headers for answer in answers)
+    assert daemon.count("idempotency") == before
+    body_of(daemon.upload(repeat_key="k"), 201)
+
+
 def test_a_slug_is_lower_case_letters_digits_and_inner_hyphens(shared: Daemon) -> None:
     good = ("a", "0", "a-b", "a--b", "a" * 63)
     for slug in (*good, "a" * 64, "-a", "a-", "A", "a_b", "a.b", "bkt_1", "ä", "a\n", " a"):

@@ -5,8 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.sessions import batch_body
+from tests.api.sessions import batch_body, finalize, finalize_batch, put
+from tests.api.sites import Site
 
 INBOX = "/v1/buckets/inbox"
 SESSION = {"filename": "notes.md", "size_bytes": len(NOTES)}
@@ -95,6 +97,33 @@ def test_name_with_a_control_or_invisible_character_is_refused(
     for odd in ODD:
         answer = _send(shared, source, door, DOORS[door][0], field, f"a{odd}b")
         assert _refused_fields(answer) == [field], ascii(odd)
+
+
+@pytest.mark.parametrize(
+    ("door", "title"),
+    [
+        ("uploads", "notes.md"),
+        ("batches", "b.md"),
+        ("files", "notes.md"),
+        ("files/import", "notes.md"),
+        ("pages", "Quays & stones"),
+        ("upload-session", "notes.md"),
+        ("websites", "Quays & stones"),
+        ("sources/{source}", "notes.md"),
+    ],
+)
+def test_empty_title_means_what_no_title_means(daemon: Daemon, site: Site, door: str, title: str) -> None:
+    path = next(path for path in DOORS if path.endswith(f"/{door}"))
+    body = DOORS[path][0]
+    body = body | {"url": site.url("/page" if title.startswith("Q") else "/notes.md")} if "url" in body else body
+    made = _send(daemon, daemon.add_source(title="Old"), path, body, "title", "").json()
+    if "items" in made:
+        body_of(put(daemon, made["items"][1], NOTES))
+        made = daemon.source(finalize_batch(daemon, made)["finalized"][0]["knowledge_id"])
+    elif "session_id" in made:
+        body_of(put(daemon, made, NOTES))
+        made = body_of(finalize(daemon, made), 201)
+    assert made["title"] == title
 
 
 @pytest.mark.parametrize(("door", "field"), _fields(TEXTS))

@@ -158,7 +158,7 @@ NOT_VALID: dict[str, list[Any]] = {
     "size_bytes": [None, -1, "12", 1.5, True],
     "tags": ["a,b", [""], ["x" * 65]],
     "mapping": ["a\nb", "x" * 1025],
-    "webhook": [{"url": "http://x.example"}],
+    "webhook": [{"url": "http://x.example"}, ""],
 }
 NOT_VALID |= {"title": [" "], "metadata": [[]], "sha256": ["abc"], "team_id": ["team_x"], "dry_run": ["yes"]}
 

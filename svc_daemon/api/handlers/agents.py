@@ -6,7 +6,7 @@ from math import floor
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.bodies import Model, parse_model, read_json, refuse_scopes_in_query
+from svc_daemon.api.bodies import Model, parse_model, read_json, refuse_in_query
 from svc_daemon.api.endpoints import DRY, PAGE, Endpoint
 from svc_daemon.api.requests import caller, context_of, creation_of, is_dry_run, meaning_of, page_of, query_flag
 from svc_daemon.api.responses import created, respond, would_create
@@ -87,7 +87,7 @@ def _view_model(agent: TeamAgent, model: str) -> wire.Model:
 
 async def _profile(request: Request, model: type[Model]) -> Model:
     """Read an agent's fields from the body. Raises `invalid_agent_profile`."""
-    refuse_scopes_in_query(request, model)
+    refuse_in_query(request, model)
     sent = await read_json(request, max_bytes=context_of(request).limits.json_bytes)
     try:
         return parse_model(sent, model)

@@ -25,7 +25,6 @@ from svc_daemon.api.responses import mark_replayed, respond, view_destinations, 
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import fingerprint, refusal, refusals
-from svc_daemon.core.uploads import source_fields
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations.ingest import batches as verbs
 from svc_daemon.operations.ingest import sessions
@@ -53,13 +52,15 @@ from svc_daemon.wire.uploads import STRATEGY
 _FIELDS = set(DestinationFields.model_fields)
 #: Fields in which old clients name buckets. The request's fingerprint contains the buckets instead of these fields.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
+#: Fields that `join_files` has moved into the manifest, so that it doesn't matter in which place they were sent.
+_MOVED: dict[str, Any] = {"files": {"__all__": set(wire.DESCRIPTION)}}
 
 
 async def create(request: Request) -> Response:
     creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
     body = await body_of(request, wire.BatchCreate)
-    refuse_mismatch(body, context_of(request).limits)
+    join_files(body, context_of(request).limits)
     destinations = [destination] * len(body.manifest.items)
     return await open_batch(request, creation, destinations, body)
 
@@ -69,14 +70,11 @@ async def open_batch(
 ) -> Response:
     """Open the requested batch. `destinations` has the buckets of each item of the manifest.
 
-    The body must have passed `refuse_mismatch`.
+    The body must have passed `join_files`.
     """
     context = context_of(request)
     if body.pack:
         refuse_unhashed(body)
-    parts: list[wire.BatchFields | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
-    for part in parts:
-        source_fields.refuse_webhook(part.webhook)
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creation.key, by_id, body)
@@ -86,7 +84,9 @@ async def open_batch(
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))
     # `pack` only selects how the files are sent, so two requests that differ only in `pack` count as the same.
-    meaning = fingerprint(places, body.model_dump(exclude={**_DESTINATIONS, "pack": True}) | {"dry_run": False})
+    meaning = fingerprint(
+        places, body.model_dump(exclude={**_DESTINATIONS, **_MOVED, "pack": True}) | {"dry_run": False}
+    )
     creation = replace(creation, idempotency_key=creation.idempotency_key or batch_key, fingerprint=meaning)
     if is_dry_run(request, body.dry_run):
         if find_earlier(context, creation) is not None:
@@ -169,9 +169,10 @@ def refuse_unhashed(body: wire.BatchFields) -> None:
         raise refusals([(path, "is required for a pack.") for path in lacking])
 
 
-def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
-    """Raise `invalid_request` unless the manifest and the files have the same client_file_ids, without duplicates.
+def join_files(body: wire.BatchFields, limits: Limits) -> None:
+    """Move what `files` says of each file into the manifest's item with the same client_file_id.
 
+    Raises `invalid_request` unless both have the same client_file_ids, without duplicates, and say the same of a file.
     Also raised if there are no files or too many files.
     """
     named = [item.client_file_id for item in body.manifest.items]
@@ -183,6 +184,14 @@ def refuse_mismatch(body: wire.BatchFields, limits: Limits) -> None:
             raise refusal(path, f"client_file_id {doubled[0]!r} occurs more than once.")
     if odd := sorted(set(named) ^ set(sent)):
         raise refusal("files", f"client_file_id {odd[0]!r} is not in both the manifest and the files.")
+    items = {item.client_file_id: item for item in body.manifest.items}
+    for place, file in enumerate(body.files):
+        item = items[file.client_file_id]
+        for name in sorted(file.model_fields_set.intersection(wire.DESCRIPTION)):
+            value = getattr(file, name)
+            if name in item.model_fields_set and getattr(item, name) != value:
+                raise refusal(f"files.{place}.{name}", "differs from the one in the manifest; send one of the two.")
+            setattr(item, name, value)
 
 
 def _judge_files(

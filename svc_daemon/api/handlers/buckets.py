@@ -6,7 +6,7 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, PAGE, Endpoint
+from svc_daemon.api.endpoints import BUCKET, DRY, KEY_IGNORED, NO_BUCKET, PAGE, Endpoint
 from svc_daemon.api.requests import (
     body_of,
     caller,
@@ -41,7 +41,7 @@ async def list_all(request: Request) -> Response:
 
 
 async def put(request: Request) -> Response:
-    key = caller(request, api_keys.BUCKET_CREATE)
+    key = creation_of(request, api_keys.BUCKET_CREATE).key
     slug = request.path_params["bucket"]
     if not re.fullmatch(wire.SLUG_PATTERN, slug):
         raise refusal(
@@ -115,7 +115,8 @@ ENDPOINTS = (
              body=wire.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
     Endpoint("PUT", BUCKET, put, "Create a bucket unless it exists",
              {201: wire.BucketPutAnswer, 200: wire.BucketPutAnswer | DryRun},
-             body=wire.BucketFields, optional=True, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
+             body=wire.BucketFields, optional=True, query=DRY, headers=KEY_IGNORED,
+             errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE, E.INVALID_IDEMPOTENCY_KEY)),
     Endpoint("GET", BUCKET, show, "Show a bucket", {200: wire.BucketAnswer}, query=_SHOWN, errors=NO_BUCKET),
     Endpoint("PATCH", BUCKET, update, "Change, archive or restore a bucket", {200: wire.BucketAnswer},
              body=wire.BucketUpdate, errors=(*NO_BUCKET, E.METADATA_TOO_LARGE, E.DELETE_IN_PROGRESS)),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.bodies import refuse_team
+from svc_daemon.api.bodies import refuse_in_query, refuse_team
 from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, FIELDS, NO_BUCKET, NO_SOURCE, QUOTAS, Endpoint
 from svc_daemon.api.forms import Form, receive_form
 from svc_daemon.api.requests import DRY_RUN, context_of, creation_of, flag, is_dry_run, path_destination
@@ -21,6 +21,7 @@ from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, find_earlier
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.files.contract import StagedBytes, discarding
+from svc_daemon.wire.requests import NO_WEBHOOK, UploadBody
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 
@@ -28,6 +29,7 @@ async def upload(request: Request) -> Response:
     context = context_of(request)
     creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
+    refuse_in_query(request, UploadBody)
     form = await receive_form(request, context.blobs.stage, context.limits.file_bytes)
     async with discarding(form.file.sink) as staged:
         file = _read_fields(form, context.limits)
@@ -41,7 +43,8 @@ async def upload(request: Request) -> Response:
 def _read_fields(form: Form[StagedBytes], limits: Limits) -> FileUpload:
     fields = form.fields
     refuse_team(dict(fields))
-    source_fields.refuse_webhook(fields.get("webhook"))
+    if "webhook" in fields:
+        raise refusal("webhook", NO_WEBHOOK)
     filename = clean_file_name(form.file.filename)
     try:
         metadata = parse_object(fields["metadata"].encode()) if fields.get("metadata") else {}

@@ -44,7 +44,7 @@ async def take_url(
     wanted = WantedImport(
         kind=kind,
         url=parse_url(body.url),
-        title=source_fields.check_title(body.title, limits) if body.title is not None else None,
+        title=source_fields.check_title(body.title, limits) if body.title else None,
         tags=source_fields.check_tags(body.tags, limits),
         metadata=source_fields.check_metadata(body.metadata, limits),
         mapping=source_fields.check_mapping(body.mapping, limits),

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_SOURCE, PAGED, QUOTAS, SIZES, WEB, Endpoint
-from svc_daemon.api.handlers.batches import open_batch, refuse_mismatch
+from svc_daemon.api.handlers.batches import join_files, open_batch
 from svc_daemon.api.handlers.imports import take_url
 from svc_daemon.api.handlers.uploads import open_session
 from svc_daemon.api.middleware.response_headers import name_bucket
@@ -30,7 +30,7 @@ async def create_upload(request: Request) -> Response:
 async def create_batch(request: Request) -> Response:
     context, creation = context_of(request), creation_of(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.LegacyBatchCreate)
-    refuse_mismatch(body, context.limits)
+    join_files(body, context.limits)
     naming = in_manifest(body.manifest)
     destinations = context.read(lambda connection: find_in_manifest(connection, context, creation.key, naming))
     name_bucket(request, destinations[0].slug)

@@ -21,7 +21,6 @@ async def create(request: Request) -> Response:
     creation = creation_of(request, api_keys.FILE_CREATE)
     destination = path_destination(request, creation.key)
     body = await body_of(request, QaCreate)
-    source_fields.refuse_webhook(body.webhook)
     alternates = [
         source_fields.check_question(text, context.limits, f"alternate_questions.{place}")
         for place, text in enumerate(body.alternate_questions)

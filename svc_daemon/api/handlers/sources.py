@@ -10,11 +10,23 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, INDEX, NO_BUCKET, NO_SOURCE, PAGE, SIZES, Endpoint
+from svc_daemon.api.endpoints import (
+    BUCKET,
+    DRY,
+    FIELDS,
+    INDEX,
+    KEY_IGNORED,
+    NO_BUCKET,
+    NO_SOURCE,
+    PAGE,
+    SIZES,
+    Endpoint,
+)
 from svc_daemon.api.requests import (
     body_of,
     caller,
     context_of,
+    creation_of,
     is_dry_run,
     one_of,
     optional_body_of,
@@ -98,7 +110,7 @@ async def look_up(request: Request) -> Response:
 
 
 async def attach(request: Request) -> Response:
-    key = caller(request, api_keys.FILE_CREATE)
+    key = creation_of(request, api_keys.FILE_CREATE).key
     body = await body_of(request, wire.SourceAttach)
     context, bucket = context_of(request), request.path_params["bucket"]
     if is_dry_run(request, body.dry_run):
@@ -136,10 +148,11 @@ async def update(request: Request) -> Response:
     limits = context_of(request).limits
     # Validate each field as for a new source.
     change: dict[str, Any] = {}
-    if body.title is not None:
-        change["title"] = source_fields.check_title(body.title, limits)
     if body.filename is not None:
         change["filename"] = clean_file_name(body.filename)
+    if body.title is not None:
+        # An empty title means the file name, which only the stored source knows.
+        change["title"] = source_fields.check_title(body.title, limits) if body.title else ""
     if body.tags is not None:
         change["tags"] = source_fields.check_tags(body.tags, limits)
     if body.metadata is not None:
@@ -347,7 +360,7 @@ ENDPOINTS = (
              query={"ids": "1 to {lookup_sources} ids, separated by commas."}),
     Endpoint("POST", BUCKET + "/sources", attach, "Attach a source to another bucket",
              {200: wire.SourceAnswer | wire.DryRun}, body=wire.SourceAttach, query=DRY,
-             errors=(*NO_BUCKET, *NO_SOURCE)),
+             headers=KEY_IGNORED, errors=(*NO_BUCKET, *NO_SOURCE, E.INVALID_IDEMPOTENCY_KEY)),
     Endpoint("DELETE", BUCKET + "/sources/{source_id}", detach, "Detach a source from this bucket only",
              {200: wire.Detached}, errors=(*NO_BUCKET, *NO_SOURCE)),
     Endpoint("GET", _SOURCE, show, "Show a source and whether it is ready", {200: wire.SourceVerified},

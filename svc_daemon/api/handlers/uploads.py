@@ -154,7 +154,6 @@ def new_upload(
 
     `file` has the file's name, type and size. Outside of a batch, `file` and `body` are the same object.
     """
-    source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(file.filename)
     # Refuse an empty file before the client sends it.
     if file.size_bytes == 0:
@@ -169,7 +168,7 @@ def new_upload(
         filename=filename,
         content_type=file.content_type or "",
         size_bytes=file.size_bytes,
-        title=source_fields.check_title(filename if body.title is None else body.title, context.limits),
+        title=source_fields.check_title(body.title or filename, context.limits),
         tags=source_fields.check_tags(body.tags, context.limits),
         metadata=source_fields.check_metadata(body.metadata, context.limits),
         mapping=source_fields.check_mapping(body.mapping, context.limits),

@@ -75,12 +75,6 @@ def check_mapping(mapping: str | None, limits: Limits) -> str | None:
     return check_title(mapping, limits, "mapping") if mapping else None
 
 
-def refuse_webhook(webhook: Any) -> None:
-    """Raise `invalid_request` if a webhook is given. Call this for sources of a kind that doesn't support webhooks."""
-    if webhook is not None:
-        raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
-
-
 def check_sha256(text: str) -> str:
     """Return the digest in lower case; raises `invalid_request` unless it has 64 hex digits."""
     digest = text.strip().lower()
