@@ -82,12 +82,15 @@ def split_words(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedQuery:
+class WordQuery:
     """The distinct words of a query, in the order typed."""
 
     words: tuple[str, ...]
     #: How many words beyond `MAX_WORDS` were ignored.
     words_left_out: int = 0
+
+
+ParsedQuery = WordQuery
 
 
 def parse_query(text: str) -> ParsedQuery:

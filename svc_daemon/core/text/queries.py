@@ -1,0 +1,268 @@
+"""Queries: parses what people type into words, each with the ways in which it can stand in a text."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+
+from svc_daemon.core.text.folding import fold
+from svc_daemon.core.text.languages import COMMON, language_of_query
+from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
+from svc_daemon.core.text.terms import CAPITAL, EXACT, Alternative, QueryWord, is_marked, place_terms, spell, wholes_of
+from svc_daemon.core.text.words import MAX_WORDS
+
+#: What a common word that doesn't decide weighs, and a sign such as %.
+LITTLE = 0.1
+#: Weights of alternatives: spelled exactly so; the word unstemmed; the whole for each of its parts; apart or joined
+#: otherwise than in the query; a number by its parts; some part only.
+SPELLED, UNSTEMMED, WHOLE, JOINED, APART, SOME = 1.15, 1.05, 1.5, 0.9, 0.6, 0.4
+#: Most words of a phrase that an alternative asks for.
+MOST_TERMS = 8
+#: The word with its umlauts spelled out, or without.
+VARIANT = 0.7
+#: Maximum length of a word that may be two others joined.
+LONGEST_JOINED = 24
+#: Languages that spell umlauts out where a keyboard has none.
+_WITH_UMLAUTS = frozenset(("da", "de", "fi", "no", "sv"))
+_SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_DIGRAPHS = re.compile("[aou]e|aa")
+#: Single letters that are joined with the words after them, as in e-mail and t-shirt.
+_LETTERS_BEFORE = "ehtux"
+#: Words after which a single letter is a name.
+_LABELED = (
+    "annex appendix category chapter class column exhibit figure grade group hepatitis level model option part phase "
+    "plan point row schedule section series size step table team track type version vitamin"
+)
+_LABELS = frozenset(_LABELED.split())
+#: Common words that are joined to others: set up, on line.
+_PARTICLES = frozenset(("down", "in", "off", "on", "out", "over", "under", "up"))
+#: Capitals of those who know query languages.
+_OPERATORS = frozenset(("and", "or", "not"))
+_QUOTED = re.compile(
+    r'(?<!\w)"([^"]+)"(?!\w)|“([^“”]+)[“”]|„([^„“”]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』'
+)
+#: A number of several groups of digits with blanks between them.
+_SPACED = re.compile(r"(?<![\w.,])\d{1,3}(?:\s\d{3}){2,}(?![\w])")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """The distinct words of a query in the order typed, and its quoted phrases."""
+
+    words: tuple[QueryWord, ...]
+    #: For each phrase the runs of terms of `Terms.words`, one of which must occur: languages differ in their stems.
+    phrases: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    #: How many words beyond `MAX_WORDS` were ignored.
+    words_left_out: int = 0
+
+
+@dataclass(slots=True)
+class _Word:
+    """A word while the query is read."""
+
+    text: str
+    #: Weights by terms, and whether these are forms.
+    alternatives: dict[tuple[tuple[str, ...], bool], float] = field(default_factory=dict)
+    #: Whether it is a common word, and whether it decides all the same.
+    is_common: bool = False
+    decides: bool = False
+
+    def add(self, weight: float, *terms: str, in_forms: bool = False) -> None:
+        key = (terms, in_forms)
+        self.alternatives[key] = max(weight, self.alternatives.get(key, 0.0))
+
+    def add_either(self, weight: float, term: str) -> None:
+        """Add a term that texts may have as a word or as a form."""
+        self.add(weight, term)
+        self.add(weight, term, in_forms=True)
+
+    def decide(self) -> None:
+        """Let the word decide, where it is written in capitals."""
+        self.decides = True
+        for terms, in_forms in self.alternatives:
+            self.alternatives[terms, in_forms] *= SOME
+        self.add(1.0, CAPITAL + self.text, in_forms=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryReader:
+    """Reads the words of a query."""
+
+    #: The languages of the index, and "" for texts without stems.
+    languages: tuple[str, ...]
+    #: The common words of the query's language.
+    common: Collection[str]
+    #: Whether words in capitals are written so on purpose.
+    has_capitals: bool
+
+    def read(self, unit: TextUnit) -> list[_Word]:
+        if unit.kind is TextUnitKind.UNSPACED:
+            return self.read_unspaced([part.text for part in unit.parts])
+        if unit.kind is TextUnitKind.SYMBOL:
+            sign = _Word(unit.parts[0].text, is_common=True)
+            sign.add(1.0, sign.text)
+            return [sign]
+        if unit.kind is TextUnitKind.COMPOUND and unit.has_digits:
+            return [self.read_number(unit)]
+        words = [self.read_digits(part) if part.text.isdigit() else self.read_letters(part) for part in unit.parts]
+        if unit.kind is TextUnitKind.COMPOUND:
+            for word, language in product(words, self.languages):
+                for whole in wholes_of(unit, language):
+                    word.add(WHOLE, whole, in_forms=True)
+                if unit.whole.isalnum():
+                    word.add(1.0, spell(unit.whole, language)[0])
+        return words
+
+    def read_unspaced(self, parts: Sequence[str]) -> list[_Word]:
+        pairs = [first + second for first, second in pairwise(parts)] or [*parts]
+        words = [_Word(fit(pair)) for pair in pairs]
+        for word in words:
+            word.add(1.0, word.text)
+            if len(parts) == 1:
+                word.add(1.0, word.text, in_forms=True)
+        return words
+
+    def read_digits(self, part: Part) -> _Word:
+        plain = fold(part.text)
+        bare, word = plain.lstrip("0") or "0", _Word(part.text)
+        word.add_either(1.0, fit(plain))
+        word.add(JOINED, fit(bare))
+        if bare == plain and 4 <= len(plain) <= 3 * MOST_TERMS:
+            word.add(JOINED, *f"{int(plain):,}".split(","))
+        return word
+
+    def read_letters(self, part: Part) -> _Word:
+        plain, text = fold(part.text), part.text
+        word = _Word(text, is_common=text in self.common or plain in self.common)
+        word.add_either(1.0, fit(plain))
+        word.add(UNSTEMMED, fit(plain), in_forms=True)
+        for language in self.languages:
+            self.add_stems(word, text, plain, language)
+        for variant in self.variants(text, plain):
+            for language in self.languages:
+                word.add_either(VARIANT, spell(variant, language)[0])
+            word.add(VARIANT, fit(variant), in_forms=True)
+        is_letter = len(text) == 1
+        if is_marked(part) and self.has_capitals and text not in _OPERATORS and not (is_letter and part.start == 0):
+            word.decide()
+        return word
+
+    @staticmethod
+    def add_stems(word: _Word, text: str, plain: str, language: str) -> None:
+        term, forms = spell(text, language)
+        # What is joined in a text is a form there, and stemmed.
+        word.add_either(1.0, term)
+        for form in forms:
+            word.add(SPELLED if form.startswith(EXACT) else 1.0, form, in_forms=True)
+        word.add(1.0, spell(plain, language)[0])
+
+    def variants(self, text: str, plain: str) -> Iterator[str]:
+        """Find how the word is written where a keyboard lacks its letters, or has those that the query's lacks."""
+        if text != plain:
+            yield fold(text.translate(_SPELLED_OUT))
+        elif not _WITH_UMLAUTS.isdisjoint(self.languages) and len(text) > 3:
+            yield _DIGRAPHS.sub(lambda match: match[0][0], plain)
+
+    def read_number(self, unit: TextUnit) -> _Word:
+        word = _Word(unit.whole)
+        letters = [part.text for part in unit.parts if part.text[0].isalpha()]
+        for language in self.languages:
+            first, *others = wholes_of(unit, language)
+            word.add(SPELLED, first, in_forms=True)
+            for other in others:
+                word.add(1.0, other, in_forms=True)
+            if len(unit.parts) <= MOST_TERMS:
+                run = [spell(part.text, language)[0] for part in unit.parts]
+                word.add(1.0 if letters else APART, *run)
+            for part in letters:
+                if len(part) > 2:
+                    word.add(SOME, spell(part, language)[0])
+        for number in numbers(unit.whole):
+            if number.isdigit():
+                word.add_either(1.0, number)
+        return word
+
+
+def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
+    """Split a query into its distinct words. `languages` are those of the texts that are searched.
+
+    A word that is in almost every text weighs little, unless the query has no others, or it is written as a name.
+    """
+    typed = text.lower().split()
+    common = COMMON.get(language_of_query(typed, [*languages]), frozenset())
+    reader = _QueryReader(tuple(dict.fromkeys((*languages, ""))), common, any(map(str.islower, text)))
+    words: dict[str, _Word] = {}
+    before: _Word | None = None
+    for piece in _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text).split():
+        units = list(cut_piece(piece))
+        read = [word for unit in units for word in reader.read(unit)]
+        is_plain = [unit.kind for unit in units] == [TextUnitKind.WORD] and units[0].parts[0].end == len(piece)
+        if read and before:
+            _read_together(reader, before, read[0], is_plain)
+        before = read[0] if is_plain else None
+        for word in read:
+            first = words.setdefault(word.text, word)
+            first.decides |= word.decides
+            for (terms, in_forms), weight in word.alternatives.items():
+                first.add(weight, *terms, in_forms=in_forms)
+    chosen, left_out = _choose([*words.values()])
+    return ParsedQuery(tuple(chosen), tuple(_read_phrases(text, reader.languages)), left_out)
+
+
+def _read_together(reader: _QueryReader, first: _Word, second: _Word, is_plain: bool) -> None:
+    """Let a letter after a word such as `vitamin` decide, and find two words where they are written as one."""
+    if first.text in _LABELS and len(second.text) == 1 and second.is_common and not second.decides:
+        second.decide()
+    if not is_plain:
+        return
+    joined = first.text + second.text
+    if joined.isdigit() and len(first.text) <= 3 == len(second.text):
+        for word in (first, second):
+            word.add_either(JOINED, joined)
+    common = [word.text for word in (first, second) if word.is_common]
+    if joined.isalpha() and 4 <= len(joined) <= LONGEST_JOINED and (not common or {*common} < _PARTICLES):
+        for word in (first, second):
+            word.add(JOINED, fold(joined), in_forms=True)
+            for language in reader.languages:
+                word.add_either(JOINED, spell(joined, language)[0])
+
+
+def _choose(words: Sequence[_Word]) -> tuple[list[QueryWord], int]:
+    """Return the words that a query may have, those that decide first of all, and how many of these are left out."""
+    is_all = all(word.is_common and not word.decides for word in words)
+    deciding = [is_all or word.decides or not word.is_common for word in words]
+    room = {True: MAX_WORDS, False: max(0, MAX_WORDS - sum(deciding))}
+    chosen = []
+    for word, decides in zip(words, deciding, strict=True):
+        if room[decides]:
+            room[decides] -= 1
+            ways = tuple(Alternative(*key, weight) for key, weight in word.alternatives.items())
+            chosen.append(QueryWord(word.text, 1.0 if decides else LITTLE, ways))
+    return chosen, max(0, sum(deciding) - MAX_WORDS)
+
+
+def _read_phrases(text: str, languages: Iterable[str]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    for match in _QUOTED.finditer(text):
+        pieces = match[match.lastindex or 0].split()
+        runs = (
+            tuple(each.term for piece in pieces for each in place_terms(piece, language) if not each.in_forms)
+            for language in languages
+        )
+        if ways := tuple(dict.fromkeys(run for run in runs if run)):
+            yield ways
+
+
+def splits(word: str, languages: Collection[str] = ("en",)) -> list[Alternative]:
+    """List the ways in which a word of a query may stand in a text as two, such as `data base`.
+
+    Most of them mean nothing: use those of which both words occur.
+    """
+    if not 5 <= len(word) <= LONGEST_JOINED or not word.isalpha():
+        return []
+    cuts = [cut for cut in range(1, len(word) - 1) if cut > 1 or word[0] in _LETTERS_BEFORE]
+    ways = (
+        (spell(word[:cut], language)[0], spell(word[cut:], language)[0])
+        for cut in cuts
+        for language in (*languages, "")
+    )
+    return [Alternative(way, False, JOINED) for way in dict.fromkeys(ways)]

@@ -1,0 +1,253 @@
+"""Terms: what a text is found by, and where in it the words of a query stand.
+
+A text is split at its blanks. What a piece between them is found by depends on that piece alone, so it is worked out
+once for each of the pieces that make up most of the texts. What is written with and without a blank, such as 5 kg, is
+cut into the same words either way.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from svc_daemon.core.text.folding import fold
+from svc_daemon.core.text.languages import STEMMERS, stem
+from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
+from svc_daemon.core.text.words import STOP_WORDS
+
+#: Prefix of a form that is spelled exactly so: `=straße`.
+EXACT = "="
+#: Prefix of a form of a common word that is written in capitals: `^who`.
+CAPITAL = "^"
+#: Maximum number of pieces of texts whose terms are kept, about 10 MB, and the length of the longest ones.
+MOST_PIECES, LONGEST_PIECE = 30_000, 48
+#: Signs around the letters of `.NET` and `C++`.
+SIGNS = ".+#"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a text, each list separated by spaces."""
+
+    #: The folded stems of the words in order, one for each, so that phrases can be searched.
+    words: str
+    #: What else the words are found by, in no special order: unstemmed and exact spellings, what is kept whole beside
+    #: its parts, single characters of scripts without spaces.
+    forms: str
+
+
+class Alternative(NamedTuple):
+    """One way in which a word of a query can stand in a text."""
+
+    #: One term, or several of `Terms.words` that follow each other.
+    terms: tuple[str, ...]
+    #: Whether the term is one of `Terms.forms`, otherwise of `Terms.words`.
+    in_forms: bool
+    #: 1 for the plain folded word, more for what is written exactly, less for a part.
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWord:
+    """A word of a query."""
+
+    #: As shown to users: the word in lower case, or what is kept whole, such as 1.0.21.
+    text: str
+    #: How much the word decides: 1, or little for words such as `the`.
+    weight: float
+    #: The best of them that a passage has counts.
+    alternatives: tuple[Alternative, ...]
+
+
+class PlacedTerm(NamedTuple):
+    """A term, and where it stands in its piece of text."""
+
+    term: str
+    in_forms: bool
+    start: int
+    end: int
+
+
+@lru_cache(MOST_PIECES)
+def spell(word: str, language: str) -> tuple[str, tuple[str, ...]]:
+    """Return the term of a word in lower case, and its other forms."""
+    plain = fold(word)
+    if plain.isdigit():
+        bare = plain.lstrip("0") or "0"
+        return fit(plain), (fit(bare),) * (bare != plain)
+    letters = plain.strip(SIGNS)
+    if letters != plain:
+        # `C` isn't found by `C++`, but `disney+` by `disney`.
+        bare_forms = {letters, fold(stem(letters, language))} if len(letters) > 1 else ()
+        return fit(plain), tuple(map(fit, sorted(bare_forms)))
+    term = fold(stem(word, language))
+    forms = {plain: None, EXACT + word: None, fold(stem(plain, language)): None}
+    if plain == word.replace("\N{GREEK SMALL LETTER FINAL SIGMA}", "\N{GREEK SMALL LETTER SIGMA}"):
+        del forms[EXACT + word]
+    return fit(term), tuple(fit(form) for form in forms if form != term)
+
+
+def wholes_of(unit: TextUnit, language: str) -> list[str]:
+    """List the forms under which words that are joined by signs or capitals are kept as a whole."""
+    if unit.has_digits:
+        version = re.sub(r"^v(?=\d)", "", unit.whole)
+        return list(map(fit, dict.fromkeys((unit.whole, *numbers(unit.whole), version))))
+    return list(map(fit, dict.fromkeys((unit.whole, fold(stem(unit.whole, language))))))
+
+
+def is_marked(part: Part) -> bool:
+    """Whether this is a common word in capitals, such as WHO, or a letter such as the A of `vitamin A`."""
+    return part.is_capital and part.text != "i" and part.text in STOP_WORDS
+
+
+def place_terms(piece: str, language: str) -> Iterator[PlacedTerm]:
+    """Find the terms of a text without blanks, in order."""
+    for unit in cut_piece(piece):
+        start, end = unit.parts[0].start, unit.parts[-1].end
+        if unit.kind is TextUnitKind.SYMBOL:
+            yield PlacedTerm(unit.parts[0].text, False, start, end)
+            continue
+        if unit.kind is TextUnitKind.UNSPACED:
+            # Each two characters that follow each other, then each one.
+            pairs: list[tuple[Part, ...]] = [*pairwise(unit.parts)] or [unit.parts]
+            for pair in (*pairs, *((part,) for part in unit.parts if len(unit.parts) > 1)):
+                term = fit("".join(part.text for part in pair))
+                yield PlacedTerm(term, len(pair) < len(pairs[0]), pair[0].start, pair[-1].end)
+            continue
+        for part in unit.parts:
+            term, forms = spell(part.text, language)
+            yield PlacedTerm(term, False, part.start, part.end)
+            yield from (PlacedTerm(form, True, part.start, part.end) for form in forms)
+            if is_marked(part) and (len(part.text) > 1 or unit.kind is TextUnitKind.WORD):
+                yield PlacedTerm(CAPITAL + part.text, True, part.start, part.end)
+        if unit.kind is TextUnitKind.COMPOUND:
+            yield from (PlacedTerm(whole, True, start, end) for whole in wholes_of(unit, language))
+
+
+@lru_cache(MOST_PIECES // 10)
+def _recall_terms(piece: str, language: str) -> tuple[PlacedTerm, ...]:
+    return tuple(place_terms(piece, language))
+
+
+class _Known(dict[str, tuple[str, str]]):
+    """The words and the forms of the pieces that were met, of one language."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self.language = language
+
+    def __missing__(self, piece: str) -> tuple[str, str]:
+        placed = list(place_terms(piece, self.language))
+        words = " ".join([each.term for each in placed if not each.in_forms])
+        found = (words, " ".join(dict.fromkeys(each.term for each in placed if each.in_forms)))
+        if len(piece) <= LONGEST_PIECE:
+            if sum(map(len, _KNOWN.values())) >= MOST_PIECES:
+                for known in _KNOWN.values():
+                    known.clear()
+            # Other threads may do the same: what they find is equal.
+            self[piece] = found
+        return found
+
+
+_KNOWN = {language: _Known(language) for language in (*STEMMERS, "")}
+
+
+def index_terms(text: str, language: str) -> Terms:
+    """Return what a text in this language is found by."""
+    known = _KNOWN.get(language, _KNOWN[""])
+    pieces = text.split()
+    found = [known[piece] for piece in (pieces if "A" not in pieces else _lower_articles(pieces))]
+    return Terms(" ".join([words for words, _ in found if words]), " ".join([forms for _, forms in found if forms]))
+
+
+def _lower_articles(pieces: Sequence[str]) -> list[str]:
+    """Write the article that begins a sentence in lower case: another A is a name, as in `vitamin A`."""
+    before = ["." if not each[-1].isalnum() else "" for each in pieces]
+    return ["a" if piece == "A" and ended else piece for piece, ended in zip(pieces, [".", *before], strict=False)]
+
+
+_PIECE = re.compile(r"\S+")
+
+
+def find_places(text: str, words: Sequence[QueryWord], language: str) -> list[list[tuple[int, int]]]:
+    """For each word of a query, find where it stands in a text in this language: the start and end of each place."""
+    ways = [way for word in words for way in word.alternatives]
+    found = _find_terms(text, {term for way in ways for term in way.terms}, language)
+    by_position = {position: (term, end) for (term, _), places in found.items() for position, _, end in places}
+    return [
+        _merge(
+            (start, end if len(way.terms) == 1 else by_position[position + len(way.terms) - 1][1])
+            for way in word.alternatives
+            for position, start, end in found.get((way.terms[0], way.in_forms), ())
+            if all(
+                by_position.get(next_one, ("", 0))[0] == term
+                for next_one, term in enumerate(way.terms[1:], position + 1)
+            )
+        )
+        for word in words
+    ]
+
+
+def _find_terms(text: str, wanted: Set[str], language: str) -> dict[tuple[str, bool], list[tuple[int, int, int]]]:
+    """Find where terms, and terms that are forms, stand in a text: which of its words each is, and start and end."""
+    known = _KNOWN.get(language, _KNOWN[""])
+    matches = list(_PIECE.finditer(text))
+    pieces = [match[0] for match in matches]
+    found: dict[tuple[str, bool], list[tuple[int, int, int]]] = {}
+    position = 0
+    for match, piece in zip(matches, pieces if "A" not in pieces else _lower_articles(pieces), strict=True):
+        terms, forms = known[piece]
+        inner = terms.split(" ") if terms else []
+        if not wanted.isdisjoint(inner) or (forms and not wanted.isdisjoint(forms.split(" "))):
+            begin, nth = match.start(), position
+            for term, in_forms, start, end in (_recall_terms if len(piece) <= LONGEST_PIECE else place_terms)(
+                piece, language
+            ):
+                if term in wanted:
+                    found.setdefault((term, in_forms), []).append((nth, begin + start, begin + end))
+                nth += not in_forms
+        position += len(inner)
+    return found
+
+
+def _merge(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sort places, and join those that overlap."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def suggest(word: str, candidates: Iterable[tuple[str, int]]) -> str | None:
+    """Return the most frequent of the nearest terms that are one mistake, or two in a long word, away from the word.
+
+    Candidates are terms and the numbers of texts that have them.
+    """
+    most = 1 if len(word) <= 4 else 2
+    letters = set(word)
+    near = [
+        (distance, -frequency, term)
+        for term, frequency in candidates
+        if abs(len(term) - len(word)) <= most and len(letters.symmetric_difference(term)) <= 2 * most and term.isalpha()
+        if 0 < (distance := _distance(word, term)) <= most
+    ]
+    return min(near)[2] if near else None
+
+
+def _distance(one: str, other: str) -> int:
+    """Count the letters that are wrong, missing, too many or exchanged with the next one."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one):
+        last, before, row = before, row, [i + 1]
+        for j, its in enumerate(other):
+            least = min(before[j + 1] + 1, row[j] + 1, before[j] + (letter != its))
+            if i and j and letter == other[j - 1] and one[i - 1] == its:
+                least = min(least, last[j - 1] + 1)
+            row.append(least)
+    return row[-1]

@@ -1,0 +1,294 @@
+"""Tests what texts are found by: the words that people type for what others have written."""
+
+# ruff: noqa: RUF001 - letters of many scripts look alike
+
+import pytest
+
+from svc_daemon.core.text.languages import guess_language
+from svc_daemon.core.text.queries import LITTLE, parse_query, splits
+from svc_daemon.core.text.terms import Alternative, QueryWord, find_places, index_terms, suggest
+from svc_daemon.core.text.words import MAX_WORDS
+
+
+def weigh(word: QueryWord, text: str, language: str = "en") -> float:
+    """Return the weight of the best way in which the text has the word, or 0."""
+    terms = index_terms(text, language)
+    words, forms = f" {terms.words} ", terms.forms.split()
+    return max(
+        (
+            way.weight
+            for way in word.alternatives
+            if (way.terms[0] in forms if way.in_forms else f" {' '.join(way.terms)} " in words)
+        ),
+        default=0.0,
+    )
+
+
+def finds(query: str, text: str, language: str = "en") -> bool:
+    """Whether the text has every word of the query that decides."""
+    words = [word for word in parse_query(query, (language,)).words if word.weight == 1]
+    return bool(words) and all(weigh(word, text, language) >= 0.5 for word in words)
+
+
+#: Queries, and texts that have what they mean.
+FOUND = [
+    # Marks, and letters without one.
+    *(("strasse", "Die Straße nach Gießen"), ("STRASSE", "die straße"), ("Lodz", "Łódź i która"), ("ktora", "która")),
+    *(("caffe", "Le caffè"), ("naif", "naïf"), ("Soren", "Søren læser på Ærø"), ("Aero", "Ærø"), ("thor", "Þór")),
+    *(("Viet Nam", "Việt Nam"), ("da nang", "Đà Nẵng"), ("istanbul", "İSTANBUL"), ("ispanak", "ıspanak")),
+    *(("елка", "ёлка"), ("λογος", "λόγος"), ("كتب", "كُتُب"), ("على", "علي"), ("مدرسه", "مدرسة"), ("שלום", "שָׁלוֹם")),
+    *(("naïve", "naive"), ("cafe\N{COMBINING ACUTE ACCENT}", "café"), ("muenchen", "München"), ("München", "Muenchen")),
+    # Compatibility characters, and those without a glyph.
+    *(
+        ("hitman", "Hitman™: the complete season"),
+        ("find", "ﬁnd"),
+        ("ABC", "ＡＢＣ"),
+        ("kg", "㎏"),
+        ("Gesamtkonzept", "Ge\xadsamt\xadkonzept"),
+    ),
+    *(
+        ("zero width", "zero\u200bwidth"),
+        ("zerowidth", "zero\u200bwidth"),
+        ("fox", "\ufefff\u200dox\ufe0f"),
+        ("123", "١٢٣"),
+        ("256", "๒๕๖"),
+    ),
+    # Words joined by capitals and signs, apart, and joined.
+    *(("user profile", "export function getUserProfile(key)"), ("getUserProfile", "getUserProfile()")),
+    *(
+        ("invoice parser", "class HTMLInvoiceParser {"),
+        ("get user profile", "get_user_profile"),
+        ("user-profile", "userProfile"),
+    ),
+    *(
+        ("atomic_write_json", "Call atomic_write_json to store"),
+        ("user profiles", "the user-profile"),
+        ("userProfile", "a userprofile"),
+    ),
+    *(
+        ("email", "an e-mail"),
+        ("e-mail", "an email"),
+        ("e mail", "the email"),
+        ("e-mail", "an e mail"),
+        ("e mail", "e-mails"),
+    ),
+    *(("email", "E\N{NON-BREAKING HYPHEN}Mail"), ("data base", "databases"), ("database", "a data-base")),
+    *(("iphone", "an iPhone"), ("iPhone", "IPHONE"), ("github", "on GitHub"), ("PDFs", "pdfs"), ("kwh", "5 kWh")),
+    *(
+        ("O'Brien", "Mr O’Brien"),
+        ("OBrien", "O'Brien"),
+        ("école", "l'école"),
+        ("foxes", "the fox's tail"),
+        ("dont", "I don’t"),
+    ),
+    # Signs.
+    *(
+        ("C++ course", "The C++ course"),
+        ("c++", "(C++), and"),
+        ("C#", "C# is"),
+        ("F#", "in F#."),
+        (".NET", "The .NET runtime"),
+    ),
+    *(
+        ("node.js", "use node.js or"),
+        ("C++", "Ｃ＋＋"),
+        ("R&D", "our R&D."),
+        ("jane.doe@example.com", "to jane.doe@example.com."),
+    ),
+    *(
+        ("report_final.pdf", "see report_final.pdf"),
+        ("https://docs.example.org/v2/guide", "See https://docs.example.org/v2/guide?page=3"),
+    ),
+    # Numbers.
+    *(
+        ("version 1.0.21", "Version 1.0.21 fixes"),
+        ("1.0.21", "v1.0.21"),
+        ("v2.1", "v2.1,"),
+        ("python 3.11", "Python 3.11."),
+    ),
+    *(
+        ("2024-03-14", "on 2024-03-14."),
+        ("14.3.2024", "am 14.3.2024"),
+        ("€1,234.50", "for 1,234.50 EUR"),
+        ("1234.50", "€1,234.50"),
+    ),
+    *(
+        ("1.234,50", "1,234.50"),
+        ("AB-1234-X", "part AB-1234-X"),
+        ("ab1234x", "AB-1234-X"),
+        ("§ 12", "§12"),
+        ("§12", "§ 12 BGB"),
+    ),
+    *(
+        ("3.4.1", "see 3.4.1."),
+        ("RULE-A002", "see RULE-A002"),
+        ("a002", "RULE-A002"),
+        ("CVE-2024-1234", "CVE-2024-1234."),
+    ),
+    *(("1234567", "1,234,567"), ("1,234,567", "1234567"), ("1 234 567", "1234567"), ("1234567", "1 234 567")),
+    *(
+        ("1.234.567", "1'234'567"),
+        ("1234", "1,234"),
+        ("1 234", "1234"),
+        ("12,34,567", "1234567"),
+        ("PEP 484", "pep-0484.rst"),
+    ),
+    *(
+        ("pep 0484", "PEP 484"),
+        ("5kg", "5 kg"),
+        ("5 kg", "5kg"),
+        ("5kg", "5\N{NO-BREAK SPACE}kg"),
+        ("20°C", "20 ℃"),
+        ("20 °C", "20°C"),
+    ),
+    *(
+        ("10 %", "10%"),
+        ("10%", "10 %"),
+        ("CO2", "3 t CO₂."),
+        ("CO2", "CO 2"),
+        ("CO 2", "CO2"),
+        ("120 m2", "120 m²"),
+        ("COVID-19", "covid19"),
+    ),
+    # Common words that decide.
+    *(
+        ("vitamin A deficiency", "Vitamin A deficiency"),
+        ("vitamin d", "vitamin D is"),
+        ("IT department", "The IT department"),
+    ),
+    *(
+        ("WHO guideline", "The WHO guideline"),
+        ("to be or not to be", "To be, or not to be"),
+        ("the who", "The Who"),
+        ("plan B", "plan B"),
+    ),
+    # Scripts without spaces.
+    *(
+        ("雨", "今日は雨が降ります。"),
+        ("更新", "データベースの更新手順です。"),
+        ("설정", "결제설정을"),
+        ("悬空", "五十条悬空引用"),
+        ("itgc", "重跑gen-itgc后"),
+    ),
+    *(("ข้าวเช้า", "ฉันชอบกินข้าวเช้าทุกวัน"), ("ข่าว", "และอ่านข่าวตอนเย็น"), ("ทะเล", "เขาไปเที่ยวทะเลกับเพื่อน"), ("ガ", "ｶﾞ")),
+    *(("ສະບາຍ", "ສະບາຍດີ"), ("ខ្មែរ", "ភាសាខ្មែរ"), ("မြန်မာ", "မြန်မာစာ"), ("नमस्ते", "नमस्ते दुनिया")),
+]
+
+
+@pytest.mark.parametrize(("query", "text"), FOUND)
+def test_what_people_type_finds_what_others_have_written(query: str, text: str) -> None:
+    language = "de" if "nchen" in text else "en"
+    assert finds(query, text, language)
+    words = parse_query(query, (language,)).words
+    places = find_places(text, words, language)
+    for word, spans in zip(words, places, strict=True):
+        assert bool(spans) == bool(weigh(word, text, language)), word.text
+        assert all(0 <= start < end <= len(text) for start, end in spans)
+        assert spans == sorted(spans)
+
+
+#: Queries, and texts that don't have what they mean.
+NOT_FOUND = [
+    *(
+        ("C++", "The C course. C, C."),
+        ("C#", "C and C++"),
+        ("C", "C++"),
+        (".NET", "a fisher's net"),
+        ("15", "1.5"),
+        ("1.5", "15"),
+    ),
+    *(("version 1.0.21", "version 21.1.0, step 1, step 0, step 21"), ("python 3.11", "Python lesson 3, and 11 others")),
+    *(("vitamin A deficiency", "Vitamin D deficiency. A lack of vitamin."), ("IT department", "the department, it is")),
+    *(("WHO guideline", "a guideline for those who sleep"), ("ข่าว", "ข้าวเช้า"), ("fox", "box"), ("५", "6")),
+]
+
+
+@pytest.mark.parametrize(("query", "text"), NOT_FOUND)
+def test_what_means_something_else_is_not_found(query: str, text: str) -> None:
+    assert not finds(query, text)
+
+
+#: A query, the text that is written just so, and one that only folds to it.
+EXACT = [
+    *(
+        ("Straße", "Straße", "Strasse"),
+        ("résumé", "résumé", "resume"),
+        ("resume", "resume", "résumé"),
+        ("runs", "runs", "running"),
+    ),
+    *(
+        ("1.0.21", "1.0.21", "1 0 21"),
+        ("getUserProfile", "getUserProfile", "get user profile"),
+        ("WHO sleep", "WHO", "who"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "same", "other"), EXACT)
+def test_what_is_written_exactly_so_weighs_more(query: str, same: str, other: str) -> None:
+    word = next(word for word in parse_query(query).words if word.text not in ("get", "sleep"))
+    assert weigh(word, same) > weigh(word, other) > 0
+
+
+def test_common_words_weigh_little_beside_others_and_are_never_dropped() -> None:
+    weights = {
+        word.text: word.weight for word in parse_query("what does the WHO say about US and us, a NICE plan B?").words
+    }
+    assert {word for word in weights if weights[word] == LITTLE} == {"what", "does", "the", "about", "and", "a"}
+    queries = ("to be or not to be", "the", "IT", "AND")
+    assert all(word.weight == 1 for query in queries for word in parse_query(query).words)
+    assert [word.text for word in parse_query("cats AND dogs").words if word.weight == 1] == ["cats", "dogs"]
+    assert [word.weight for word in parse_query("WHAT IS THE PLAN").words] == [LITTLE, LITTLE, LITTLE, 1]
+
+
+def test_a_long_query_keeps_the_first_words_that_decide_and_counts_the_rest() -> None:
+    parsed = parse_query("the " + " ".join(f"x{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MAX_WORDS + 5)))
+    assert (len(parsed.words), parsed.words_left_out) == (MAX_WORDS, 5)
+    assert parse_query("fox " * 1000).words_left_out == 0
+
+
+def test_quoted_phrases_are_the_terms_of_their_words_in_each_language() -> None:
+    phrases = ((("run", "fox"), ("running", "foxes")), (("e", "mail"),))
+    assert parse_query('the "running foxes" of “e-mail” 5" wide').phrases == phrases
+    assert parse_query('it\'s 5" by 7 and "').phrases == ()
+
+
+def test_a_joined_word_may_stand_as_two() -> None:
+    ways = splits("databases")
+    assert Alternative(("data", "base"), False, 0.9) in ways
+    assert any(way.terms == ("e", "mail") for way in splits("email"))
+    assert splits("fox") == splits("1.0.21") == []
+
+
+def test_the_nearest_and_then_the_most_frequent_term_is_suggested() -> None:
+    assert suggest("polcy", [("policy", 3), ("police", 90), ("pole", 9)]) == "policy"
+    assert suggest("hotle", [("hotel", 3), ("hole", 5)]) in ("hotel", "hole")
+    assert suggest("fox", [("box", 1), ("fog", 5), ("foxes", 50)]) == "fog"
+    assert suggest("walrus", [("walrus", 4), ("fox", 2)]) is None
+
+
+#: Texts and their languages.
+LANGUAGES = [
+    *(
+        ("The agreement is renewed each year unless one of the parties ends it.", "en"),
+        ("Vacation policy", "en"),
+        ("", ""),
+    ),
+    *(("Der Vertrag verlängert sich um ein Jahr, wenn er nicht gekündigt wird.", "de"), ("1.0.21 + 3", "")),
+    *(
+        ("Le contrat est renouvelé chaque année pour une durée d'un an.", "fr"),
+        ("El contrato se renueva cada año por un plazo.", "es"),
+    ),
+    *(
+        ("Договор продлевается на один год, если он не расторгнут.", "ru"),
+        ("今日は雨が降ります。", ""),
+        ("Umowa jest przedłużana na kolejny rok.", ""),
+    ),
+    *(("Η σύμβαση ανανεώνεται κάθε χρόνο για το επόμενο έτος.", "el"), ("يتم تجديد العقد كل سنة إلى أن ينتهي", "ar")),
+    *(("Avtalet förlängs med ett år om det inte sägs upp.", "sv"), ("Sözleşme her yıl bir yıl için yenilenir.", "tr")),
+]
+
+
+@pytest.mark.parametrize(("text", "language"), LANGUAGES)
+def test_a_language_is_guessed_from_its_common_words(text: str, language: str) -> None:
+    assert guess_language(text) == language
