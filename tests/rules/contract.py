@@ -21,7 +21,7 @@ def marks_in(tests: Iterable[Module]) -> dict[str, list[str]]:
     """The tests that hold each rule, by its id; a mark may be on a test or on one case of it."""
     held = defaultdict(list)
     for module in tests:
-        for test in ast.walk(module.tree):
+        for test in module.nodes:
             if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef):
                 for rule in _marked(test):
                     held[rule].append(f"{module.name.replace('.', '/')}.py::{test.name}")

@@ -2,7 +2,7 @@
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +23,14 @@ class Module:
     def tree(self) -> ast.Module:
         return _parsed(self.source)
 
+    @property
+    def nodes(self) -> Sequence[ast.AST]:
+        """All nodes of the tree."""
+        return _walked(self.source)
+
     def imports(self) -> Iterator[str]:
         """Dotted names of everything imported anywhere in the file; `from a import b` counts as `a.b`."""
-        return self._imported(ast.walk(self.tree))
+        return self._imported(self.nodes)
 
     def eager_imports(self) -> Iterator[str]:
         """Dotted names of what is imported as soon as the file is; functions and `if TYPE_CHECKING:` import later."""
@@ -61,12 +66,18 @@ def _parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@functools.cache
+def _walked(source: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_parsed(source)))
+
+
 def python_files(*folders: str) -> list[Path]:
     """Every Python file under these folders of the repository."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
-def modules(*folders: str) -> list[Module]:
+@functools.cache
+def modules(*folders: str) -> Sequence[Module]:
     """Every module under these folders of the repository, by default both packages."""
     return [module_at(path) for path in python_files(*(folders or PACKAGES))]
 

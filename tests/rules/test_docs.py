@@ -25,7 +25,7 @@ LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 def strings(pattern: re.Pattern[str], modules: Iterable[Module]) -> set[str]:
     """The whole strings in the code that are environment variables, or error codes, of ours."""
-    nodes = (node for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.Constant))
+    nodes = (node for module in modules for node in module.nodes if isinstance(node, ast.Constant))
     found = {node.value for node in nodes if isinstance(node.value, str) and pattern.fullmatch(node.value)}
     return found - set(PACKAGES)
 

@@ -27,10 +27,10 @@ def functions(node: ast.AST, place: str = "module") -> Iterator[Placed]:
             yield from functions(child, "class" if isinstance(child, ast.ClassDef) else place)
 
 
-def uses(tree: ast.AST) -> Counter[str]:
+def uses(module: Module) -> Counter[str]:
     """How often each name is read, looked up as an attribute or imported; a definition is no use."""
     counted: Counter[str] = Counter()
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if isinstance(node, ast.Name):
             counted[node.id] += 1
         elif isinstance(node, ast.Attribute):
@@ -40,10 +40,10 @@ def uses(tree: ast.AST) -> Counter[str]:
     return counted
 
 
-def handed_over(tree: ast.AST) -> frozenset[str]:
+def handed_over(module: Module) -> frozenset[str]:
     """The names of functions that are passed on as values (a callback, a route's handler, a transaction's work)."""
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute) and id(node) not in called]
+    called = {id(node.func) for node in module.nodes if isinstance(node, ast.Call)}
+    names = [node for node in module.nodes if isinstance(node, ast.Name | ast.Attribute) and id(node) not in called]
     return frozenset(node.id if isinstance(node, ast.Name) else node.attr for node in names)
 
 
@@ -53,11 +53,13 @@ def used_once(modules: Sequence[Module]) -> tuple[list[str], int]:
     A decorator is a use that can't be seen, such as that of a route or a command. What is handed over is no hop for a
     reader: whoever gets it calls it, and Python has no other way to write it.
     """
-    by_module = {module.name: uses(module.tree) for module in modules}
-    everywhere = sum(by_module.values(), Counter[str]())
+    by_module = {module.name: uses(module) for module in modules}
+    everywhere: Counter[str] = Counter()
+    for counted in by_module.values():
+        everywhere.update(counted)
     found, total = [], 0
     for module in modules:
-        values = handed_over(module.tree)
+        values = handed_over(module)
         for node, place in functions(module.tree):
             total += 1
             if node.name in values:
@@ -74,7 +76,7 @@ def private_once(modules: Sequence[Module]) -> tuple[list[str], int]:
     found, total = [], 0
     for module in modules:
         names = [node.name for node, _ in functions(module.tree)]
-        counted = uses(module.tree)
+        counted = uses(module)
         found += [f"{module.name}:{name}" for name in names if re.match("_(?!_)", name) and counted[name] == 1]
         total += len(names)
     return found, total

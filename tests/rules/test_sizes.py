@@ -20,7 +20,7 @@ def function_sizes(*modules: Module) -> list[tuple[str, int]]:
     return [
         (f"{module.name}:{node.name}", (node.end_lineno or node.lineno) - node.lineno + 1)
         for module in modules
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 

@@ -15,7 +15,7 @@ MUTATORS = {
 def leaks(module: Module) -> Iterator[str]:
     """A line for each place where a function with a connection changes a variable from outside, or the context."""
     imported = {name.asname or name.name for node in _imports(module) for name in node.names}
-    for function in ast.walk(module.tree):
+    for function in module.nodes:
         if isinstance(function, ast.FunctionDef) and "connection" in {each.arg for each in function.args.args}:
             own = _own_names(function)
             for node in ast.walk(function):
@@ -26,7 +26,7 @@ def leaks(module: Module) -> Iterator[str]:
 
 
 def _imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
-    return [node for node in ast.walk(module.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in module.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _own_names(function: ast.FunctionDef) -> set[str]:

@@ -60,7 +60,7 @@ def faults(modules: Iterable[Module]) -> list[str]:
             ("parses by itself", PARSERS, is_parser),
         )
         if not any(is_within(module.name, owner) for owner in owners)
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if is_fault(node)
     ]
 

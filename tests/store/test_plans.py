@@ -46,7 +46,7 @@ _GIVEN = re.compile(r"SCAN (json_each|line|waiting|\(subquery|CONSTANT)")
 def _statements(module: Module) -> Iterator[tuple[str, str]]:
     """Yield each function that runs a statement, with the statement."""
     noun = module.name.rpartition(".")[2]
-    for function in (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)):
+    for function in (node for node in module.nodes if isinstance(node, ast.FunctionDef)):
         for call in ast.walk(function):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "execute":
                 statement = call.args[0]
