@@ -176,10 +176,9 @@ class SessionCalls(Calls):
         return self._storage.send(f"{self._transport.base_url}{asked[1]}", content, resume=resume, on_sent=on_sent)
 
     def finalize_upload(self, bucket: str, session_id: str) -> "Reply[SourceAnswerDict]":
-        """Create the source from an uploaded file; a second call returns the same source.
+        """Create the source from an uploaded file; a second call returns the same source, even if it was deleted.
 
-        Raises ApiError `blob_not_uploaded` if bytes are missing, and `source_not_found` if the source has
-        been deleted.
+        Raises ApiError `blob_not_uploaded` if bytes are missing.
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 

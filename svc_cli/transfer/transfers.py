@@ -149,13 +149,9 @@ class Sender:
                 continue
             if opened.body["status"] != "finalized":
                 self._send_bytes(opened.body["upload_url"], transfer, resume=opened.is_replay)
-            try:
-                source = self.client.finalize_upload(self.bucket_id, opened.body["session_id"]).body
-            except ApiError as error:
-                if not opened.is_replay or error.code != "source_not_found":
-                    raise
-                continue
-            if not opened.is_replay or self._is_here(source, transfer):
+            made = self.client.finalize_upload(self.bucket_id, opened.body["session_id"]).body
+            source = self._find_living(made["id"], transfer) if opened.is_replay else made
+            if source is not None:
                 transfer.item.follow(source)
                 return
         raise too_many_epochs()
@@ -263,6 +259,9 @@ class Sender:
         mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
         report = self.client.finalize_batch(self.bucket_id, batch_id, mode)
         for done in report["finalized"] + report["replayed"]:
+            if done["client_file_id"] not in open_ids:
+                # It was finalized in an earlier run or round.
+                continue
             state = {"status": done.get("status", "queued"), "ready": done.get("ready", False)}
             transfers[done["client_file_id"]].item.follow({"id": done["knowledge_id"], **state})
         for failed in report["failed"]:
@@ -292,11 +291,8 @@ class Sender:
             if error.code == "source_not_found":
                 return None
             raise
-        return source if self._is_here(source, transfer) else None
-
-    def _is_here(self, source: JsonMapping, transfer: Transfer) -> bool:
-        """Whether the source is still in the bucket under the file's title."""
-        return source["title"] == transfer.description.title and self.bucket_id in source["bucket_ids"]
+        is_here = source["title"] == transfer.description.title and self.bucket_id in source["bucket_ids"]
+        return source if is_here else None
 
 
 def stops_everything(error: SvcError) -> bool:

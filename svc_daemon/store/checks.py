@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -150,7 +150,7 @@ JSON_COLUMNS = {
     "tasks": ("error",),
     "idempotency": ("answer",),
     "batches": ("bucket_ids",),
-    "uploads": ("bucket_ids", "tags", "metadata", "error"),
+    "uploads": ("bucket_ids", "tags", "metadata", "error", "made"),
     "deliveries": ("body",),
     "delivery_attempts": ("error",),
     "events": ("data",),
@@ -205,11 +205,16 @@ def check_words(connection: Connection) -> list[Problem]:
     return [Problem("I10", f"the state database is damaged: {message}") for message in wrong]
 
 
-def list_deep_columns(connection: Connection, tables: Collection[str] = JSON_COLUMNS) -> list[tuple[str, str]]:
-    """List columns of these tables, with their tables, that have JSON nested more deeply than the service reads."""
+def list_deep_columns(
+    connection: Connection, tables: Mapping[str, Collection[str]] = JSON_COLUMNS
+) -> list[tuple[str, str]]:
+    """List columns with JSON that is nested more deeply than the service reads, each after its table.
+
+    `tables` has the columns that exist in each table, of which those with JSON are searched.
+    """
     found = []
-    for table in tables:
-        for column in JSON_COLUMNS.get(table, ()):
+    for table, columns in tables.items():
+        for column in (each for each in JSON_COLUMNS.get(table, ()) if each in columns):
             # Only documents with many brackets can be deep.
             brackets = f"length({column}) - length(replace(replace({column}, '[', ''), '{{', ''))"
             statement = f"SELECT {column} AS document FROM {table} WHERE {brackets} > :levels AND json_valid({column})"  # noqa: S608

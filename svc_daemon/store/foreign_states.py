@@ -153,7 +153,10 @@ def _refuse_values(connection: Connection, tables: list[str], hint: str) -> None
                 ids.file_name(row["name"], shape, row=f"{name}.{column}")
             except StorageError as error:
                 raise BackupRefused(f"A row of the backup is not valid: {error.message}", hint) from error
-    for name, column in list_deep_columns(connection, tables):
+    # An older release has fewer columns, too.
+    listing = "SELECT name FROM pragma_table_info(:table)"
+    columns = {table: [row["name"] for row in connection.execute(listing, {"table": table})] for table in tables}
+    for name, column in list_deep_columns(connection, columns):
         raise BackupRefused(f"The backup has {name}.{column} with JSON that is nested too deeply.", hint)
     for table in tables:
         for place, fault in chain(_list_faults(connection, table), _list_faults_of_tables(connection, table)):

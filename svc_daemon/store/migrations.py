@@ -49,10 +49,20 @@ def add_reader(connection: Connection) -> None:
     connection.execute(SOURCE_VIEWS)
 
 
+def add_finalizing(connection: Connection) -> None:
+    """Record which batches were finalized, and what was known of a source when its session was finalized."""
+    connection.execute("ALTER TABLE batches ADD COLUMN finalized_at TEXT")
+    connection.execute("ALTER TABLE uploads ADD COLUMN made TEXT")
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
-MIGRATIONS: dict[str, Callable[[Connection], None]] = {FIRST: make_schema, "m014_reader": add_reader}
+MIGRATIONS: dict[str, Callable[[Connection], None]] = {
+    FIRST: make_schema,
+    "m014_reader": add_reader,
+    "m015_finalizing": add_finalizing,
+}
 
 
 def migrate(connection: sqlite3.Connection) -> None:

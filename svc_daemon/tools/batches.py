@@ -10,7 +10,7 @@ from pydantic import Field
 
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File, ToolService
 from svc_daemon.tools.arguments import ToolResult
-from svc_daemon.tools.files import GONE, DestinationArguments, FileGiven, derived_key, read, store
+from svc_daemon.tools.files import GONE, DestinationArguments, FileGiven, derived_key, gone, read, store
 from svc_daemon.wire import Json
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
@@ -176,7 +176,10 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
     path = f"/v1/buckets/{batch['bucket_ids'][0]}/batches/{batch['batch_id']}/finalize"
     report = (await service.call(Call(method="POST", path=path, body={}))).body
     made = {one["client_file_id"]: one for one in (*report["finalized"], *report["failed"])}
-    made |= {one["client_file_id"]: {**one, "replayed": True} for one in report["replayed"]}
+    for one in report["replayed"]:
+        made[one["client_file_id"]] = (
+            {"error": gone().error} if one["status"] == "deleted" else {**one, "replayed": True}
+        )
     return made | {one["client_file_id"]: _PENDING for one in report["pending"]}
 
 

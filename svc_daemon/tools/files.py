@@ -172,6 +172,10 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
     path = f"/v1/buckets/{session['bucket_ids'][0]}/uploads/{session['session_id']}/finalize"
     try:
         made = await service.call(Call(method="POST", path=path, body={}))
+        if opened.is_replay:
+            # The answer to a repeated request has the source even if it was deleted since.
+            source = await service.call(Call(method="GET", path=f"/v1/sources/{made.body['id']}"))
+            made = CallAnswer(source.body, is_replay=made.is_replay)
     except CallFailed as error:
         if opened.is_replay and error.code in GONE:
             return None

@@ -120,6 +120,7 @@ class FinalizedItem(TypedDict):
 
 
 class ReplayedItem(FinalizedItem):
+    #: The status of the source, or `deleted` if it was deleted since.
     status: str
     ready: bool
     #: The error code of searches, if a rebuild of the index keeps the source from being `ready`. Otherwise null.

@@ -57,7 +57,10 @@ TAMPERED = {
     "a key": ([f"UPDATE keys SET id = '{OUT}'"], f"keys.id is '{OUT}'"),
     "a bucket": ([f"UPDATE buckets SET id = '{OUT}'"], f"buckets.id is '{OUT}'"),
     "a task": ([f"UPDATE tasks SET id = '{OUT}' WHERE id = (SELECT min(id) FROM tasks)"], f"tasks.id is '{OUT}'"),
-    "a batch": ([f"INSERT INTO batches SELECT '{OUT}', id, '[]', 'x', 'x', 'x' FROM teams"], f"batches.id is '{OUT}'"),
+    "a batch": (
+        [f"INSERT INTO batches SELECT '{OUT}', id, '[]', 'x', 'x', 'x', 'x' FROM teams"],
+        f"batches.id is '{OUT}'",
+    ),
     "a deleted blob": (
         [f"{TOMBSTONE} SELECT '{GONE}', id, 'x', '{OUT}' FROM teams"],
         f"tombstones.blob is '{OUT}'",

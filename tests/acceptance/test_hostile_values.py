@@ -105,7 +105,7 @@ MISSHAPEN = [
     ("uploads", "tags", '["\\u001b[1m"]', "a tag must not"),
 ]
 ONE_OF_EACH = [
-    "INSERT INTO batches SELECT 'bat_' || substr(id, 6), id, '[]', '{0}', '{0}', NULL FROM teams",
+    "INSERT INTO batches SELECT 'bat_' || substr(id, 6), id, '[]', '{0}', '{0}', NULL, NULL FROM teams",
     "INSERT INTO webhook_secrets SELECT id, 1, '{0}' FROM teams",
     "INSERT INTO deliveries SELECT id, team_id, id, 'source.ready', 'a', '{{}}', 'failed', 1, NULL, '{0}' FROM sources",
     "INSERT INTO delivery_attempts SELECT id, 1, '{0}', 1, NULL, NULL FROM deliveries",

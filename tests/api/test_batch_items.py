@@ -7,7 +7,7 @@ import pytest
 from tests.api import aliases, sessions
 from tests.api.answers import body_of, refused_field
 from tests.api.daemons import Daemon
-from tests.api.sessions import ask_batch, batch_body, finalize_batch, put
+from tests.api.sessions import ask_batch, batch_body, batch_status, finalize_batch, open_batch, put
 
 A, B = ("a", b"The umber quay.\n"), ("b", b"The grey mole.\n")
 
@@ -47,3 +47,25 @@ def test_a_file_that_is_described_differently_in_both_places_is_refused(shared: 
     body, value = batch_body([A, B]), DESCRIBED.get(name, "src_missing")
     body["manifest"]["items"][1][name], body["files"][1][name] = value, other
     assert refused_field(ask_batch(shared, body)) == f"files.1.{name}"
+
+
+@pytest.mark.rule("batch.partial", "finalize.pending")
+@pytest.mark.parametrize("end", ["arrives", "is given up", "expires"])
+def test_a_batch_that_lacked_files_when_finalized_is_partial_until_each_is_settled(daemon: Daemon, end: str) -> None:
+    batch = open_batch(daemon, [A, B])
+    body_of(sessions.ask_finalize(daemon, batch, json={"dry_run": True}))
+    assert batch_status(daemon, batch)["status"] == "open"
+    for _ in range(2):
+        assert finalize_batch(daemon, batch)["status"] == batch_status(daemon, batch)["status"] == "partial"
+    assert body_of(ask_batch(daemon, batch_body([A, B])), 201)["status"] == "open"
+    assert finalize_batch(daemon, batch)["status"] == "partial"
+    if end == "expires":
+        daemon.advance(86_500)
+        assert batch_status(daemon, batch)["status"] == "expired"
+        return
+    body_of(put(daemon, batch["by_id"]["a"], A[1]))
+    if end == "arrives":
+        body_of(put(daemon, batch["by_id"]["b"], B[1]))
+    assert batch_status(daemon, batch)["status"] == "partial"
+    mode = "finalize_uploaded" if end == "arrives" else "abandon_pending"
+    assert finalize_batch(daemon, batch, mode=mode)["status"] == batch_status(daemon, batch)["status"] == "processing"

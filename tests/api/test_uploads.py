@@ -8,7 +8,7 @@ import pytest
 from svc_daemon.core.times import from_text
 from svc_daemon.process import locks
 from tests.acceptance.installations import PATIENCE_S
-from tests.api.answers import body_of, details_of, refused_field
+from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import LimitDaemon
 from tests.api.sessions import (
@@ -94,6 +94,30 @@ def test_finalize_is_replayed_and_a_finalized_session_cannot_be_canceled(daemon:
     daemon.advance(90_000)
     assert body_of(finalize(daemon, session))["id"] == source_id
     assert (daemon.count("sources"), stored_bytes(daemon, source_id)) == (1, NOTES)
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced", "deleted with another bucket"])
+def test_finalize_is_replayed_after_the_source_is_gone(working: Daemon, how: str) -> None:
+    session = open_uploaded(working, tags=["stone"], metadata={"n": 1}, mapping="docs", content_type="text/plain")
+    made = without_id(body_of(finalize(working, session), 201))
+    working.wait_ready(made["id"])
+    if how == "deleted":
+        working.delete(f"/v1/sources/{made['id']}")
+    elif how == "replaced":
+        working.add_ready(b"New.\n", replaces=made["id"])
+    else:
+        working.make_bucket("second")
+        working.post("/v1/buckets/second/sources", json={"source_id": made["id"]})
+        working.delete(f"/v1/buckets/inbox/sources/{made['id']}")
+        working.delete("/v1/buckets/second", force="true")
+        working.wait(lambda: working.count("sources") == 0, "the source is deleted with the bucket")
+    details_of(working.ask("GET", f"/v1/sources/{made['id']}"), "source_not_found")
+    again = finalize(working, session)
+    assert (without_id(body_of(again)), again.headers["Idempotent-Replayed"]) == (made, "true")
+    for answer in (put(working, session, content_range=f"bytes */{len(NOTES)}"), put(working, session, NOTES)):
+        assert (body_of(answer)["status"], answer.json()["sha256"]) == ("finalized", made["sha256"])
+    assert body_of(finalize(working, session, json={"dry_run": True}))["would_create"] is None
+    assert state_of(working, session) == ("finalized", len(NOTES))
 
 
 @pytest.mark.parametrize("wait_s", [0.0, PATIENCE_S])

@@ -69,7 +69,7 @@ def _finalize_twice(directory: SampleDirectory) -> None:
 def _batch_twice(directory: SampleDirectory) -> None:
     _change_session(
         directory,
-        f"INSERT INTO batches VALUES ('bat_1', '{directory.team}', '[]', '', '', NULL)",
+        f"INSERT INTO batches VALUES ('bat_1', '{directory.team}', '[]', '', '', NULL, NULL)",
         BATCHED,
         *DOUBLE,
     )

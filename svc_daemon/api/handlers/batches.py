@@ -25,6 +25,7 @@ from svc_daemon.api.responses import mark_replayed, respond, view_destinations, 
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import fingerprint, refusal, refusals
+from svc_daemon.core.uploads.batches import DELETED
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations.ingest import batches as verbs
 from svc_daemon.operations.ingest import sessions
@@ -108,7 +109,7 @@ async def finalize(request: Request) -> Response:
     body = await optional_body_of(request, wire.BatchFinalize)
     batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
     if is_dry_run(request, body.dry_run):
-        judged = await verbs.judge_batch(context, key, batch)
+        judged = await verbs.judge_batch(context, batch)
         names = [_client_id(one.upload) for one in judged if one.source is not None]
         fields = {"object": "batch", "batch_id": batch.id, "files": len(names), "client_file_ids": names}
         errors = [{"path": _client_id(one.upload), "message": one.error.message} for one in judged if one.error]
@@ -122,7 +123,7 @@ async def finalize(request: Request) -> Response:
         "replayed": [
             {
                 **_names(one, source),
-                "status": source.status,
+                "status": DELETED if one.is_gone else source.status,
                 "ready": source.ready,
                 "ready_withheld_by": withheld_by(source),
             }

@@ -107,7 +107,7 @@ async def finalize(request: Request) -> Response:
     body = await optional_body_of(request, wire.UploadFinalize)
     upload = _find_to_end(request, key, to_finalize=True)
     if is_dry_run(request, body.dry_run):
-        judged = await judge_finalize(context_of(request), key, upload)
+        judged = await judge_finalize(context_of(request), upload)
         if judged.error is not None:
             raise judged.error
         # Fields of the source that are known before it exists.

@@ -1,7 +1,7 @@
 """The status of a batch, computed from its files, and the layout of packs.
 
-    open                     no file has been finalized yet
-    partial                  some files are finalized, others are still waiting for their bytes
+    open                     the batch has not been finalized yet, nor has any file
+    partial                  the batch or some files were finalized, others are still waiting for their bytes
     processing               every file is finalized or given up; some are not ready yet
     completed                all files are ready
     completed_with_failures  all files have ended, some of them are ready
@@ -45,10 +45,10 @@ class RollUp:
     counters: dict[str, int]
 
 
-def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
+def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool, is_finalized: bool = False) -> RollUp:
     """Compute the status from the state and readiness of each file.
 
-    `is_expired`: the upload deadline has passed.
+    `is_expired`: the upload deadline has passed. `is_finalized`: the batch was finalized with files missing.
     """
     listed = list(items)
     states = Counter(state for state, _ in listed)
@@ -61,7 +61,8 @@ def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
     if outstanding and not states[PENDING]:
         status = "processing"
     elif outstanding:
-        status = "open" if states[PENDING] + states[GIVEN_UP] == len(listed) else "partial"
+        is_begun = is_finalized or states[PENDING] + states[GIVEN_UP] < len(listed)
+        status = "partial" if is_begun else "open"
     elif is_expired and states[GIVEN_UP] == len(listed):
         status = "expired"
     elif ready == len(listed):

@@ -137,8 +137,11 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
     pending += [(upload, "time_budget_exhausted") for upload in late]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
-    # The specification requires `partial` even if this call finalized no file.
+    # The specification requires `partial` even if this call finalized no file, and the batch stays so.
     status = "partial"
+    if pending and batch.finalized_at is None:
+        now = context.clock.timestamp()
+        await context.write(lambda connection: store.mark_finalized(connection, batch.id, now))
     if not pending:
         # New sources are all queued, so their states need not be read.
         is_new = all(outcome.source is not None and not outcome.replayed for outcome in ended)
@@ -147,10 +150,10 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     return FinalizeReport(status, ended, tuple(pending))
 
 
-async def judge_batch(context: Context, key: KeyRow, batch: BatchRow) -> list[Finalized]:
+async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
     """Return the result that finalizing each file would have, for a dry run. Nothing is stored."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
-    return [await judge_finalize(context, key, upload) for upload in members]
+    return [await judge_finalize(context, upload) for upload in members]
 
 
 def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
@@ -160,7 +163,7 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
     def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
         batch = _get_reachable(connection, key, batch_id)
         members = [each for each in store.list_members(connection, batch.id) if key.reaches(each.bucket_ids)]
-        return batch, *list_items(members, now)
+        return batch, *list_items(members, now, is_finalized=batch.finalized_at is not None)
 
     return context.read(work)
 

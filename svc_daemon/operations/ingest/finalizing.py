@@ -13,9 +13,8 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError, StorageError
-from svc_daemon.operations.ingest.files import FileUpload, add_sources, commit_blobs, new_source
+from svc_daemon.operations.ingest.files import FileUpload, add_sources, commit_blobs, new_source, queued_in
 from svc_daemon.operations.ingest.sessions import UploadProgress, checked_hash, get_session, list_progress, progress_of
-from svc_daemon.operations.shared.authorization import no_source
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
@@ -27,6 +26,7 @@ from svc_daemon.store.rows.sources import SourceRow, find_source
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.tasks import INDEXING
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Finalized:
     source: SourceRow | None = None
     error: ServiceError | None = None
     replayed: bool = False
+    #: Whether the source was deleted since. `source` then has what was known when it was created.
+    is_gone: bool = False
 
     @property
     def is_pending(self) -> bool:
@@ -64,7 +66,7 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow], key: KeyR
 
     def work(connection: Connection) -> list[Finalized]:
         active: set[str] = set()
-        outcomes = [_commit(connection, key, one, active) for one in made]
+        outcomes = [_commit(connection, one, active) for one in made]
         new = [one.source for one in outcomes if one.source is not None and not one.replayed]
         if new:
             add_sources(connection, context, new)
@@ -133,13 +135,13 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], held: Col
     return made
 
 
-async def judge_finalize(context: Context, key: KeyRow, upload: UploadRow) -> Finalized:
+async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
     """Return the result that finalizing the session would have, for a dry run. Nothing is stored.
 
     If the session has ended, the result has no source.
     """
     if upload.status != store.OPEN:
-        return replace(context.read(lambda connection: _replay(connection, key, upload)), source=None)
+        return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
     progress = await progress_of(context, upload)
     try:
         if progress.state != rules.UPLOADED:
@@ -166,23 +168,27 @@ def _incomplete(progress: UploadProgress) -> ServiceError:
     )
 
 
-def _commit(connection: Connection, key: KeyRow, made: Finalized, active: set[str]) -> Finalized:
+def _commit(connection: Connection, made: Finalized, active: set[str]) -> Finalized:
     """End the session. The caller adds the source. A permanent error is stored, so that retries get the same error."""
     if made.error is not None:
         return made
     upload_id, outcome = made.upload.id, made
     if made.source is None:
-        return _replay(connection, key, get_session(connection, upload_id))
+        return _replay(connection, get_session(connection, upload_id))
     try:
         _check_places(connection, made.source, active)
-        is_first = store.finish_upload(connection, made.upload, store.FINALIZED, source_id=made.source.id)
+        source = made.source
+        known = store.MadeSource(
+            content_type=source.content_type, sha256=source.sha256, task_id=source.task_id, created_at=source.created_at
+        )
+        is_first = store.finish_upload(connection, made.upload, store.FINALIZED, source_id=made.source.id, made=known)
     except ServiceError as error:
         outcome = Finalized(made.upload, error=error)
         is_first = store.finish_upload(connection, made.upload, store.FAILED, error=error.as_error())
-    return outcome if is_first else _replay(connection, key, get_session(connection, upload_id))
+    return outcome if is_first else _replay(connection, get_session(connection, upload_id))
 
 
-def _replay(connection: Connection, key: KeyRow, upload: UploadRow) -> Finalized:
+def _replay(connection: Connection, upload: UploadRow) -> Finalized:
     if upload.status == store.OPEN:
         message = "The session was renewed meanwhile; send its bytes again."
         return Finalized(upload, error=ServiceError(ErrorCode.BLOB_NOT_UPLOADED, message))
@@ -193,8 +199,33 @@ def _replay(connection: Connection, key: KeyRow, upload: UploadRow) -> Finalized
     if upload.error is not None:
         return Finalized(upload, error=ServiceError(ErrorCode(upload.error["code"]), upload.error["message"]))
     source = find_source(connection, upload.team_id, upload.source_id or "")
-    error = no_source(connection, key, upload.source_id or "", is_gone=True) if source is None else None
-    return Finalized(upload, source, error, replayed=True)
+    return Finalized(upload, source or _deleted_source(upload), replayed=True, is_gone=source is None)
+
+
+def _deleted_source(upload: UploadRow) -> SourceRow:
+    """Return the source as it was when the session was finalized. It was deleted since."""
+    made = upload.first_source()
+    return SourceRow(
+        id=upload.source_id or "",
+        team_id=upload.team_id,
+        type=readiness.FILE,
+        title=upload.title,
+        filename=upload.filename,
+        size_bytes=upload.size_bytes,
+        tags=upload.tags,
+        metadata=upload.metadata,
+        mapping=upload.mapping,
+        replaces=upload.replaces,
+        batch_id=upload.batch_id,
+        places=queued_in(upload.bucket_ids),
+        task_type=INDEXING,
+        task_status="queued",
+        content_type=made["content_type"],
+        sha256=made["sha256"],
+        task_id=made["task_id"],
+        created_at=made["created_at"],
+        updated_at=made["created_at"],
+    )
 
 
 def _check_places(connection: Connection, source: SourceRow, active: set[str]) -> None:

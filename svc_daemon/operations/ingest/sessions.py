@@ -22,7 +22,7 @@ from svc_daemon.process.locks import session_lock
 from svc_daemon.store.files.contract import PartWriter
 from svc_daemon.store.rows import uploads as store
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import get_source
+from svc_daemon.store.rows.sources import find_source
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire.error_codes import ErrorCode
 
@@ -265,8 +265,8 @@ async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
     """Return the session's progress, with the hash if all bytes have arrived."""
     progress = await progress_of(context, upload)
     if progress.state == rules.FINALIZED:
-        made = context.read(lambda connection: get_source(connection, upload.team_id, upload.source_id or ""))
-        return replace(progress, sha256=made.sha256)
+        source = context.read(lambda connection: find_source(connection, upload.team_id, upload.source_id or ""))
+        return replace(progress, sha256=source.sha256 if source else upload.first_source()["sha256"])
     # Accept the bytes even if the session has expired meanwhile.
     if progress.received_bytes < upload.size_bytes:
         return progress

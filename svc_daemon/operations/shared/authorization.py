@@ -87,14 +87,9 @@ def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) ->
     source = find_source(connection, key.team_id, source_id)
     if source is not None and key.reaches(source.places):
         return source
-    raise no_source(connection, key, source_id, is_gone=source is None)
-
-
-def no_source(connection: Connection, key: KeyRow, source_id: str, *, is_gone: bool) -> NotFound:
-    """Build the error for a source that does not exist (`is_gone`) or that the key can't reach."""
-    successor = find_reachable_successors(connection, key, [source_id]).get(source_id) if is_gone else None
-    details = {"replaced_by": successor} if successor else {}
-    return NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.", **details)
+    successors = find_reachable_successors(connection, key, [source_id]) if source is None else {}
+    details = {"replaced_by": successors[source_id]} if source_id in successors else {}
+    raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.", **details)
 
 
 def find_reachable_successors(connection: Connection, key: KeyRow, source_ids: Sequence[str]) -> dict[str, str]:

@@ -33,11 +33,17 @@ class BatchItemStatus:
     error: SourceError | None
 
 
-def list_items(members: Iterable[BatchMember], now: str) -> tuple[RollUp, list[BatchItemStatus]]:
-    """Return the overall status of a batch with these files at the time `now`, and the status of each file."""
+def list_items(
+    members: Iterable[BatchMember], now: str, *, is_finalized: bool = False
+) -> tuple[RollUp, list[BatchItemStatus]]:
+    """Return the overall status of a batch with these files at the time `now`, and the status of each file.
+
+    `is_finalized`: the batch was finalized with files missing.
+    """
     items = [_item(member, now) for member in members]
     states = [(item.state, item.ready) for item in items]
-    return rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
+    is_expired = _EXPIRED in [item.error for item in items]
+    return rules.roll_up(states, is_expired=is_expired, is_finalized=is_finalized), items
 
 
 def end_batches(

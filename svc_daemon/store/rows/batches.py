@@ -21,6 +21,8 @@ class BatchRow:
     expires_at: str
     #: When the last file was ready, failed, canceled, expired or deleted; None until then.
     ended_at: str | None = None
+    #: When it was first finalized with files missing; None until then.
+    finalized_at: str | None = None
     created_at: str
 
     @classmethod
@@ -79,9 +81,14 @@ def list_batch_buckets(connection: Connection, batch_ids: Collection[str]) -> di
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
     """Give an expired batch more time, because the client has repeated its request."""
     connection.execute(
-        "UPDATE batches SET expires_at = :expires_at, ended_at = NULL WHERE id = :id",
+        "UPDATE batches SET expires_at = :expires_at, ended_at = NULL, finalized_at = NULL WHERE id = :id",
         {"id": batch_id, "expires_at": expires_at},
     )
+
+
+def mark_finalized(connection: Connection, batch_id: str, now: str) -> None:
+    """Record that the batch was finalized, although files are missing."""
+    connection.execute("UPDATE batches SET finalized_at = :now WHERE id = :id", {"id": batch_id, "now": now})
 
 
 def may_have_ended(connection: Connection, batch_id: str) -> bool:

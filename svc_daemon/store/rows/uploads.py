@@ -7,7 +7,9 @@ The number of received bytes isn't stored in the row, because it is the size of 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from typing_extensions import TypedDict
 
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
@@ -16,10 +18,16 @@ from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 
-if TYPE_CHECKING:
-    pass
-
 OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
+
+
+class MadeSource(TypedDict):
+    """The fields of a new source that its session doesn't have."""
+
+    content_type: str
+    sha256: str
+    task_id: str | None
+    created_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,8 @@ class UploadRow:
     source_id: str | None = None
     #: `code`, `message` and `retryable`, if the upload failed.
     error: SourceError | None = None
+    #: What was known of the source when it was created, for requests that are repeated after it was deleted.
+    made: MadeSource | None = None
     batch_id: str | None = None
     client_file_id: str | None = None
     #: Position of the file in its batch, from 0.
@@ -62,8 +72,14 @@ class UploadRow:
     def from_row(cls, row: Row) -> "UploadRow":
         values = values_of(row)
         values["bucket_ids"], values["tags"] = read_texts(values["bucket_ids"]), read_texts(values["tags"])
-        read_objects(values, "metadata", "error")
+        read_objects(values, "metadata", "error", "made")
         return cls(**values)
+
+    def first_source(self) -> MadeSource:
+        """Return what is known of the source when it was created. An older release noted nothing."""
+        sha256 = self.sha256 or ""
+        known = MadeSource(content_type=self.content_type, sha256=sha256, task_id=None, created_at=self.created_at)
+        return {**known, **self.made} if self.made else known
 
 
 def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None:
@@ -125,18 +141,21 @@ def finish_upload(
     connection: Connection,
     upload: UploadRow,
     status: str,
+    *,
     source_id: str | None = None,
+    made: MadeSource | None = None,
     error: SourceError | None = None,
 ) -> bool:
     """End an open session. Returns False if it has ended or was renewed since `upload` was read."""
     cursor = connection.execute(
-        "UPDATE uploads SET status = :status, source_id = :source_id, error = :error"
+        "UPDATE uploads SET status = :status, source_id = :source_id, made = :made, error = :error"
         " WHERE id = :id AND status = 'open' AND generation = :generation",
         {
             "id": upload.id,
             "generation": upload.generation,
             "status": status,
             "source_id": source_id,
+            "made": json.dumps(made) if made else None,
             "error": json.dumps(error) if error else None,
         },
     )
