@@ -73,10 +73,7 @@ class BackupSummary:
 
 
 def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> BackupSummary:
-    """Make a backup in the folder.
-
-    Raises NoDirectory, BackupRunning, BackupRefused, OSError, and StorageError if the database can't be read.
-    """
+    """Make a backup in the folder. Raises NoDirectory, BackupRunning, BackupRefused, StorageError and OSError."""
     if not has_state(files):
         raise NoDirectory(files)
     root, own = folder.root.resolve(), files.root.resolve()
@@ -107,6 +104,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
             finished_at=to_text(options.now()),
             sources=count,
             indexes=copied_indexes,
+            sums=copy.sums,
         )
         backup = folder.finish(record, syncer)
         # After a backup with problems, keep all older backups.

@@ -132,7 +132,8 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
         made = DataFiles(files.restoring)
         root, source = (stack.enter_context(OpenFolder(path)) for path in (files.root, backup.path))
         has_begun = _has_begun(files, root, origin)
-        summary = RestoreSummary(backup=backup, root=files.root, secret_problems=check_secret(backup.files))
+        secret_problems = check_secret(backup.files) or _check_sum(source, backup, made.secret.name)
+        summary = RestoreSummary(backup=backup, root=files.root, secret_problems=secret_problems)
         if not (made.root / READY).exists():
             with _leaving_nothing(made), root.make(made.root.name) as target:
                 # Check the state first: if this fails, nothing is left, and another backup can be restored.
@@ -185,11 +186,22 @@ def _take_files(
             "Is the copy of it complete? Restore another backup.",
         )
     with open_copy(made.state) as state:
-        odd = check_admin_key(summary.backup.files, state)
+        odd = check_admin_key(summary.backup.files, state) or _check_sum(
+            copy.source, summary.backup, made.admin_key.name
+        )
     # With a damaged secret, the daemon would refuse to start. Without a secret, it creates a new one.
     problems = {made.secret.name: [*summary.secret_problems], made.admin_key.name: odd}
     summary.secret_problems.extend(odd)
     copy.copy_rest([name for name, found in problems.items() if found])
+
+
+def _check_sum(source: OpenFolder, backup: Backup, name: str) -> list[Problem]:
+    """Report a file of the backup that is missing, or isn't the one that the backup was made with."""
+    known = backup.record.sums.get(name)
+    if known is None or copies.hash_file(source, name) == known:
+        # A backup of an older release has no sums.
+        return []
+    return [Problem("sum", f"{name} of the backup is missing or damaged: its SHA-256 is not that of backup.json")]
 
 
 def _make_folders_unless_filled(files: DataFiles, origin: dict[str, str]) -> None:

@@ -83,13 +83,20 @@ class Verdict:
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """Check the directory, and repair it if requested.
 
-    Raises NoDirectory or DirectoryLocked, and StorageError if the database is missing or of another release. Raises
-    StorageError instead of repairing a directory whose stored files are all missing.
+    Raises NoDirectory or DirectoryLocked, and StorageError if the database is of another release. Raises StorageError
+    instead of repairing a directory whose stored files are all missing.
     """
     files = DataFiles(root)
-    refuse_lost_state(files)
-    if not has_state(files):
+    if not files.root.is_dir():
         raise NoDirectory(files)
+    if not has_state(files):
+        message = f"{files.state} is missing or empty: restore a backup, or set SVC_DATA_DIR to the right folder"
+        try:
+            refuse_lost_state(files)
+        except StorageError as error:
+            message = error.message
+        return Verdict(str(root), InstallationFindings([Problem("I10", message)]), [] if repair else None)
+    refuse_lost_state(files)
     with lock_directory(files):
         findings = check_files(files, read_data=read_data)
         if not repair:

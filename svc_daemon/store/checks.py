@@ -176,6 +176,8 @@ STATES = {
 def check_file(connection: Connection) -> list[Problem]:
     """Run SQLite's own integrity check. If it finds problems, the other checks can't be run."""
     try:
+        if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
+            return [Problem("I10", "the state database is empty: it has no tables")]
         messages = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     except sqlite3.DatabaseError as error:
         messages = [str(error)]

@@ -1,5 +1,6 @@
 """A backup that lacks files or has odd ones is restored with a line for each, or refused in words that help."""
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -73,6 +74,33 @@ def test_admin_key_that_several_backups_share_is_restored(stage: Stage, data: Pa
     assert (second / "admin.key").stat().st_nlink == 2
     assert restore_backup(second, stage.data).is_whole
     assert (stage.data / "admin.key").read_text() == (data / "admin.key").read_text()
+
+
+@pytest.mark.parametrize("name", ["secret", "admin.key"])
+@pytest.mark.parametrize("how", ["flipped", "missing", "not summed"])
+def test_secret_or_admin_key_that_is_not_the_one_of_the_backup_is_lost(stage: Stage, name: str, how: str) -> None:
+    path, record = stage.backup / name, stage.backup / "backup.json"
+    text, fields = path.read_text(), json.loads(record.read_text())
+    assert fields["sums"][name] == hashlib.sha256(text.encode()).hexdigest()
+    if how == "flipped":
+        # It still has the form of a secret or a key.
+        path.write_text(text.replace(text[20], "0" if text[20] != "0" else "1", 1))
+    elif how == "missing":
+        path.unlink()
+    else:
+        record.write_text(json.dumps({key: value for key, value in fields.items() if key != "sums"}))
+    made = restore_backup(stage.backup, stage.data)
+    assert (made.is_whole, (stage.data / name).exists()) == (how == "not summed", how == "not summed")
+    assert len(made.lost) == (how != "not summed")
+
+
+def test_damage_of_the_last_backups_secret_does_not_reach_the_next_backup(stage: Stage, data: Path) -> None:
+    path = stage.backup / "secret"
+    stat = path.stat()
+    path.write_text("0" * stat.st_size)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    again = make_backup(data, stage.backups).backup
+    assert (again.path / "secret").read_text() == (data / "secret").read_text()
 
 
 def test_damaged_state_does_not_hide_which_files_are_lost(stage: Stage) -> None:

@@ -244,3 +244,24 @@ def test_verifying_a_missing_directory_is_refused_and_creates_nothing(tmp_path: 
     with pytest.raises(NoDirectory, match="no data directory"):
         verify_directory(DataFiles(tmp_path / "none").root, read_data=False, repair=False)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("repair", [False, True])
+@pytest.mark.parametrize("state", ["missing", "empty", "without tables", "lost in a restore", "missing beside files"])
+def test_a_directory_without_a_state_has_a_problem_that_nothing_repairs(
+    directory: SampleDirectory, state: str, repair: bool
+) -> None:
+    files = directory.files
+    files.state.unlink()
+    if state != "missing beside files":
+        shutil.rmtree(files.blobs)
+    if state == "empty":
+        files.state.touch()
+    elif state == "without tables":
+        change(files.state, "CREATE TABLE t (x)", "DROP TABLE t")
+    elif state == "lost in a restore":
+        files.restoring.mkdir()
+    verdict = directory.verify(repair=repair)
+    (problem,) = verdict.findings.problems
+    assert (problem.invariant, problem.repair, verdict.is_whole) == ("I10", None, False)
+    assert "restor" in problem.message.lower() or state == "without tables"

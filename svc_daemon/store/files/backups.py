@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -50,6 +50,8 @@ class BackupRecord:
     sources: int
     #: Made by `stamp_of`.
     indexes: Mapping[str, Sequence[int]]
+    #: SHA-256 of the files that no database has the hash of, by name. Backups of older releases have none.
+    sums: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,10 @@ class DirectoryCopy:
         self.counts = CopyCounts()
         #: Names of blobs that are missing, or don't match their hash.
         self.missing: list[str] = []
+        #: SHA-256 of the secret and the admin key, by name.
+        self.sums: dict[str, str] = {}
         self._reads_data = read_data
-        self._source = source
+        self.source = source
         self._target = target
         self._previous = previous
 
@@ -117,7 +119,7 @@ class DirectoryCopy:
         """Copy the bytes of open upload sessions."""
         with self._target.make(NAMES.parts.name) as target, ExitStack() as stack:
             previous = find_folder(stack, self._previous, NAMES.parts.name)
-            folders = [find_folder(stack, self._source, name) for name in (NAMES.parts.name, NAMES.held.name)]
+            folders = [find_folder(stack, self.source, name) for name in (NAMES.parts.name, NAMES.held.name)]
             for session_id in session_ids:
                 name = ids.file_name(session_id, ids.PART_NAME, row="The id of an upload session")
                 any(folder is not None and self._put(folder, name, target, previous) for folder in folders)
@@ -125,9 +127,14 @@ class DirectoryCopy:
     def copy_rest(self, left_out: Collection[str] = ()) -> None:
         """Copy the secret and the admin key, except those in `left_out`, the embedding model and the folder `aside`."""
         for name in {NAMES.secret.name, NAMES.admin_key.name}.difference(left_out):
-            self._put(self._source, name, self._target, self._previous)
+            # A link to a damaged file of the previous backup would keep the damage.
+            previous = self._previous
+            if previous is not None and hash_file(previous, name) != hash_file(self.source, name):
+                previous = None
+            if self._put(self.source, name, self._target, previous):
+                self.sums[name] = hash_file(self._target, name) or ""
         for name in (NAMES.models.name, NAMES.aside.name):
-            self._put_folder(self._source, name, self._target, self._previous)
+            self._put_folder(self.source, name, self._target, self._previous)
 
     def _put_folder(
         self, source: OpenFolder, name: str, target: OpenFolder, previous: OpenFolder | None, levels: int = 2
@@ -149,13 +156,13 @@ class DirectoryCopy:
     def _is_whole(self, folder: OpenFolder, name: str, facts: StoredFacts) -> bool:
         found = folder.stat(name)
         is_sized = found is not None and stat.S_ISREG(found.st_mode) and found.st_size == facts.size_bytes
-        return is_sized and (not self._reads_data or _hash(folder, name) == facts.sha256)
+        return is_sized and (not self._reads_data or hash_file(folder, name) == facts.sha256)
 
     def _is_kept(self, target: OpenFolder, name: str, origin: OpenFolder | None, facts: StoredFacts) -> bool:
         """Whether an interrupted run has already copied or linked this file."""
         found, linked = target.stat(name), origin.stat(name) if origin is not None else None
         is_linked = found is not None and linked is not None and os.path.samestat(found, linked)
-        if not is_linked and _hash(target, name) != facts.sha256:
+        if not is_linked and hash_file(target, name) != facts.sha256:
             return False
         self.counts.linked += 1
         return True
@@ -177,7 +184,7 @@ class DirectoryCopy:
         # Look among the blobs a second time, because a starting daemon moves files back from `aside`.
         for name in (NAMES.blobs.name, NAMES.held.name, NAMES.aside.name, NAMES.blobs.name):
             with ExitStack() as stack:
-                folder = find_folder(stack, self._source, name)
+                folder = find_folder(stack, self.source, name)
                 if folder is None:
                     continue
                 if name != NAMES.aside.name:
@@ -290,7 +297,7 @@ def find_folder(stack: ExitStack, parent: OpenFolder | None, name: str) -> OpenF
         return None
 
 
-def _hash(folder: OpenFolder, name: str) -> str | None:
+def hash_file(folder: OpenFolder, name: str) -> str | None:
     """Return the hexadecimal SHA-256 of a file; None if it isn't a regular file."""
     descriptor = folder.open_file(name)
     if descriptor is None:
