@@ -14,7 +14,7 @@ from svc_daemon.core.text.words import STOP_WORDS
 
 #: The languages that have stems, and the names of their algorithms.
 _STEMMED = (
-    "ar arabic, da danish, de german, el greek, en porter, es spanish, fi finnish, fr french, hu hungarian, "
+    "ar arabic, da danish, de german, el greek, en english, es spanish, fi finnish, fr french, hu hungarian, "
     "it italian, nl dutch, no norwegian, pt portuguese, ro romanian, ru russian, sv swedish, ta tamil, tr turkish"
 )
 STEMMERS: dict[str, str] = {each.split()[0]: each.split()[1] for each in _STEMMED.split(",")}

@@ -96,6 +96,8 @@ _UNIT = re.compile(
     r"(?:(?<![aA0wt.])\.(?=[aA]))?[aA0]+(?:(?:://|--|[-._'@&:/\\]|(?<=0),(?=0))[aA0]+)*"
     r"(?:(?<=[aA])\+\+?(?![aA+])|(?<![aA0][aA]{2})(?<=[aA])\#(?![aA0#]))?"
 )
+_RUN = re.compile("A?a+|0+|A+")
+_SIMPLE = re.compile("""[("']?([A-Za-z][a-z]+)[.,;:!?)"']{0,2}""")
 _JOINED = re.compile("[aA0]+")
 #: Parts of a run: digits, capitals before a word, a word, capitals.
 _PARTS = re.compile("0+|A+(?=Aa)|A?a+|A+")
@@ -110,6 +112,12 @@ _CLUSTER = re.compile(
 
 def cut_piece(piece: str) -> Iterator[TextUnit]:
     """Find the units of a text without blanks, in order."""
+    simple = _SIMPLE.fullmatch(piece)
+    if simple:
+        # Most pieces are a word of ASCII letters and signs of a sentence.
+        start, end = simple.span(1)
+        yield TextUnit(TextUnitKind.WORD, (Part(simple[1].lower(), start, end, False),), "")
+        return
     text, starts, ends = normalize(piece)
     shape = text.translate(_SHAPES)
     for match in _UNIT.finditer(shape):
@@ -136,7 +144,7 @@ def _cut_joined(
     spans: list[tuple[int, int]] = []
     joined = [match.span() for match in _JOINED.finditer(shape, first, last)]
     for start, end in joined:
-        spans += _split_run(text, shape, start, end)
+        spans += [(start, end)] if _RUN.fullmatch(shape, start, end) else _split_run(text, shape, start, end)
     # The dot of `.NET` and the signs of `C++` belong to their word.
     if shape[first] == ".":
         spans[0] = (first, spans[0][1])

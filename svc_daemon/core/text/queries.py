@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise, product
 
 from svc_daemon.core.text.folding import fold
@@ -15,9 +16,11 @@ from svc_daemon.core.text.words import MAX_WORDS
 LITTLE = 0.1
 #: Weights of alternatives: spelled exactly so; the word unstemmed; the whole for each of its parts; apart or joined
 #: otherwise than in the query; a number by its parts; some part only.
-SPELLED, UNSTEMMED, WHOLE, JOINED, APART, SOME = 1.15, 1.05, 1.5, 0.9, 0.6, 0.4
+SPELLED, UNSTEMMED, WHOLE, JOINED, APART, SOME = 1.3, 1.2, 1.5, 0.9, 0.6, 0.4
 #: Most words of a phrase that an alternative asks for.
 MOST_TERMS = 8
+#: Maximum number of words whose spellings are kept.
+MOST_SPELLED = 5_000
 #: The word with its umlauts spelled out, or without.
 VARIANT = 0.7
 #: Maximum length of a word that may be two others joined.
@@ -69,7 +72,8 @@ class _Word:
 
     def add(self, weight: float, *terms: str, in_forms: bool = False) -> None:
         key = (terms, in_forms)
-        self.alternatives[key] = max(weight, self.alternatives.get(key, 0.0))
+        if weight > self.alternatives.get(key, 0.0):
+            self.alternatives[key] = weight
 
     def add_either(self, weight: float, term: str) -> None:
         """Add a term that texts may have as a word or as a form."""
@@ -132,36 +136,12 @@ class _QueryReader:
         return word
 
     def read_letters(self, part: Part) -> _Word:
-        plain, text = fold(part.text), part.text
-        word = _Word(text, is_common=text in self.common or plain in self.common)
-        word.add_either(1.0, fit(plain))
-        word.add(UNSTEMMED, fit(plain), in_forms=True)
-        for language in self.languages:
-            self.add_stems(word, text, plain, language)
-        for variant in self.variants(text, plain):
-            for language in self.languages:
-                word.add_either(VARIANT, spell(variant, language)[0])
-            word.add(VARIANT, fit(variant), in_forms=True)
-        is_letter = len(text) == 1
-        if is_marked(part) and self.has_capitals and text not in _OPERATORS and not (is_letter and part.start == 0):
+        text = part.text
+        word = _Word(text, dict(_spell_all(text, self.languages)), is_common=text in self.common)
+        is_name = len(text) > 1 or part.start > 0
+        if is_marked(part) and self.has_capitals and text not in _OPERATORS and is_name:
             word.decide()
         return word
-
-    @staticmethod
-    def add_stems(word: _Word, text: str, plain: str, language: str) -> None:
-        term, forms = spell(text, language)
-        # What is joined in a text is a form there, and stemmed.
-        word.add_either(1.0, term)
-        for form in forms:
-            word.add(SPELLED if form.startswith(EXACT) else 1.0, form, in_forms=True)
-        word.add(1.0, spell(plain, language)[0])
-
-    def variants(self, text: str, plain: str) -> Iterator[str]:
-        """Find how the word is written where a keyboard lacks its letters, or has those that the query's lacks."""
-        if text != plain:
-            yield fold(text.translate(_SPELLED_OUT))
-        elif not _WITH_UMLAUTS.isdisjoint(self.languages) and len(text) > 3:
-            yield _DIGRAPHS.sub(lambda match: match[0][0], plain)
 
     def read_number(self, unit: TextUnit) -> _Word:
         word = _Word(unit.whole)
@@ -183,6 +163,30 @@ class _QueryReader:
         return word
 
 
+@lru_cache(MOST_SPELLED)
+def _spell_all(text: str, languages: tuple[str, ...]) -> dict[tuple[tuple[str, ...], bool], float]:
+    """Find the ways in which a word of letters may be written, and the weight of each."""
+    plain, word = fold(text), _Word(text)
+    word.add_either(1.0, fit(plain))
+    word.add(UNSTEMMED, fit(plain), in_forms=True)
+    variants = []
+    if text != plain:
+        variants = [fold(text.translate(_SPELLED_OUT))]
+    elif not _WITH_UMLAUTS.isdisjoint(languages) and len(text) > 3:
+        variants = [_DIGRAPHS.sub(lambda match: match[0][0], plain)]
+    for language in languages:
+        term, forms = spell(text, language)
+        # What is joined in a text is a form there, and stemmed.
+        word.add_either(1.0, term)
+        word.add(1.0, spell(plain, language)[0])
+        for form in forms:
+            word.add(SPELLED if form.startswith(EXACT) else 1.0, form, in_forms=True)
+        for variant in variants:
+            word.add_either(VARIANT, spell(variant, language)[0])
+            word.add(VARIANT, fit(variant), in_forms=True)
+    return word.alternatives
+
+
 def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     """Split a query into its distinct words. `languages` are those of the texts that are searched.
 
@@ -202,9 +206,10 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
         before = read[0] if is_plain else None
         for word in read:
             first = words.setdefault(word.text, word)
-            first.decides |= word.decides
-            for (terms, in_forms), weight in word.alternatives.items():
-                first.add(weight, *terms, in_forms=in_forms)
+            if first is not word:
+                first.decides |= word.decides
+                for (terms, in_forms), weight in word.alternatives.items():
+                    first.add(weight, *terms, in_forms=in_forms)
     chosen, left_out = _choose([*words.values()])
     return ParsedQuery(tuple(chosen), tuple(_read_phrases(text, reader.languages)), left_out)
 

@@ -22,7 +22,7 @@ EXACT = "="
 #: Prefix of a form of a common word that is written in capitals: `^who`.
 CAPITAL = "^"
 #: Maximum number of pieces of texts whose terms are kept, about 10 MB, and the length of the longest ones.
-MOST_PIECES, LONGEST_PIECE = 30_000, 48
+MOST_PIECES, LONGEST_PIECE = 30_000, 64
 #: Signs around the letters of `.NET` and `C++`.
 SIGNS = ".+#"
 
@@ -74,6 +74,9 @@ class PlacedTerm(NamedTuple):
 def spell(word: str, language: str) -> tuple[str, tuple[str, ...]]:
     """Return the term of a word in lower case, and its other forms."""
     plain = fold(word)
+    if plain.isascii() and plain.isalpha() and plain == word:
+        term = stem(word, language)
+        return fit(term), (fit(word),) * (term != word)
     if plain.isdigit():
         bare = plain.lstrip("0") or "0"
         return fit(plain), (fit(bare),) * (bare != plain)
@@ -94,7 +97,10 @@ def wholes_of(unit: TextUnit, language: str) -> list[str]:
     if unit.has_digits:
         version = re.sub(r"^v(?=\d)", "", unit.whole)
         return list(map(fit, dict.fromkeys((unit.whole, *numbers(unit.whole), version))))
-    return list(map(fit, dict.fromkeys((unit.whole, fold(stem(unit.whole, language))))))
+    # The stem of the whole is that of its last word.
+    last = unit.parts[-1].text
+    stemmed = unit.whole[: len(unit.whole) - len(fold(last))] + spell(last, language)[0]
+    return list(map(fit, dict.fromkeys((unit.whole, stemmed))))
 
 
 def is_marked(part: Part) -> bool:
@@ -132,21 +138,28 @@ def _recall_terms(piece: str, language: str) -> tuple[PlacedTerm, ...]:
 
 
 class _Known(dict[str, tuple[str, str]]):
-    """The words and the forms of the pieces that were met, of one language."""
+    """The words and the forms of the pieces that were met lately, of one language.
+
+    Other threads may work out the same piece: what they find is equal.
+    """
 
     def __init__(self, language: str) -> None:
         super().__init__()
         self.language = language
+        #: Those met before, from which what is met again comes back.
+        self.old: dict[str, tuple[str, str]] = {}
 
     def __missing__(self, piece: str) -> tuple[str, str]:
-        placed = list(place_terms(piece, self.language))
-        words = " ".join([each.term for each in placed if not each.in_forms])
-        found = (words, " ".join(dict.fromkeys(each.term for each in placed if each.in_forms)))
+        found = self.old.get(piece)
+        if found is None:
+            placed = list(place_terms(piece, self.language))
+            words = " ".join([each.term for each in placed if not each.in_forms])
+            found = words, " ".join(dict.fromkeys([each.term for each in placed if each.in_forms]))
         if len(piece) <= LONGEST_PIECE:
-            if sum(map(len, _KNOWN.values())) >= MOST_PIECES:
+            if sum(map(len, _KNOWN.values())) >= MOST_PIECES // 2:
                 for known in _KNOWN.values():
+                    known.old = dict(known)
                     known.clear()
-            # Other threads may do the same: what they find is equal.
             self[piece] = found
         return found
 
