@@ -133,7 +133,7 @@ class Console:
         if not is_terminal(self.out):
             return None
         columns = self.environ.get("COLUMNS", "")
-        if columns.isdigit() and int(columns):
+        if re.fullmatch("[1-9][0-9]{0,8}", columns):
             return int(columns)
         try:
             return os.get_terminal_size(self.out.fileno()).columns or 80

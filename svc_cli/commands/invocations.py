@@ -27,6 +27,7 @@ from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import CliSettings
 from svc_cli.trust import NOT_TRUSTED
+from svc_daemon.wire.field_errors import is_number
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -319,10 +320,7 @@ def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
         return None
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
-    try:
-        seconds = float(number) * units[unit]
-    except ValueError:
-        seconds = -1.0
+    seconds = float(number) * units[unit] if is_number(number) else -1.0
     if not 0 <= seconds < 10**8:
         raise UsageError(f"{flag} takes a time such as 90s, 5m, 1h or 30d, not {text!r}.")
     return seconds

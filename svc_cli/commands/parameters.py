@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperArgument, TyperOption
 
+from svc_daemon.wire.field_errors import find_fault_of_number
+
 ProgressStyle = Literal["auto", "bar", "plain", "none"]
 
 
@@ -53,6 +55,7 @@ class Flags:
 
 class LateOption(TyperOption):
     def process_value(self, ctx: Any, value: Any) -> Any:
+        _refuse_odd_number(self, ctx, value)
         if not _is_converted(self, value):
             return super().process_value(ctx, value)
         return self.callback(ctx, self, value) if self.callback else value
@@ -60,6 +63,7 @@ class LateOption(TyperOption):
 
 class LateArgument(TyperArgument):
     def process_value(self, ctx: Any, value: Any) -> Any:
+        _refuse_odd_number(self, ctx, value)
         return value if _is_converted(self, value) else super().process_value(ctx, value)
 
 
@@ -68,6 +72,11 @@ def convert_late(parameters: list[Any]) -> list[Any]:
     for each in parameters:
         each.__class__ = LateArgument if isinstance(each, TyperArgument) else LateOption
     return parameters
+
+
+def _refuse_odd_number(parameter: TyperOption | TyperArgument, ctx: Any, value: Any) -> None:
+    if fault := find_fault_of_number(value, parameter.type_descriptor.annotation):
+        raise typer.BadParameter(fault, ctx, parameter)
 
 
 def _is_converted(parameter: TyperOption | TyperArgument, value: Any) -> bool:

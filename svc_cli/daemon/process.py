@@ -297,7 +297,7 @@ class Installation:
         address = base_url.removeprefix("http://")
         who = f"something else ({seen.reason})" if isinstance(seen, Foreign) else "the daemon of another data directory"
         host, _, port = address.rpartition(":")
-        free = f"{host}:{int(port) + 1}" if port.isdigit() else "127.0.0.1:7821"
+        free = f"{host}:{int(port) + 1}" if port.isascii() and port.isdigit() else "127.0.0.1:7821"
         raise DaemonUnreachable(
             f"{address} is in use by {who}, not by the daemon of {self.files.root}.",
             code="svc_port_taken",

@@ -20,6 +20,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import JsonMapping, headers
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.field_errors import is_number
 from svc_daemon.wire.requests import Paging
 from svc_daemon.wire.versions import install_command
 
@@ -185,7 +186,4 @@ def whole_number(text: str) -> int | str:
 
 def decimal_number(text: str) -> float | str:
     """Parse a number with or without a fraction. Return any other text unchanged, so that validation refuses it."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return float(text) if is_number(text) else text

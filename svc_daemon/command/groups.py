@@ -3,13 +3,28 @@
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from svc_daemon.wire.field_errors import plain
+from svc_daemon.wire.field_errors import find_fault_of_number, plain
+
+
+class Option(TyperOption):
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        if fault := find_fault_of_number(value, self.type_descriptor.annotation):
+            raise typer.BadParameter(fault, ctx, self)
+        return super().process_value(ctx, value)
 
 
 class Command(TyperCommand):
     """A command of `svc-daemon`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters. Typer itself can't create options of another class."""
+        parameters: list[Any] = super().get_params(ctx)
+        for each in parameters:
+            if isinstance(each, TyperOption):
+                each.__class__ = Option
+        return parameters
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the arguments for the usage line, optional ones in brackets. Typer would add braces."""

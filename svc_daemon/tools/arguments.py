@@ -3,9 +3,10 @@
 from abc import abstractmethod
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from svc_daemon.wire.field_errors import find_fault_of_number
 from svc_daemon.wire.requests import RequestBody
 
 #: Names to which a search is limited. An empty list would set no limit, so it is refused.
@@ -37,6 +38,13 @@ class Arguments(RequestBody):
         if isinstance(fields, dict) and (fields.get("dry_run") or fields.get("dryRun")):
             raise ValueError("A tool has no dry run.")
         return fields
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_odd_numbers(cls, sent: Any, info: ValidationInfo) -> Any:
+        if fault := find_fault_of_number(sent, cls.model_fields[str(info.field_name)].annotation):
+            raise ValueError(fault)
+        return sent
 
 
 class ToolResult(BaseModel):

@@ -1,7 +1,10 @@
-"""Messages about invalid fields, without the Python terms of pydantic."""
+"""Messages about invalid fields, without the Python terms of pydantic, and what a number is."""
 
 import re
+from typing import Any, get_args
 
+#: Python takes more for a number, such as `1_0`, ` 5 `, `inf` and digits of other scripts.
+_NUMBER = re.compile(r"-?(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?")
 _WORDS = (
     (re.compile(r"^(Value|Assertion) error, "), ""),
     (re.compile(r"^Field required$|^Missing required .*$"), "is missing"),
@@ -17,6 +20,19 @@ _WORDS = (
     (re.compile(r"^Input should "), "must "),
     (re.compile(r" after validation, not \d+$"), ""),
 )
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number in decimal digits, with or without a fraction and an exponent."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def find_fault_of_number(value: Any, kind: Any) -> str | None:
+    """Return what is wrong with a text for a field of the type `kind`, which may be a number; None if nothing is."""
+    if not isinstance(value, str) or is_number(value):
+        return None
+    kinds = [kind, *get_args(kind), *(inner for each in get_args(kind) for inner in get_args(each))]
+    return "must be a whole number." if int in kinds else "must be a number." if float in kinds else None
 
 
 def plain(message: str) -> str:

@@ -1,6 +1,7 @@
 """Query strings: flags without a value are true, and a parameter that is sent twice is a list or refused."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -50,6 +51,20 @@ def test_a_webhook_in_the_query_of_an_upload_is_refused(daemon: Daemon, door: st
 def test_agents_are_no_agent_and_are_refused(daemon: Daemon, name: str) -> None:
     for answer in (daemon.ask("GET", f"/v1/search?q=quay&{name}=svc-agent"), daemon.search("quay", **{name: ["a"]})):
         assert refused_field(answer) == name
+
+
+@pytest.mark.parametrize("number", ["0_1", " 1", "+1", "\u0661", "nan", "0x1"])
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/v1/search?q=quay", "score_threshold"),
+        ("/v1/search?q=quay", "max_num_results"),
+        ("/v1/buckets?", "limit"),
+        ("/v1/events?", "limit"),
+    ],
+)
+def test_a_number_has_decimal_digits_only(daemon: Daemon, path: str, field: str, number: str) -> None:
+    assert refused_field(daemon.ask("GET", f"{path}&{field}={quote(number)}")) == field
 
 
 def test_lists_join_what_is_sent_several_times(daemon: Daemon) -> None:

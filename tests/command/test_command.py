@@ -38,6 +38,8 @@ def test_invalid_option_value_is_reported_in_plain_words(tmp_path: Path) -> None
     refused = run(tmp_path, "serve", "--role", "nonsense")
     assert (refused.exit, "'nonsense' is not one of 'all'" in refused.stderr) == (USAGE, True)
     assert "Value error" not in refused.stderr
+    refused = run(tmp_path, "backup", "--keep", "0_1", str(tmp_path / "backups"))
+    assert (refused.exit, "must be a whole number" in refused.stderr) == (USAGE, True)
 
 
 def test_missing_argument_is_named_as_in_the_usage_line(tmp_path: Path) -> None:
@@ -50,6 +52,7 @@ def test_missing_argument_is_named_as_in_the_usage_line(tmp_path: Path) -> None:
 def test_invalid_setting_fails_with_one_line_that_names_it(tmp_path: Path) -> None:
     for name, value in (
         *(("SVC_LISTEN", "7820"), ("SVC_LISTEN", "example.org:80"), ("SVC_LISTEN", "127.0.0.1:99999")),
+        *(("SVC_LIMIT_TAGS", "0_1"), ("SVC_LIMIT_TAGS", " 1"), ("SVC_LISTEN", "127.0.0.1:78_20")),
         *(("SVC_LIMIT_TAGS", "many"), ("SVC_LIMIT_TAGS", "-1"), ("SVC_LOG_LEVEL", "loud")),
     ):
         ended = run(tmp_path, "serve", **{name: value})

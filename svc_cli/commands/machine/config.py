@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,7 +74,7 @@ def set_(
     else:
         kind = RULES[_known(name)].kind
         parsed: Any = value
-        if kind is int and value.lstrip("-").isdigit():
+        if kind is int and re.fullmatch("-?[0-9]{1,18}", value):
             parsed = int(value)
         elif kind is bool:
             parsed = {"true": True, "false": False}.get(value.lower(), value)
