@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 
 from svc_daemon.core.text.folding import fold
 from svc_daemon.core.text.languages import COMMON, language_of_query
@@ -16,7 +16,7 @@ from svc_daemon.core.text.words import MAX_WORDS
 LITTLE = 0.1
 #: Weights of alternatives: spelled exactly so; the word unstemmed; the whole for each of its parts; apart or joined
 #: otherwise than in the query; a number by its parts; some part only.
-SPELLED, UNSTEMMED, WHOLE, JOINED, APART, SOME = 1.3, 1.2, 1.5, 0.9, 0.6, 0.4
+SPELLED, UNSTEMMED, WHOLE, JOINED, APART, SOME = 1.3, 1.2, 1.5, 0.9, 0.6, 0.3
 #: Most words of a phrase that an alternative asks for.
 MOST_TERMS = 8
 #: Maximum number of words whose spellings are kept.
@@ -99,23 +99,42 @@ class _QueryReader:
     #: Whether words in capitals are written so on purpose.
     has_capitals: bool
 
-    def read(self, unit: TextUnit) -> list[_Word]:
-        if unit.kind is TextUnitKind.UNSPACED:
-            return self.read_unspaced([part.text for part in unit.parts])
-        if unit.kind is TextUnitKind.SYMBOL:
-            sign = _Word(unit.parts[0].text, is_common=True)
-            sign.add(1.0, sign.text)
-            return [sign]
-        if unit.kind is TextUnitKind.COMPOUND and unit.has_digits:
-            return [self.read_number(unit)]
-        words = [self.read_digits(part) if part.text.isdigit() else self.read_letters(part) for part in unit.parts]
-        if unit.kind is TextUnitKind.COMPOUND:
-            for word, language in product(words, self.languages):
-                for whole in wholes_of(unit, language):
-                    word.add(WHOLE, whole, in_forms=True)
-                if unit.whole.isalnum():
-                    word.add(1.0, spell(unit.whole, language)[0])
-        return words
+    def read(self, piece: str, *, is_first: bool) -> Iterator[_Word]:
+        """Find the words of a piece between two blanks, which may be the first of the query."""
+        for unit in cut_piece(piece):
+            if unit.kind is TextUnitKind.UNSPACED:
+                yield from self.read_unspaced([part.text for part in unit.parts])
+            elif unit.kind is TextUnitKind.SYMBOL:
+                yield _Word(unit.parts[0].text, {((unit.parts[0].text,), False): 1.0}, is_common=True)
+            elif unit.kind is TextUnitKind.WORD:
+                yield self.read_part(unit.parts[0], is_first)
+            else:
+                yield from self.read_compound(unit, piece, is_first)
+
+    def read_compound(self, unit: TextUnit, piece: str, is_first: bool) -> Iterator[_Word]:
+        """Find words that are joined: each between two signs is one, and is found by the whole too.
+
+        Numbers such as dates, and words with a single letter such as e-mail, are one.
+        """
+        groups = [[unit.parts[0]]]
+        for before, part in pairwise(unit.parts):
+            is_hyphen = piece[before.end : part.start] == "-" and 1 in (len(before.text), len(part.text))
+            if before.end == part.start or is_hyphen or (before.text.isdigit() and part.text.isdigit()):
+                groups[-1].append(part)
+            else:
+                groups.append([part])
+        if len(groups) == 1:
+            yield self.read_whole(unit)
+            return
+        for group in groups:
+            inner = piece[group[0].start : group[-1].end]
+            for word in [self.read_part(group[0], is_first)] if len(group) == 1 else self.read(inner, is_first=False):
+                for language in self.languages:
+                    for whole in wholes_of(unit, language):
+                        word.add(WHOLE, whole, in_forms=True)
+                    if unit.whole.isalnum():
+                        word.add(1.0, spell(unit.whole, language)[0])
+                yield word
 
     def read_unspaced(self, parts: Sequence[str]) -> list[_Word]:
         pairs = [first + second for first, second in pairwise(parts)] or [*parts]
@@ -135,15 +154,18 @@ class _QueryReader:
             word.add(JOINED, *f"{int(plain):,}".split(","))
         return word
 
-    def read_letters(self, part: Part) -> _Word:
+    def read_part(self, part: Part, is_first: bool) -> _Word:
         text = part.text
+        if text.isdigit():
+            return self.read_digits(part)
         word = _Word(text, dict(_spell_all(text, self.languages)), is_common=text in self.common)
-        is_name = len(text) > 1 or part.start > 0
-        if is_marked(part) and self.has_capitals and text not in _OPERATORS and is_name:
+        is_article = is_first and len(text) == 1
+        if is_marked(part) and self.has_capitals and text not in _OPERATORS and not is_article:
             word.decide()
         return word
 
-    def read_number(self, unit: TextUnit) -> _Word:
+    def read_whole(self, unit: TextUnit) -> _Word:
+        """Find what is one although it has parts: 1.0.21, 5kg, e-mail, JavaScript."""
         word = _Word(unit.whole)
         letters = [part.text for part in unit.parts if part.text[0].isalpha()]
         for language in self.languages:
@@ -151,11 +173,13 @@ class _QueryReader:
             word.add(SPELLED, first, in_forms=True)
             for other in others:
                 word.add(1.0, other, in_forms=True)
+            if not unit.has_digits:
+                word.add_either(1.0, spell(unit.whole, language)[0])
             if len(unit.parts) <= MOST_TERMS:
                 run = [spell(part.text, language)[0] for part in unit.parts]
                 word.add(1.0 if letters else APART, *run)
             for part in letters:
-                if len(part) > 2:
+                if len(part) > 2 and part not in self.common:
                     word.add(SOME, spell(part, language)[0])
         for number in numbers(unit.whole):
             if number.isdigit():
@@ -198,9 +222,8 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     words: dict[str, _Word] = {}
     before: _Word | None = None
     for piece in _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text).split():
-        units = list(cut_piece(piece))
-        read = [word for unit in units for word in reader.read(unit)]
-        is_plain = [unit.kind for unit in units] == [TextUnitKind.WORD] and units[0].parts[0].end == len(piece)
+        read = list(reader.read(piece, is_first=not words))
+        is_plain = len(read) == 1 and len(read[0].text) == len(piece)
         if read and before:
             _read_together(reader, before, read[0], is_plain)
         before = read[0] if is_plain else None
