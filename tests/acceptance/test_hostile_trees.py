@@ -11,6 +11,7 @@ import pytest
 
 from tests.acceptance.installations import Finished, Installation
 from tests.acceptance.sync_folders import write
+from tests.conftest import MakeInstallation
 
 #: Drops the capabilities with which root reads everything, and runs `svc`.
 _WITHOUT_ROOTS_RIGHTS = """
@@ -203,21 +204,14 @@ def test_ignore_file_that_is_no_file_stops_its_folder(
     "command", ["upload docs -b b", "sync --all", "watch ls", "config trust", "config set wait ready"]
 )
 def test_settings_file_that_is_no_file_stops_the_command(
-    shared_installation: Installation, tmp_path: Path, kind: str, command: str
+    make_installation: MakeInstallation, kind: str, command: str
 ) -> None:
-    write(tmp_path, "svc.toml", 'bucket = "b"\n')
-    write(tmp_path, "project/docs/a.md", "Words.")
-    write(tmp_path, "config/config.toml", "")
+    # No command comes so far that it needs the daemon, or starts it.
+    installation = make_installation()
+    write(installation.root, "svc.toml", 'bucket = "b"\n')
+    write(installation.root, "project/docs/a.md", "Words.")
+    write(installation.root, "config/config.toml", "")
     is_own = command.startswith("config set")
-    make(tmp_path / ("config/config.toml" if is_own else "project/svc.toml"), kind)
-    words = [
-        "env",
-        f"SVC_CONFIG_DIR={tmp_path / 'config'}",
-        sys.executable,
-        "-m",
-        "svc_cli",
-        *command.split(),
-        "--json",
-    ]
-    ended = shared_installation.run(*words, cwd=tmp_path / "project")
+    make(installation.root / ("config/config.toml" if is_own else "project/svc.toml"), kind)
+    ended = installation.svc(*command.split(), "--json", cwd=installation.root / "project")
     assert (ended.failure, "can't be read" in ended.json["error"]["message"]) == ((2, "svc_usage"), True)

@@ -28,7 +28,9 @@ print("ready", flush=True)
 while True:
     exchange(-100, os.fsencode(sys.argv[1]), -100, os.fsencode(sys.argv[2]), 2)  # AT_FDCWD, RENAME_EXCHANGE
 """
-FILES, ROUNDS = 40, 5
+FILES = 40
+#: How many runs of a command are disturbed: by default, and with `--large`.
+SOME, MANY = 3, 50
 #: The word of each file that must not be sent.
 SECRET = "nightjar"
 
@@ -71,14 +73,14 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("swapped", ["folder", "file"])
 def test_link_that_is_swapped_in_during_a_run_sends_nothing_from_outside(
-    installation: Installation, command: str, swapped: str
+    installation: Installation, command: str, swapped: str, large: bool
 ) -> None:
     root = installation.root
     fill(root / "docs", FILES)
     make_foreign(root / "foreign")
     name = "docs/000" if swapped == "folder" else "docs/000/01.md"
     (root / "link").symlink_to(root / ("foreign" if swapped == "folder" else "foreign/01.md"))
-    for number in range(ROUNDS):
+    for number in range(MANY if large else SOME):
         with swapping(root / name, root / "link"):
             finished = installation.svc(*COMMANDS[command], "-b", f"{BUCKET}-{number}", "--json")
         # Exit 5: the pattern matched no file, because the folder was a link when it was to be listed.

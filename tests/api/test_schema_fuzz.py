@@ -23,7 +23,7 @@ from tests.api.examples import EXAMPLES
 from tests.api.stages import Stage
 
 #: The number of requests of each kind to each route: by default, and with `--large`.
-SOME, MANY = 6, 400
+SOME, MANY = 4, 400
 #: Codes that only an unexpected failure returns.
 UNEXPECTED = {ErrorCode.INTERNAL_ERROR, ErrorCode.SHUTTING_DOWN, ErrorCode.STORAGE_FULL}
 CHECKS = [checks.status_code_conformance, checks.content_type_conformance]

@@ -82,6 +82,9 @@ ROUTES: list[tuple[str, dict[str, Any]]] = [
 def test_scope_field_of_any_known_name_is_applied_or_refused(two_buckets: TwoBuckets, name: str, large: bool) -> None:
     values = two_buckets.values(name)
     for (path, body), value in product(ROUTES, values):
+        if path != "/v1/search" and value not in values[:2] and not large:
+            # All routes share the code that reads a scope.
+            continue
         answer = two_buckets.daemon.ask("POST", path, json=body | {name: value})
         assert two_buckets.is_narrowed(answer), (value, answer.text)
         if isinstance(value, str | list) and all(isinstance(each, str) for each in value):
@@ -119,10 +122,11 @@ def test_tool_applies_or_refuses_a_scope_field_of_any_known_name(
     tools, values = Caller(two_buckets.daemon), two_buckets.values(name)
     for tool, arguments in (("svc-search", {"query": "umber quay"}), ("svc-ask", {"question": QUESTION})):
         # Both tools share the code that reads a scope.
-        for value in values if large or tool == "svc-search" else values[:2]:
-            if (name, value) != ("agent", ""):
-                result = tools.call(tool, **arguments, **{name: value})
-                assert result.is_error or two_buckets.other not in str(result), (tool, value)
+        some = values if large or tool == "svc-search" else values[:2]
+        tried = [value for value in some if (name, value) != ("agent", "")]
+        results = tools.call_together(*((tool, {**arguments, name: value}) for value in tried))
+        for value, result in zip(tried, results, strict=True):
+            assert result.is_error or two_buckets.other not in str(result), (tool, value)
 
 
 def test_search_accepts_synonyms_of_scope_fields(two_buckets: TwoBuckets) -> None:

@@ -26,7 +26,7 @@ from tests.api.sessions import ask_finalize, ask_session, batch_status, open_bat
 from tests.api.sites import PAGE, Site, hosting
 from tests.api.watching import Watching
 
-RUNS, STEPS = 14, 30
+RUNS, STEPS = 10, 30
 MANY_RUNS, MANY_STEPS = 150, 60
 
 SLUGS = ("alpha", "beta", "gamma")

@@ -2,7 +2,6 @@
 
 import io
 import shutil
-import sys
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ Json = dict[str, Any]
 #: two joiners. The block of tags counts as a whole.
 HIDDEN = [
     chr(code)
-    for code in range(0x7F, sys.maxunicode + 1)
+    for code in (*range(0x7F, 0x20000), *range(0xE0000, 0xE1000))
     if unicodedata.category(chr(code)) in {"Cc", "Cf", "Zl", "Zp"} or 0xE0000 <= code < 0xE0080
     if code not in {0x200C, 0x200D}
 ]

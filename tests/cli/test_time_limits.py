@@ -62,8 +62,8 @@ def test_pause_of_a_day_ends_the_call_at_once_and_names_the_time(odd: OddServer,
 @pytest.mark.parametrize("route", CALLS)
 def test_short_pause_is_followed_whoever_asks_for_it(odd: OddServer, route: str) -> None:
     for status, body in PUT_OFF:
-        odd.answers[route] = [(status, body, {"Retry-After": "1"}), (200, {"status": "uploaded"}, {})]
-        with Client(odd.url, "sk-test") as client, lasting(1.0):
+        odd.answers[route] = [(status, body, {"Retry-After": "0.3"}), (200, {"status": "uploaded"}, {})]
+        with Client(odd.url, "sk-test", policy=RetryPolicy(first_delay_s=0.001)) as client, lasting(0.3):
             CALLS[route](client)
 
 
@@ -94,8 +94,8 @@ def test_bytes_that_never_arrive_end_the_attempts_even_if_the_service_answers_qu
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n"])
 def test_answer_that_trickles_or_never_comes_ends_with_the_time(odd: OddServer, route: str, start: bytes) -> None:
     odd.answers[route] = Raw(start, b"HTTP/1.1 100 Continue\r\n\r\n" if not start else b" ", 0.2)
-    with Client(odd.url, "sk-test") as client, lasting(1.0, GRACE_S + 5), pytest.raises(WaitTimedOut):
-        client.deadline = Deadline(1)
+    with Client(odd.url, "sk-test") as client, lasting(0.2, GRACE_S + 5), pytest.raises(WaitTimedOut):
+        client.deadline = Deadline(0.2)
         CALLS[route](client)
 
 
@@ -182,14 +182,14 @@ def test_redirect_names_the_host_but_no_password_and_no_path(status: int) -> Non
 def test_upload_that_ran_out_of_time_counts_what_is_left_and_goes_on(
     make_installation: MakeInstallation,
 ) -> None:
-    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="1")
+    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="2")
     installation.start()
     folder = installation.root / "docs"
     folder.mkdir()
     for number in range(12):
         folder.joinpath(f"{number}.md").write_text(f"words {number}")
     words = ("upload", "docs", "-b", "docs", "--mode", "one", "--json")
-    late = installation.svc(*words, "--timeout", "5")
+    late = installation.svc(*words, "--timeout", "3")
     error = late.json["error"]
     assert late.failure == (8, "svc_timeout")
     sent = len(late.json["items"])

@@ -55,12 +55,11 @@ class PowerCuts:
         ]
 
     def sample(self, count: int) -> list[State]:
-        """Return some of the states: half of them with nothing unsynced, at moments as far apart as possible."""
-        moments, half = self.list_moments(), count // 2
-        plain = [
-            State(moments[(len(moments) - 1) * number // (half - 1)], {}, "nothing unsynced") for number in range(half)
-        ]
-        return [*plain, *random.Random(count).sample(self.list_states(list(Model)), half)]
+        """Return some of the states: some with nothing unsynced, at moments as far apart as possible up to the end."""
+        moments, plain = self.list_moments(), count // 2
+        ends = [moments[(len(moments) - 1) * number // plain] for number in range(1, plain + 1)]
+        states = random.Random(count).sample(self.list_states(list(Model)), count - plain)
+        return [*(State(end, {}, "nothing unsynced") for end in ends), *states]
 
     def find_end(self) -> int:
         """Return after how many events all requests were answered."""

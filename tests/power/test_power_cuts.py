@@ -18,7 +18,7 @@ from tests.power.scenes import Scene, record
 
 SCENES = service_scenes.SCENES | command_scenes.SCENES
 #: How many disks of each scene are laid out in a small run.
-SAMPLE = 8
+SAMPLE = 5
 
 pytestmark = [
     pytest.mark.skipif(not can_trace(), reason="no strace is installed, or it may not trace here"),
