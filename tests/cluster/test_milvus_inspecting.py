@@ -53,7 +53,7 @@ def test_inspection_reports_each_kind_of_damage_and_no_put_in_progress(server: M
     chunks, vectors = server.collections.chunks, server.collections.vectors(2)
     row = read_rows(server, chunks, TEAM, [first], CHUNK_FIELDS)[first]
     row = {**row, "bucket_ids": list(row["bucket_ids"])}
-    server.upsert(chunks, [{**row, "stems": "wolf"}])
+    server.upsert(chunks, [{**row, "terms": "wolf"}])
     assert check(server) == ["I6 1 chunks of src_1 are not found by their words"]
     server.upsert(chunks, [row])
     server.delete(vectors, equals("id", second))

@@ -21,7 +21,7 @@ from svc_daemon.provider.contract import StoredChunk, StoredText, chunk_id
 #: Fields of a chunk's row that a hit shows.
 HIT_FIELDS = (
     *("source_id", "edition", "ordinal", "char_start", "char_end", "page", "line_start", "line_end"),
-    *("headings", "text", "stems"),
+    *("headings", "text", "terms"),
 )
 #: Number of rows that are read per call.
 PAGE = 1000

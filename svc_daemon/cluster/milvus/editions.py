@@ -21,7 +21,18 @@ from svc_daemon.provider.contract import ListedDocument
 #: Maximum number of source ids in one filter.
 SOURCES_PER_CALL = 1000
 _FIELDS = (
-    *("source_id", "edition", "title", "generation", "chunks", "pieces", "stamped_ms", "is_shown", "bucket_ids"),
+    *(
+        "source_id",
+        "edition",
+        "title",
+        "language",
+        "generation",
+        "chunks",
+        "pieces",
+        "stamped_ms",
+        "is_shown",
+        "bucket_ids",
+    ),
 )
 _LISTED = ("source_id", "edition", "generation", "chunks", "bucket_ids")
 
@@ -35,6 +46,8 @@ class Edition:
     edition: str
     generation: int
     title: str
+    #: The language whose stems the chunks are found by; "" for none.
+    language: str
     #: The document's buckets, sorted and without duplicates.
     bucket_ids: tuple[str, ...]
     #: Number of chunks.
@@ -105,7 +118,7 @@ def announce(
     """
     rows = [_to_row(team_id, draft) for draft in drafts]
     for draft in drafts:
-        blank = replace(draft, bucket_ids=(), title="")
+        blank = replace(draft, bucket_ids=(), title="", language="")
         rows += [
             _to_row(team_id, replace(blank, body=body), piece)
             for piece, body in enumerate(pieces.get(draft.edition, ()), start=1)
@@ -114,7 +127,15 @@ def announce(
     if server.count(server.collections.documents, of_team, is_estimate=True) == 0:
         # A row without a source records that the team has an index.
         none = Edition(
-            source_id="", edition="", generation=0, title="", bucket_ids=(), chunks=0, stamped_ms=0, pieces=0
+            source_id="",
+            edition="",
+            generation=0,
+            title="",
+            language="",
+            bucket_ids=(),
+            chunks=0,
+            stamped_ms=0,
+            pieces=0,
         )
         rows.append(_to_row(team_id, none))
     server.insert(server.collections.documents, rows)
@@ -167,6 +188,7 @@ def _to_row(team_id: str, each: Edition, piece: int = 0) -> Row:
         "source_id": each.source_id,
         "edition": each.edition,
         "title": each.title,
+        "language": each.language,
         "generation": each.generation,
         "bucket_ids": list(each.bucket_ids),
         "chunks": each.chunks,

@@ -10,7 +10,7 @@ from itertools import groupby
 from svc_daemon.cluster.milvus import editions
 from svc_daemon.cluster.milvus.chunks import HIT_FIELDS
 from svc_daemon.cluster.milvus.editions import Edition
-from svc_daemon.cluster.milvus.packing import list_stems, pack_stems, unpack_chunk
+from svc_daemon.cluster.milvus.packing import pack_terms, unpack_chunk
 from svc_daemon.cluster.milvus.schema import equals
 from svc_daemon.cluster.milvus.server import MilvusServer
 from svc_daemon.core.problems import Problem, Repair
@@ -92,8 +92,8 @@ class MilvusInspector:
         for name, of_edition in groupby(rows, key=lambda row: str(row["edition"])):
             if (shown := by_name.get(name)) is None:
                 continue
-            title_stems = list_stems(shown.title)
-            chunks = ((row["stems"], unpack_chunk(row)) for row in of_edition)
-            wrong = sum(stems != pack_stems(title_stems, each.headings, each.text) for stems, each in chunks)
+            chunks = ((row["terms"], unpack_chunk(row)) for row in of_edition)
+            title, language = shown.title, shown.language
+            wrong = sum(terms != pack_terms(title, each.headings, each.text, language) for terms, each in chunks)
             if wrong:
                 yield "I6", f"{wrong} chunks of {shown.source_id} are not found by their words"

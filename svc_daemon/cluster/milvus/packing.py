@@ -1,21 +1,22 @@
-"""Converts documents to rows with the word stems that Milvus indexes, and back.
+"""Converts documents to rows with the terms that Milvus indexes, and back.
 
-Words with characters other than ASCII letters and digits are encoded, so that Milvus doesn't change them.
+Terms with characters other than ASCII letters and digits are encoded, so that Milvus doesn't change them.
 
 Milvus's text fields are short, so a text is stored as its chunks and its body, the text between chunks.
 """
 
 import base64
 import json
-import unicodedata
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from svc_daemon.cluster.milvus.editions import Edition
 from svc_daemon.cluster.milvus.schema import MOST_BUCKETS, TEXT_BYTES, Row, chunk_row_id
 from svc_daemon.core.text.chunking import Chunk
-from svc_daemon.core.text.words import porter_stem, split_words
+from svc_daemon.core.text.languages import guess_language
+from svc_daemon.core.text.terms import QueryWord, index_terms
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.ranked_chunks import distinct, storable
@@ -23,32 +24,52 @@ from svc_daemon.wire.parsing import parse_json
 
 #: How many times a word in the title counts, as in the SQLite index.
 TITLE_WEIGHT = 2
-#: Prefix of words that are encoded in hexadecimal. No English word begins with it.
+#: Prefix of terms that are encoded in hexadecimal. No word begins with it.
 _ENCODED = "0q"
-_ACCENTS = range(0x300, 0x370)
-#: Maximum number of cached stems. This is enough for the common words, which make up most of a document.
+#: Maximum number of encoded terms that are kept: the common ones, which make up most of a document.
 MOST_CACHED = 50_000
+#: Between the words of parts, which are no phrase together, and before the forms. Milvus takes no notice of it.
+_BETWEEN, _BEFORE_FORMS = " | ", " || "
 
 
 @lru_cache(MOST_CACHED)
-def stem(word: str) -> str:
-    """Return the stem under which a lowercase word is indexed. It has only ASCII letters and digits."""
-    if not word.isascii():
-        decomposed = unicodedata.normalize("NFD", word)
-        word = unicodedata.normalize("NFC", "".join(each for each in decomposed if ord(each) not in _ACCENTS))
-    stemmed = porter_stem(word)
-    return stemmed if stemmed.isascii() and stemmed.isalnum() else _ENCODED + stemmed.encode(errors="replace").hex()
+def encode_term(term: str) -> str:
+    """Return the term in ASCII letters and digits, of which Milvus makes one token."""
+    return term if term.isascii() and term.isalnum() else _ENCODED + term.encode(errors="replace").hex()
 
 
-def list_stems(text: str) -> list[str]:
-    """List the stems of the text's words, in order."""
-    return [stem(word) for word in split_words(text)]
-
-
-def pack_stems(title_stems: Iterable[str], headings: Iterable[str], text: str) -> str:
-    """Join the stems of a chunk's title, headings and text, cut to the field's size."""
-    packed = " ".join([*[*title_stems] * TITLE_WEIGHT, *list_stems(" ".join([*headings, text]))])
+def pack_terms(title: str, headings: Iterable[str], text: str, language: str) -> str:
+    """Join the terms of a chunk's title, headings and text, cut to the field's size."""
+    terms = [index_terms(part, language) for part in (*[title] * TITLE_WEIGHT, *headings, text)]
+    words = _BETWEEN.join(" ".join(map(encode_term, each.words.split())) for each in terms)
+    forms = " ".join(encode_term(form) for each in terms for form in each.forms.split())
+    packed = f"{words}{_BEFORE_FORMS}{forms}"
     return packed if len(packed) <= TEXT_BYTES else packed[:TEXT_BYTES].rpartition(" ")[0]
+
+
+class PackedTerms:
+    """The terms of a chunk, as `pack_terms` has joined them."""
+
+    def __init__(self, packed: str) -> None:
+        words, _, forms = packed.partition(_BEFORE_FORMS)
+        self._words = f" {words} "
+        self._counts = Counter(words.split()), Counter(forms.split())
+
+    def __len__(self) -> int:
+        return self._counts[0].total()
+
+    def has_run(self, terms: Sequence[str]) -> bool:
+        """Whether these words follow each other."""
+        return f" {' '.join(map(encode_term, terms))} " in self._words
+
+    def weigh(self, word: QueryWord) -> tuple[float, int]:
+        """Return the weight of the best way in which the word stands here, and how often it does; 0 if it doesn't."""
+        best = (0.0, 0)
+        for way in word.alternatives:
+            often = self._counts[way.in_forms][encode_term(way.terms[0])]
+            if often and way.weight > best[0] and (len(way.terms) == 1 or self.has_run(way.terms)):
+                best = way.weight, often
+        return best
 
 
 #: Fields with a chunk's location in its document. In rows, -1 stands for None.
@@ -75,6 +96,7 @@ def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Ed
         edition=edition,
         generation=document.generation,
         title=_fitting(document.source_id, "title", document.title),
+        language=guess_language(text),
         bucket_ids=bucket_ids,
         chunks=len(document.chunks),
         stamped_ms=now_ms,
@@ -86,7 +108,6 @@ def pack_edition(document: IndexDocument, edition: str, now_ms: int) -> tuple[Ed
 
 def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list[Row]:
     """Convert an edition's chunks to rows without vectors. Raises ProviderFailed if a chunk is too large."""
-    title_stems = list_stems(edition.title)
     rows = []
     for chunk in chunks:
         text = _fitting(edition.source_id, f"chunk {chunk.ordinal}", chunk.text)
@@ -102,7 +123,7 @@ def pack_chunks(team_id: str, edition: Edition, chunks: Sequence[Chunk]) -> list
                 **{name: -1 if value is None else value for name, value in values.items()},
                 "headings": _fitting(edition.source_id, f"heading path of chunk {chunk.ordinal}", headings),
                 "text": text,
-                "stems": pack_stems(title_stems, chunk.headings, text),
+                "terms": pack_terms(edition.title, chunk.headings, text, edition.language),
                 "model": "",
             }
         )

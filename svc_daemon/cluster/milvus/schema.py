@@ -5,16 +5,18 @@ version of the document), so a new version never overwrites rows that a search i
 vectors for each number of dimensions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 #: Schema version, part of the collections' names. There are no migrations: an index of another version is rebuilt.
-VERSION = 1
+VERSION = 2
 #: Maximum size of a text field in bytes: Milvus's limit.
 TEXT_BYTES = 65_535
 #: Maximum size in bytes of an id, and of a row's id, which consists of several ids.
 ID_BYTES, NAME_BYTES = 256, 1024
+#: Maximum size in bytes of the code of a language.
+LANGUAGE_BYTES = 16
 #: Maximum number of buckets of a document: Milvus's limit for arrays.
 MOST_BUCKETS = 4096
 #: Number of partitions over which the teams are distributed.
@@ -112,6 +114,7 @@ class Collections:
                 fields=(
                     *_IDS,
                     _text("title"),
+                    _text("language", is_indexed=True, max_length=LANGUAGE_BYTES),
                     _number("generation"),
                     _number("chunks"),
                     _number("piece"),
@@ -130,11 +133,11 @@ class Collections:
                     *map(_number, ("ordinal", "char_start", "char_end", "page", "line_start", "line_end")),
                     _text("headings"),
                     _text("text"),
-                    _text("stems", enable_analyzer=True, enable_match=True, analyzer_params={"tokenizer": "standard"}),
+                    _text("terms", enable_analyzer=True, enable_match=True, analyzer_params={"tokenizer": "standard"}),
                     _text("model", is_indexed=True, max_length=NAME_BYTES),
                     FieldSpec(name="bm25", type="SPARSE_FLOAT_VECTOR", index=_BM25),
                 ),
-                bm25=("stems", "bm25"),
+                bm25=("terms", "bm25"),
             ),
         ]
 
@@ -173,9 +176,9 @@ def outside(name: str, values: Iterable[str]) -> str:
     return f"{name} not in [{', '.join(map(_literal, values))}]"
 
 
-def having_word(stem: str) -> str:
-    """Build a filter for chunks that contain a word with this stem."""
-    return f"text_match(stems, {_literal(stem)})"
+def having_any(ways: Iterable[Sequence[str]]) -> str:
+    """Build a filter for chunks that have all terms of one of these ways to write a word."""
+    return " or ".join(f"({every(*(f'text_match(terms, {_literal(term)})' for term in way))})" for way in ways)
 
 
 def within_buckets(bucket_ids: Iterable[str]) -> str:

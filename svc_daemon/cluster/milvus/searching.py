@@ -1,17 +1,20 @@
 """Keyword, semantic and hybrid search in Milvus."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from svc_daemon.cluster.milvus import chunks, embeddings, schema
 from svc_daemon.cluster.milvus.chunks import HIT_FIELDS, Settled, TeamCounts, settle
 from svc_daemon.cluster.milvus.editions import Edition
-from svc_daemon.cluster.milvus.packing import list_stems, stem, unpack_chunk
+from svc_daemon.cluster.milvus.packing import PackedTerms, encode_term, unpack_chunk
 from svc_daemon.cluster.milvus.server import MilvusServer
 from svc_daemon.core.search.ranking import POOL, coverage, idf
 from svc_daemon.core.text.chunking import Chunk
-from svc_daemon.core.text.words import parse_query
+from svc_daemon.core.text.languages import STEMMERS
+from svc_daemon.core.text.queries import LITTLE, ParsedQuery, parse_query
+from svc_daemon.core.text.terms import QueryWord, find_places
+from svc_daemon.core.text.words import WordQuery
 from svc_daemon.provider import contract
 from svc_daemon.provider.errors import SearchTimeout
 from svc_daemon.provider.ranked_chunks import CANDIDATES, PARTS, Placed, fuse_placed, list_warnings, refine, score_hit
@@ -22,6 +25,8 @@ Key = tuple[str, int]
 _VECTOR_FIELDS = ("source_id", "edition", "ordinal")
 #: Maximum number of attempts at a hybrid search, if documents change between its keyword and its semantic search.
 ROUNDS = 3
+#: The constants of BM25, as in the schema.
+K1, B = 1.2, 0.75
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +39,11 @@ class MilvusSearch:
     counts: TeamCounts
     #: Returns the time in milliseconds since 1970, as in `Edition.stamped_ms`.
     now_ms: Callable[[], int]
+    parsed: ParsedQuery = field(default_factory=lambda: ParsedQuery(()))
+    #: Weight of each word of the query, by its text.
+    weights: dict[str, float] = field(default_factory=dict)
+    #: Whether passages with a quoted phrase may have been passed over.
+    is_cut: bool = False
     #: The version of each found document that searches see, by source id.
     shown: dict[str, Edition] = field(default_factory=dict)
     #: The rows of the chunks read so far.
@@ -43,39 +53,66 @@ class MilvusSearch:
         query = self.query
         if query.deadline_s is not None and self.server.clock() >= query.deadline_s:
             raise SearchTimeout
-        parsed = parse_query(query.text)
         mode = query.mode if query.vector is not None else contract.SearchMode.KEYWORD
         if any(ids is not None and not ids for ids in (query.bucket_ids, query.source_ids)):
             return contract.HitPage(mode=mode)
         total = self._count("", None)
         if not total:
             return contract.HitPage(mode=mode)
-        weights = {word: idf(total, self._count(stem(word), schema.having_word(stem(word)))) for word in parsed.words}
+        self.parsed = parsed = parse_query(query.text, self._list_languages())
+        having = {word.text: self._count_having(word) for word in parsed.words}
+        self.weights = {word.text: word.weight * idf(total, having[word.text]) for word in parsed.words}
         order = {
             contract.SearchMode.KEYWORD: self._by_words,
             contract.SearchMode.SEMANTIC: self._by_meaning,
             contract.SearchMode.HYBRID: self._by_both,
-        }[mode](list(weights), query.offset + query.limit + 1)[query.offset :]
+        }[mode](query.offset + query.limit + 1)[query.offset :]
         return contract.HitPage(
-            hits=tuple(self._read_hits(mode, weights, order[: query.limit])),
+            hits=tuple(self._read_hits(mode, order[: query.limit])),
             has_more=len(order) > query.limit,
             mode=mode,
-            warnings=tuple(list_warnings(query, parsed, mode, self._count_vectors)),
+            warnings=(
+                *list_warnings(query, WordQuery((), parsed.words_left_out), mode, self._count_vectors),
+                *self._list_gaps(having),
+            ),
             chunks=total,
         )
 
-    def _by_words(self, words: Sequence[str], count: int) -> list[Placed[Key]]:
+    def _by_words(self, count: int) -> list[Placed[Key]]:
+        words = [word for word in self.parsed.words if word.weight > LITTLE]
         if not words:
             return []
-        stems = [stem(word) for word in words]
+        terms = dict.fromkeys(encode_term(term) for word in words for way in word.alternatives for term in way.terms)
+        phrases = [_having(ways) for ways in self.parsed.phrases]
         limit = max(POOL, count)
-        found = self._settle(self.server.collections.chunks, " ".join(stems), HIT_FIELDS, limit)
-        ranked = sorted(((_key(row), score) for score, row in found.rows), key=_by_score)
+        chunks_there = self.server.collections.chunks
+        found = self._settle(chunks_there, " ".join(terms), HIT_FIELDS, limit, schema.every(*phrases) or None)
+        self.is_cut |= bool(phrases) and len(found.rows) >= limit
         self.rows |= {_key(row): row for _, row in found.rows}
-        whole = {key for key, _ in ranked[:POOL] if {*stems} <= {*self.rows[key]["stems"].split()}}
+        packed = {_key(row): PackedTerms(row["terms"]) for _, row in found.rows}
+        mean = sum(map(len, packed.values())) / len(packed) if packed else 0.0
+        scores = {key: self._score(each, mean) for key, each in packed.items() if self._has_phrases(each)}
+        ranked = sorted(((key, score) for key, score in scores.items() if score), key=_by_score)
+        whole = {key for key, _ in ranked[:POOL] if all(packed[key].weigh(word)[0] for word in words)}
         return refine(ranked, whole, self._read_texts)[:count]
 
-    def _by_meaning(self, _: Sequence[str], count: int) -> list[Placed[Key]]:
+    def _score(self, terms: PackedTerms, mean_words: float) -> float:
+        """Compute the BM25 score of a chunk, in which the best way to write a word counts.
+
+        Milvus adds up the scores of all ways. Its own scores choose the chunks that are scored here.
+        """
+        score = 0.0
+        for word in self.parsed.words:
+            weight, often = terms.weigh(word)
+            if often:
+                damped = often + K1 * (1 - B + B * len(terms) / mean_words)
+                score += self.weights[word.text] * weight * often * (K1 + 1) / damped
+        return score
+
+    def _has_phrases(self, terms: PackedTerms) -> bool:
+        return all(any(map(terms.has_run, ways)) for ways in self.parsed.phrases)
+
+    def _by_meaning(self, count: int) -> list[Placed[Key]]:
         vector = self.query.vector
         if vector is None:
             return []
@@ -88,13 +125,15 @@ class MilvusSearch:
         near = sorted(((_key(row), score) for score, row in found.rows if score > 0), key=_by_score)
         return [Placed(key, semantic=self._match(rank, cosine)) for rank, (key, cosine) in enumerate(near, start=1)]
 
-    def _by_both(self, words: Sequence[str], count: int) -> list[Placed[Key]]:
+    def _by_both(self, count: int) -> list[Placed[Key]]:
         """Merge the keyword and the semantic ranking: the best `CANDIDATES` of each, or more if the page needs more."""
         count = max(CANDIDATES, count)
         for _ in range(ROUNDS):
-            by_words = self._by_words(words, count)
+            by_words = self._by_words(count)
             before = dict(self.shown)
-            by_meaning = self._by_meaning(words, count)
+            by_meaning = self._by_meaning(count)
+            if self.parsed.phrases:
+                by_meaning = [placed for placed in by_meaning if placed.key in {each.key for each in by_words}]
             if all(self.shown[source_id].edition == each.edition for source_id, each in before.items()):
                 break
         return fuse_placed(by_words, by_meaning)
@@ -126,12 +165,33 @@ class MilvusSearch:
             schema.outside("edition", passed_over) if passed_over else None,
         )
 
-    def _count(self, name: str, wanted: str | None) -> int:
+    def _list_languages(self) -> list[str]:
+        """List the languages of the team's documents that have stems; often these are English alone."""
+        documents = self.server.collections.documents
+        others = schema.outside("language", ("", "en"))
+        if not self._count("languages", others, documents):
+            return ["en"]
+        return [
+            each for each in STEMMERS if self._count(f"language {each}", schema.equals("language", each), documents)
+        ]
+
+    def _count_having(self, word: QueryWord) -> int:
+        return self._count(f"word {word.text}", _having(way.terms for way in word.alternatives))
+
+    def _list_gaps(self, having: Mapping[str, int]) -> Iterator[str]:
+        """List warnings about what a search on Milvus can't do."""
+        missing = [word.text for word in self.parsed.words if word.weight > LITTLE and not having[word.text]]
+        if missing:
+            yield f"No passage has {', '.join(missing)}; an index on Milvus suggests no other words."
+        if self.is_cut:
+            yield "On Milvus, quoted phrases are searched only in the passages that match their words best."
+
+    def _count(self, name: str, wanted: str | None, collection: str = "") -> int:
         """Count the team's chunks that match the filter; cached under `name`."""
         of_team = schema.every(schema.equals("team_id", self.team_id), wanted)
         count = partial(
             self.server.count,
-            self.server.collections.chunks,
+            collection or self.server.collections.chunks,
             of_team,
             is_estimate=True,
             deadline_s=self.query.deadline_s,
@@ -156,9 +216,7 @@ class MilvusSearch:
             texts[key] = " ".join((self.shown[key[0]].title, *chunk.headings, chunk.text))
         return texts
 
-    def _read_hits(
-        self, mode: contract.SearchMode, weights: Mapping[str, float], order: Sequence[Placed[Key]]
-    ) -> Iterator[contract.Hit]:
+    def _read_hits(self, mode: contract.SearchMode, order: Sequence[Placed[Key]]) -> Iterator[contract.Hit]:
         unread = self._row_ids([placed.key for placed in order if placed.key not in self.rows])
         collection, deadline_s = self.server.collections.chunks, self.query.deadline_s
         rows = chunks.read_rows(self.server, collection, self.team_id, unread, HIT_FIELDS, deadline_s)
@@ -173,11 +231,11 @@ class MilvusSearch:
                 continue
             if semantic is None and placed.key in cosines:
                 semantic = self._match(None, cosines[placed.key])
-            stems = {*row["stems"].split()}
-            matched = [word for word in weights if stem(word) in stems]
-            covered = coverage(weights, matched)
+            terms = PackedTerms(row["terms"])
+            matched = [word for word in self.parsed.words if terms.weigh(word)[0]]
+            covered = coverage(self.weights, [word.text for word in matched])
             edition, chunk = self.shown[placed.key[0]], unpack_chunk(row)
-            parts = _find_parts(edition.title, chunk, matched) if self.query.explain else {}
+            parts = _find_parts(edition, chunk, matched) if self.query.explain else {}
             yield contract.Hit(
                 chunk_id=contract.chunk_id(edition.source_id, edition.generation, chunk.ordinal),
                 source_id=edition.source_id,
@@ -187,7 +245,8 @@ class MilvusSearch:
                 score=score_hit(mode, covered, semantic),
                 rank=rank,
                 matches=tuple(
-                    contract.TermMatch(term=word, idf=weights[word], parts=parts.get(word, ())) for word in matched
+                    contract.TermMatch(term=word.text, idf=self.weights[word.text], parts=parts.get(word.text, ()))
+                    for word in matched
                 ),
                 coverage=covered,
                 keyword=placed.keyword,
@@ -229,11 +288,16 @@ def _by_score(item: tuple[Key, float]) -> tuple[float, Key]:
     return -item[1], item[0]
 
 
-def _find_parts(title: str, chunk: Chunk, words: Sequence[str]) -> dict[str, tuple[contract.Part, ...]]:
+def _having(ways: Iterable[Sequence[str]]) -> str:
+    """Build a filter for chunks that may have a word or a phrase, which can be written in these ways."""
+    return schema.having_any([[encode_term(term) for term in way] for way in dict.fromkeys(map(tuple, ways))])
+
+
+def _find_parts(edition: Edition, chunk: Chunk, words: Sequence[QueryWord]) -> dict[str, tuple[contract.Part, ...]]:
     """For each word, find the chunk's parts (title, headings, text) that contain it."""
-    stems = {
-        "title": {*list_stems(title)},
-        "headings": {*list_stems(" ".join(chunk.headings))},
-        "text": {*list_stems(chunk.text)},
+    texts = (edition.title, "\n".join(chunk.headings), chunk.text)
+    found = [find_places(text, words, edition.language) for text in texts]
+    return {
+        word.text: tuple(part for part, places in zip(PARTS, found, strict=True) if places[number])
+        for number, word in enumerate(words)
     }
-    return {word: tuple(part for part in PARTS if stem(word) in stems[part]) for word in words}

@@ -56,7 +56,7 @@ class TextUnit(NamedTuple):
 
     @property
     def has_digits(self) -> bool:
-        return any(part.text[0].isdigit() for part in self.parts)
+        return any(part.text[0].isdecimal() for part in self.parts)
 
 
 #: Scripts without spaces, of which pairs of characters are searched: Han, kana, Hangul.

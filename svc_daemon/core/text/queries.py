@@ -119,7 +119,7 @@ class _QueryReader:
         groups = [[unit.parts[0]]]
         for before, part in pairwise(unit.parts):
             is_hyphen = piece[before.end : part.start] == "-" and 1 in (len(before.text), len(part.text))
-            if before.end == part.start or is_hyphen or (before.text.isdigit() and part.text.isdigit()):
+            if before.end == part.start or is_hyphen or (before.text.isdecimal() and part.text.isdecimal()):
                 groups[-1].append(part)
             else:
                 groups.append([part])
@@ -156,7 +156,7 @@ class _QueryReader:
 
     def read_part(self, part: Part, is_first: bool) -> _Word:
         text = part.text
-        if text.isdigit():
+        if text.isdecimal():
             return self.read_digits(part)
         word = _Word(text, dict(_spell_all(text, self.languages)), is_common=text in self.common)
         is_article = is_first and len(text) == 1
@@ -182,7 +182,7 @@ class _QueryReader:
                 if len(part) > 2 and part not in self.common:
                     word.add(SOME, spell(part, language)[0])
         for number in numbers(unit.whole):
-            if number.isdigit():
+            if number.isdecimal():
                 word.add_either(1.0, number)
         return word
 
@@ -244,7 +244,7 @@ def _read_together(reader: _QueryReader, first: _Word, second: _Word, is_plain: 
     if not is_plain:
         return
     joined = first.text + second.text
-    if joined.isdigit() and len(first.text) <= 3 == len(second.text):
+    if joined.isdecimal() and len(first.text) <= 3 == len(second.text):
         for word in (first, second):
             word.add_either(JOINED, joined)
     common = [word.text for word in (first, second) if word.is_common]

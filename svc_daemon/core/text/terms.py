@@ -77,7 +77,7 @@ def spell(word: str, language: str) -> tuple[str, tuple[str, ...]]:
     if plain.isascii() and plain.isalpha() and plain == word:
         term = stem(word, language)
         return fit(term), (fit(word),) * (term != word)
-    if plain.isdigit():
+    if plain.isdecimal():
         bare = plain.lstrip("0") or "0"
         return fit(plain), (fit(bare),) * (bare != plain)
     letters = plain.strip(SIGNS)
