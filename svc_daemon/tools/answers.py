@@ -1,6 +1,6 @@
 """`svc-ask`: answers a question from the sources, with supporting quotes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from svc_daemon.tools.api_calls import Call, ToolService
 from svc_daemon.tools.arguments import Arguments, Named, ToolResult
 from svc_daemon.tools.searches import CitedPlace, place_of
+from svc_daemon.wire import Json
 from svc_daemon.wire.requests import AGENT, BUCKETS, ScopedBody
 
 #: Maximum wait for the response, longer than the service's own time limit for a language model.
@@ -53,6 +54,10 @@ class AnswerCitation(CitedPlace):
     #: The exact words of the source.
     quote: str
 
+    @property
+    def line(self) -> str:
+        return f"{self.citation} (source {self.source_id}): “{self.quote}”"
+
 
 class Answered(ToolResult):
     """The result of `svc-ask`: an answer with its citations."""
@@ -61,15 +66,21 @@ class Answered(ToolResult):
     #: Whether every sentence of the answer is supported by a quote. If not, don't rely on the answer.
     grounded: bool
     citations: list[AnswerCitation]
+    #: What the question names that the answer lacks.
+    unmatched: list[str] = Field(default_factory=list)
+    #: The nearest that was found, if the answer is not grounded: about something else than was asked.
+    related: list[AnswerCitation] = Field(default_factory=list)
     #: Warnings of the search that found the passages.
     warnings: list[str]
 
     def text(self) -> str:
         """Format the answer, with one line per citation."""
-        cited = [f"[{one.number}] {one.citation} (source {one.source_id}): “{one.quote}”" for one in self.citations]
+        cited = [f"[{one.number}] {one.line}" for one in self.citations]
+        lacking = [f"Nothing about: {', '.join(self.unmatched)}."] if self.unmatched else []
+        near = [f"Related, but not an answer: {one.line}" for one in self.related]
         doubt = [] if self.grounded else [PARTLY if self.citations else NOT_AT_ALL]
         warned = [f"Warning: {warning}" for warning in self.warnings]
-        return "\n".join([self.answer, *doubt, *cited, *warned])
+        return "\n".join([self.answer, *doubt, *lacking, *cited, *near, *warned])
 
 
 async def ask(service: ToolService, asked: AskArguments) -> Answered:
@@ -80,10 +91,13 @@ async def ask(service: ToolService, asked: AskArguments) -> Answered:
     return Answered(
         answer="\n".join(said),
         grounded=bool(response["grounded"]),
-        citations=[
-            AnswerCitation(**place_of(source), number=source["number"], quote=source["quote"])
-            for source in response["sources"]
-        ],
-        # Older services don't send warnings.
+        citations=_cite(response["sources"]),
+        # Older services don't send the rest.
+        unmatched=response.get("unmatched") or [],
+        related=_cite(response.get("related") or []),
         warnings=response.get("warnings") or [],
     )
+
+
+def _cite(sources: Sequence[Json]) -> list[AnswerCitation]:
+    return [AnswerCitation(**place_of(source), number=source["number"], quote=source["quote"]) for source in sources]

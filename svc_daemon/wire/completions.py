@@ -127,7 +127,7 @@ class CompletionChoice(TypedDict):
 
 
 class Completion(TypedDict):
-    """One answer. `grounded`, `sources`, `warnings` and `request_id` are additions to OpenAI's format."""
+    """One answer. The fields from `grounded` on are additions to OpenAI's format."""
 
     id: str
     object: Literal["chat.completion"]
@@ -140,6 +140,10 @@ class Completion(TypedDict):
     system_fingerprint: None
     grounded: bool
     sources: list[AnswerSource]
-    #: Warnings of the search that found the passages.
+    #: What the question names, such as `contract 61`, and rare words of it, that the answer lacks.
+    unmatched: list[str]
+    #: The nearest that was found, if the answer is not grounded.
+    related: list[AnswerSource]
+    #: Warnings of the search that found the passages, and that sources differ.
     warnings: list[str]
     request_id: str

@@ -181,6 +181,10 @@ class Response(TypedDict):
     #: Whether every sentence of the answer is supported by a relevant passage; null until this is known.
     grounded: bool | None
     sources: list[AnswerSource]
-    #: Warnings of the search that found the passages.
+    #: What the question names, such as `contract 61`, and rare words of it, that the answer lacks.
+    unmatched: list[str]
+    #: The nearest that was found, if the answer is not grounded.
+    related: list[AnswerSource]
+    #: Warnings of the search that found the passages, and that sources differ.
     warnings: list[str]
     request_id: str

@@ -50,6 +50,13 @@ def test_ask_strict_says_that_nothing_was_found_and_exits_with_3(shared_installa
     assert "warning: no source supports the answer." in finished.stderr
 
 
+def test_ask_names_what_is_not_there_and_shows_the_nearest(shared_installation: Installation, pdf: str) -> None:
+    finished = shared_installation.svc("ask", "When do the boats leave from pier 12?", "--strict")
+    assert (finished.exit, finished.stdout) == (3, "I found nothing about this in the sources.\n")
+    nearest = "nothing about pier 12; the nearest is:\n  notes.md, line 3 > Harbour\n    “The boats leave at ten.”\n"
+    assert nearest in finished.stderr
+
+
 def test_ask_ndjson_ends_with_the_complete_answer_or_an_error(shared_installation: Installation, pdf: str) -> None:
     finished = shared_installation.svc("ask", QUESTION, "--ndjson", "--agent", "default")
     *events, whole = [json.loads(line) for line in finished.stdout.splitlines()]

@@ -56,6 +56,23 @@ def test_an_answer_without_sources_reports_it(knowing: Daemon, door: str) -> Non
         assert (shown["grounded"], shown["sources"]) == (False, [])
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_not_there_is_named_and_the_nearest_is_related(working: Daemon, door: str) -> None:
+    text = b"# Contracts\n\n## Contract 6\n\nThe notice period is 30 days.\n"
+    working.wait_ready(working.add_source(text, filename="contracts.md"))
+    asked = "What is the notice period of contract 61?"
+    answer, last = ask(working, asked, door), stream(working, asked, door)[-1]
+    for shown in (answer, last.get("response", last)):
+        assert (shown["grounded"], shown["sources"], shown["unmatched"]) == (False, [], ["contract 61"])
+        (related,) = shown["related"]
+        assert [related["quote"], *related["location"]["headings"][1:]] == [
+            "The notice period is 30 days.",
+            "Contract 6",
+        ]
+    right = ask(working, asked.replace("61", "6"), door)
+    assert (right["grounded"], right["unmatched"], right["related"]) == (True, [], [])
+
+
 def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) -> None:
     picky = store_agent(knowing, "picky", bucket_ids=("*",), score_threshold=1.0)
     half = "How many vacation days do walruses get?"

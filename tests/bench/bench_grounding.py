@@ -9,7 +9,10 @@ and `questions.json`, whose answers are in the documents word for word:
 
     {"on": [{"q": "How tall is the lamp?", "answer": "It stands 38 centimetres tall"}], "off": ["Who sells it?"]}
 
-`right` is the share of grounded answers that quote these words. The documents are uploaded to a fresh daemon, and the
+`right` is the share of grounded answers that quote these words. Where a question names its `source` too, as those of
+`near_twins` do, `first` is the share of all questions whose first quote is of this source and has the answer in at most
+two lines, `wrong` that of the other grounded ones, and `shown` that of those without an answer whose `related` have it.
+The documents are uploaded to a fresh daemon, and the
 questions sent to `/v1/responses`. With `--model` (what `svc-daemon model install` takes), or with SVC_EMBED_BASE_URL
 and SVC_EMBED_MODEL, the answers go by meaning, too. `corpora` says which questions may be looked at.
 """
@@ -39,6 +42,8 @@ class Question:
     text: str
     #: What answers it, if that is known.
     answer: str = ""
+    #: The name of the file that answers it, if only one does.
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def main() -> None:
 def _read_small(folder: Path) -> Iterator[Team]:
     for path in sorted(folder.glob("*/questions.json")):
         asked = json.loads(path.read_text(encoding="utf-8"))
-        on = [Question("on", each["q"], each["answer"]) for each in asked["on"]]
+        on = [Question("on", each["q"], each["answer"], each.get("source", "")) for each in asked["on"]]
         docs = sorted((path.parent / "docs").iterdir())
         documents = [Entry(doc.name, "", doc.read_bytes().decode(errors="surrogateescape")) for doc in docs]
         yield Team(documents, on + [Question("off", each) for each in asked["off"]])
@@ -106,12 +111,19 @@ def _ask_all(client: httpx.Client, team: Team) -> list[tuple[str, Row]]:
         sent = client.post("/v1/responses", json={"model": "svc-agent", "input": question.text})
         answer = sent.raise_for_status().json()
         quotes = [source["quote"] for source in answer["sources"]]
+        # Older services don't send what is related.
+        related = answer.get("related", [])
         return question.kind, {
             "question": question.text,
             "answer": question.answer,
             "grounded": answer["grounded"],
             "quotes": quotes,
+            "unmatched": answer.get("unmatched", []),
+            "related": [source["quote"] for source in related],
             "right": bool(question.answer and answer["grounded"]) and _is_quoted(question.answer, quotes),
+            "source": question.source,
+            "first": answer["grounded"] and any(_is_in(question, source) for source in answer["sources"][:1]),
+            "shown": not answer["grounded"] and any(_is_in(question, source) for source in related),
         }
 
     with ThreadPoolExecutor(CLIENTS) as pool:
@@ -124,9 +136,20 @@ def _is_quoted(answer: str, quotes: Sequence[str]) -> bool:
     return any(wanted in words or words in wanted for words in quoted)
 
 
+def _is_in(question: Question, source: Row) -> bool:
+    """Whether the quote is of the question's source and has the answer, as a whole word, in at most two lines."""
+    value = rf"(?<![\w\u2212-])(?<!\d\.){re.escape(question.answer)}(?!\w|\.\d|,\d{{3}}(?!\d))"
+    is_brief = source["quote"].count("\n") < 2
+    return source["filename"] == question.source and is_brief and bool(re.search(value, source["quote"]))
+
+
 def _figures(answers: Sequence[Row]) -> Row:
     grounded = [answer for answer in answers if answer["grounded"]]
     figures = {"count": len(answers), "grounded": round(len(grounded) / len(answers), 4)}
+    if any(answer["source"] for answer in answers):
+        wrong = sum(not answer["first"] for answer in grounded)
+        sums = {"first": sum(a["first"] for a in answers), "wrong": wrong, "shown": sum(a["shown"] for a in answers)}
+        return figures | {name: round(count / len(answers), 4) for name, count in sums.items()}
     if quoting := [answer for answer in grounded if answer["answer"]]:
         figures["right"] = round(sum(answer["right"] for answer in quoting) / len(quoting), 4)
     return figures

@@ -82,9 +82,31 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
     incomplete = [SHORTENED.get(reason, "the answer is incomplete.")] if reason else []
     for warning in [*(answer.get("warnings") or []), *incomplete, *empty]:
         call.console.warn(str(warning))
+    # Older services send neither field.
+    unmatched, related = answer.get("unmatched") or [], answer.get("related") or []
     if not answer["grounded"]:
         call.console.warn(NOT_ALL if answer["sources"] else NOTHING)
+        for line in render_related(call.console, unmatched, related):
+            call.console.message(line)
+    elif unmatched:
+        call.console.note(f"the quotes don't have {', '.join(unmatched)}.")
     return Exit.FAILED if flags.strict and not answer["grounded"] else Exit.DONE
+
+
+def render_related(console: Console, unmatched: Sequence[str], related: Sequence[JsonMapping]) -> Iterator[str]:
+    """Yield what the sources don't have, and a line for each of the nearest quotes, with the headings above it."""
+    lacking = f"nothing about {', '.join(map(clean, unmatched))}" if unmatched else "nothing that answers this"
+    if related:
+        yield f"{lacking}; the nearest is:"
+    elif unmatched:
+        yield f"{lacking}."
+    columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
+    for source in related:
+        headings = [clean(heading) for heading in source["location"]["headings"]]
+        place = ", ".join(filter(None, [clean(source["title"] or source["filename"]), place_of(source["location"])]))
+        yield f"  {' > '.join([place, *headings])}"
+        quote = " ".join(clean(source["quote"]).split())
+        yield f"    {cut(f'“{quote}”', columns)}"
 
 
 def _follow(console: Console, events: Iterator[Json]) -> Json:

@@ -184,6 +184,8 @@ class _CompletionDraft:
             system_fingerprint=None,
             grounded=outcome.grounded,
             sources=[view_source(cited) for cited in outcome.sources],
+            unmatched=list(outcome.unmatched),
+            related=[view_source(cited) for cited in outcome.related],
             warnings=list(outcome.warnings),
             request_id=self._request_id,
         )
@@ -197,7 +199,9 @@ class _CompletionDraft:
         """Yield the chunks after the text: annotations and sources, the usage if requested, and `[DONE]`."""
         whole = self.end(outcome)
         annotations = whole["choices"][0]["message"]["annotations"]
-        added = {name: whole[name] for name in ("grounded", "sources", "warnings", "request_id")}
+        added = {
+            name: whole[name] for name in ("grounded", "sources", "unmatched", "related", "warnings", "request_id")
+        }
         yield self.chunk({"annotations": annotations}, outcome.cut or "stop", **added)
         if self._body.stream_options.include_usage:
             yield self._event(choices=[], usage=whole["usage"])

@@ -104,6 +104,8 @@ class _ResponseDraft:
         }
         response["grounded"] = outcome.grounded
         response["sources"] = [view_source(cited) for cited in outcome.sources]
+        response["unmatched"] = list(outcome.unmatched)
+        response["related"] = [view_source(cited) for cited in outcome.related]
         response["warnings"] = list(outcome.warnings)
         return response
 
@@ -181,6 +183,8 @@ class _ResponseDraft:
             user=self._body.user,
             grounded=None,
             sources=[],
+            unmatched=[],
+            related=[],
             warnings=[],
             request_id=self._request_id,
         )

@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.answers.claims import Reference, is_borne_out
+from svc_daemon.core.answers.claims import Reference, is_about, is_borne_out
 from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND
+from svc_daemon.core.answers.particulars import needs_of
 from svc_daemon.core.answers.passages import Citation, Passage
 from svc_daemon.core.text.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.text.words import stems_of, words_of
@@ -209,7 +210,7 @@ def is_support(coverage: float, words: int, cosine: float | None, said: float = 
 def is_grounded(answer: WrittenAnswer) -> bool:
     """Return whether every sentence of a finished answer cites a passage that supports it."""
     cited = {citation.index: citation.passage for citation in answer.citations}
-    text, is_empty = answer.text, True
+    text, is_empty, needs = answer.text, True, needs_of(answer.question)
     for span in sentences_of(text, len(text)):
         sentence = MARK.sub(" ", text[span.start : span.end])
         if not any(map(str.isalnum, sentence)):
@@ -219,7 +220,7 @@ def is_grounded(answer: WrittenAnswer) -> bool:
         quotations = quotations_of(sentence)
         if not references or not all(any(each.find(words) for each in references) for words in quotations):
             return False
-        if not is_borne_out(sentence, references, answer.question):
+        if not is_borne_out(sentence, references, answer.question) or not is_about(needs, references):
             return False
         is_empty = False
     return not is_empty

@@ -93,7 +93,8 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
         return not text[start : word.start()].strip()
     if word[0].lower() in _NUMBERING:
         return text[stop + 1 : stop + 4].lstrip()[:1].isdigit()
-    return word[0].lower() in _ABBREVIATIONS or (len(word[0]) == 1 and word[0].isalpha() and word[0].isupper())
+    is_initial = len(word[0]) == 1 and word[0].isalpha() and word[0].isupper() and text[word.start() - 1] != "°"
+    return word[0].lower() in _ABBREVIATIONS or is_initial
 
 
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:

@@ -13,6 +13,7 @@ replaces the longest of these endings that the word has, unless the rest of the 
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 _SCRIPTS = (
     "\u3005-\u3007"  # marks used like Han characters
@@ -122,6 +123,7 @@ _FORMS = (
 FORMS = {form: forms.split()[0] for forms in _FORMS.split(",") for form in forms.split()[1:]}
 
 
+@lru_cache(maxsize=2**15)
 def stem_of(word: str) -> str:
     """Return the word in lower case without its ending; irregular forms are replaced."""
     word = word.lower()

@@ -12,7 +12,7 @@ from functools import partial
 from svc_daemon.core import readiness
 from svc_daemon.core.answers.citations import WrittenAnswer, is_grounded, is_support
 from svc_daemon.core.answers.conversations import FollowUp, Turn, prompt, sharpen
-from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND, quote_best
+from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND, QuotedAnswer, quote_best
 from svc_daemon.core.answers.passages import Citation, Passage, QuotePlace, place_of, quote_of, trust_of, weigh_evidence
 from svc_daemon.core.search.agents import TeamAgent
 from svc_daemon.core.text.sentences import sentences_of
@@ -71,8 +71,12 @@ class AnswerOutcome:
     grounded: bool = False
     #: Why the model stopped early; None if its answer is complete.
     cut: Cut | None = None
-    #: Warnings of the search, for example that the search used keywords only.
+    #: Warnings, for example that the search used keywords only, or that sources differ.
     warnings: tuple[str, ...] = ()
+    #: What the question names, and rare words of it, that the answer lacks.
+    unmatched: tuple[str, ...] = ()
+    #: The nearest that was found, if nothing answers.
+    related: tuple[Cited, ...] = ()
 
     @property
     def sources(self) -> list[Cited]:
@@ -97,21 +101,33 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     query = sharpen(ask.turns, context.limits.query_characters)
     buckets = None if ask.buckets is None else list(ask.buckets)
     results = await search(context, key, SearchRequest(query=query, agent=ask.model, buckets=buckets))
-    found, passages = await _choose_worthy(ask, query, results)
+    passages, worthy = await _judge_passages(ask, query, results)
+    # Run in a thread: this can take a fifth of a second.
+    findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
     cited: list[Cited] = []
-    async with aclosing(_begin(context, ask, query, passages, results.agent)) as writing:
+
+    def cite(citation: Citation) -> Cited:
+        passage = passages[citation.passage]
+        return Cited(
+            citation,
+            results.found[citation.passage],
+            quote_of(passage, citation.span),
+            place_of(passage, citation.span),
+        )
+
+    async with aclosing(_begin(context, ask, passages, findings, worthy, results.agent)) as writing:
         async for piece in writing:
             if isinstance(piece, str):
                 yield piece
                 continue
-            await context.read_in_thread(partial(_refuse_taken_away, team_id=key.team_id, found=found))
+            await context.read_in_thread(partial(_refuse_taken_away, team_id=key.team_id, found=results.found))
             if isinstance(piece, Citation):
-                passage = passages[piece.passage]
-                quote, place = quote_of(passage, piece.span), place_of(passage, piece.span)
-                cited.append(Cited(piece, found[piece.passage], quote, place))
+                cited.append(cite(piece))
                 yield cited[-1]
             else:
-                yield replace(piece, cited=tuple(cited), warnings=results.warnings)
+                related = () if piece.grounded else tuple(map(cite, findings.nearest))
+                warnings = (*results.warnings, *piece.warnings)
+                yield replace(piece, cited=tuple(cited), related=related, warnings=warnings)
 
 
 def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchHit]) -> None:
@@ -132,10 +148,10 @@ def _still_counts(found: SearchHit, source: FoundSource | None) -> bool:
     return not found.bucket_ids or any(source.places.get(bucket) == readiness.ACTIVE for bucket in found.bucket_ids)
 
 
-async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchHit], list[Passage]]:
-    """Return the hits that reach the minimum score, and their passages.
+async def _judge_passages(ask: Ask, query: str, results: Results) -> tuple[list[Passage], list[bool]]:
+    """Return the passages of the hits, and whether each can support an answer.
 
-    If neither the request nor the agent's policy sets a minimum score, return the hits that can support an answer.
+    If the request or the agent's policy sets a minimum score, the hits have it, and it alone decides.
     """
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
@@ -159,11 +175,9 @@ async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[S
         }
         passages = [replace(passage, weights=weights) for passage in passages]
     worthy = [
-        (found, passage)
-        for found, passage, share in zip(results.found, passages, said, strict=True)
-        if _is_worthy(found.hit, results, asked, share, trust)
+        _is_worthy(found.hit, results, asked, share, trust) for found, share in zip(results.found, said, strict=True)
     ]
-    return [found for found, _ in worthy], [passage for _, passage in worthy]
+    return passages, worthy
 
 
 def _is_worthy(hit: Hit, results: Results, asked: FollowUp, said: float, trust: float) -> bool:
@@ -174,31 +188,44 @@ def _is_worthy(hit: Hit, results: Results, asked: FollowUp, said: float, trust: 
     return is_support(coverage, len(matched), hit.semantic.cosine if hit.semantic else None, said, trust)
 
 
-def _begin(context: Context, ask: Ask, query: str, passages: Sequence[Passage], agent: TeamAgent | None) -> Writing:
-    if not any(sentences_of(passage.text) for passage in passages):
-        return _say_nothing(ask)
-    if context.llm is None:
-        return _quote(ask, query, passages)
+def _begin(
+    context: Context,
+    ask: Ask,
+    passages: Sequence[Passage],
+    findings: QuotedAnswer,
+    worthy: Sequence[bool],
+    agent: TeamAgent | None,
+) -> Writing:
+    if context.llm is None or not findings.knows_all:
+        return _quote(ask, findings)
+    answering = {piece.citation.passage for piece in findings.pieces}
+    places = [place for place, is_worthy in enumerate(worthy) if is_worthy or place in answering]
+    if not any(sentences_of(passages[place].text) for place in places):
+        return _quote(ask, findings)
     guidance = (agent.role, agent.instructions, ask.instructions) if agent else (ask.instructions,)
-    return _write(context.llm, ask, passages, guidance)
+    return _write(context.llm, ask, [passages[place] for place in places], places, guidance)
 
 
-async def _say_nothing(ask: Ask) -> Writing:
-    yield NOTHING_FOUND
-    yield AnswerOutcome(text=NOTHING_FOUND, usage=_count(ask, NOTHING_FOUND))
-
-
-async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
-    # Run in a thread: this can take a fifth of a second.
-    quoted = await asyncio.to_thread(quote_best, ask.question, query, passages)
-    for piece in quoted:
+async def _quote(ask: Ask, findings: QuotedAnswer) -> Writing:
+    for piece in findings.pieces:
         yield piece.text
         yield piece.citation
-    text = "".join(piece.text for piece in quoted)
-    yield AnswerOutcome(text=text, usage=_count(ask, text), grounded=True)
+    text = "".join(piece.text for piece in findings.pieces) or NOTHING_FOUND
+    if not findings.pieces:
+        yield text
+    yield AnswerOutcome(
+        text=text,
+        usage=_count(ask, text),
+        grounded=findings.is_whole,
+        unmatched=findings.unmatched,
+        warnings=findings.warnings,
+    )
 
 
-async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequence[str]) -> Writing:
+async def _write(
+    llm: Llm, ask: Ask, passages: Sequence[Passage], places: Sequence[int], guidance: Sequence[str]
+) -> Writing:
+    """Let the model answer from the passages. `places` are their indexes among all that were found."""
     written = WrittenAnswer(ask.question, passages)
     ending = Ending()
     async with aclosing(llm.write(prompt(ask.turns, passages, guidance))) as pieces:
@@ -208,15 +235,15 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
                     ending = piece
                     continue
                 for at in range(0, len(piece), PART_CHARACTERS):
-                    for piece_of_answer in written.feed(piece[at : at + PART_CHARACTERS]):
-                        yield piece_of_answer
+                    for new in written.feed(piece[at : at + PART_CHARACTERS]):
+                        yield new if isinstance(new, str) else replace(new, passage=places[new.passage])
                     # Let other requests run, even if the model sends its whole answer at once.
                     await asyncio.sleep(0)
         except LlmFailed as error:
             code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
             raise ServiceError(code, str(error)) from error
-    for piece_of_answer in written.finish():
-        yield piece_of_answer
+    for rest in written.finish():
+        yield rest
     if not written.text.strip() and ending.cut is None:
         raise ServiceError(ErrorCode.ANSWER_FAILED, "The model wrote nothing.")
     yield AnswerOutcome(

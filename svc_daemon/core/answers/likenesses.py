@@ -1,0 +1,48 @@
+"""Words that people use for each other when they ask: "boss" for "head", "how high" for "elevation"."""
+
+from functools import cache
+
+from svc_daemon.core.text.words import stem_of
+
+#: Groups of such words, of everyday English. Some words are in several groups.
+_GROUPS = (
+    "price cost fee charge fare rate amount pay payment payable expensive sum tariff money, "
+    "phone telephone call ring dial extension mobile cell, mail email, "
+    "boss head lead leader manager chief director run chair chairman chairwoman chairperson preside supervisor, "
+    "keeper keep look maintain care responsible charge tend warden custodian caretaker, "
+    "height high tall elevation altitude, length long duration last take, weight heavy weigh mass, width wide broad, "
+    "depth deep, speed fast velocity quick, age old, date when day, time when hour, size large big area, "
+    "start begin open commence launch, end finish close expire stop terminate cancel quit, "
+    "leave depart departure go, arrive arrival reach, deadline due latest until, "
+    "tenant renter lessee occupant live, landlord lessor, owner own belong, "
+    "place location site situated address where, origin from, teacher lecturer instructor professor teach tutor, "
+    "exam examination test, maximum most max limit cap exceed top highest, minimum least min lowest, "
+    "buy purchase order, sell vendor supplier seller deliver, car vehicle automobile, bicycle bike cycle, "
+    "doctor physician, medicine drug medication, job position post role, pupil student, "
+    "employee staff worker personnel, holiday vacation, salary wage earn, error fault failure, "
+    "broken defective damaged faulty, temperature hot cold warm heat, capacity hold seat room fit, "
+    "colour shade hue, allow permit permission permitted, forbid prohibit ban, contract agreement, invoice bill, "
+    "version release, child kid, store storage, agree consent approve approval accept, object objection, "
+    "mean meaning signify, need require requirement, remove delete, fix repair mend, check inspect inspection test, "
+    "replace change swap, penalty fine, quantity count number stock, person contact responsible, "
+    "made manufacture produce maker manufacturer, author write, result score mark grade, winner win, "
+    "dose dosage, tablet pill, ingredient contain, power wattage watt, warranty guarantee, password pass, "
+    "distance far length, frequency often, guest visitor, meeting session, decide decision resolve, "
+    "receive get grant award, road street, city town, country nation, company firm, tax vat, "
+    "opening opened, member membership, trip journey, ship boat ferry vessel, nurse care, floor storey level"
+)
+
+
+@cache
+def _likes() -> dict[str, frozenset[str]]:
+    likes: dict[str, frozenset[str]] = {}
+    for group in _GROUPS.split(","):
+        stems = frozenset(map(stem_of, group.split()))
+        for stem in stems:
+            likes[stem] = likes.get(stem, frozenset()) | stems
+    return likes
+
+
+def likes_of(stem: str) -> frozenset[str]:
+    """Return the stems of the words that people use for this one, and itself."""
+    return _likes().get(stem, frozenset((stem,)))

@@ -1,0 +1,147 @@
+"""Particulars: what names one thing and not its near-twin, such as numbers, codes, dates, quoted words and names.
+
+3-2 is another valve than 3-4, release 2.1.12 is not 2.1.2, 18 °C below zero is not 18 °C, and contract 4 is not
+contract 40. `needs_of` finds what a question names, and `facts_of` what a sentence says.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import NamedTuple
+
+from svc_daemon.core.answers.passages import is_familiar
+from svc_daemon.core.answers.readings import (
+    ISO_DATE,
+    LINKS,
+    ORDINAL,
+    RANGE,
+    UNITS,
+    Quantity,
+    Reading,
+    TextToken,
+    code_of,
+    label_of,
+)
+from svc_daemon.core.text.words import STOP_WORDS, stem_of
+
+_QUOTED = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
+#: What stands before a word that isn't the first of a sentence.
+_WITHIN = re.compile(r"(?:[\w,;)'’\"”-]|\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.)\s*$")  # noqa: RUF001
+#: Words that a number follows without being named by them.
+_PLAIN = (
+    "and or to than least most exactly cost costs take takes weigh weighs last lasts pay paid worth year circa "
+    "approximately around nearly almost just every each plus minus equals exceed exceeds reach"
+)
+_NO_LABELS = frozenset(_PLAIN.split())
+_TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mx", "sir"))
+#: Words of German questions, in which capitals don't show names.
+_GERMAN = frozenset("der das ist wie wer welche welcher welches wann wird im für von und ein eine einen".split())  # noqa: SIM905
+
+
+class Need(NamedTuple):
+    """A particular that what answers a question must have."""
+
+    #: As the question spells it.
+    text: str
+    #: `code`, `label`, `quantity`, `day`, `quoted` or `name`.
+    kind: str
+    value: str | Quantity
+    #: Needs of one group are alternatives, such as the two contracts that a question compares.
+    group: int = 0
+
+
+def facts_of(text: str) -> list[Need]:
+    """Return what a sentence says of a thing: its needs, and the numbers that it spells in words, but not "one"."""
+    reading, needs = Reading(text), [need for need in needs_of(text) if need.kind != "quoted"]
+    spelled = [(at, each) for at, each in reading.counted if not reading.tokens[at].has_digit and each.value > 1]
+    rates = [token.low for before, token in pairwise(reading.tokens) if before.low == "per" and token.low in UNITS]
+    facts = [Need(reading.tokens[at].text, "quantity", each) for at, each in spelled]
+    return needs + facts + [Need(f"per {unit}", "quantity", Quantity(Decimal(1), UNITS[unit])) for unit in rates]
+
+
+def needs_of(question: str) -> list[Need]:
+    """Return what an answer must have, in the order of the question: numbers and codes, quoted words and names."""
+    reading = Reading(question)
+    found: list[tuple[int, Need]] = []
+    taken: set[int] = set()
+    for match in _QUOTED.finditer(reading.text):
+        quoted = next(filter(None, match.groups()))
+        inside = [at for at, token in enumerate(reading.tokens) if match.start() < token.start < match.end()]
+        taken.update(inside)
+        found.append((inside[0] if inside else 0, Need(quoted, "quoted", Reading(quoted).joined)))
+    for at in range(len(reading.tokens)):
+        if at not in taken and (day := reading.day_at(at)):
+            taken.update(range(at, at + day[2]))
+            text = reading.text[reading.tokens[at].start : reading.tokens[at + day[2] - 1].end]
+            found.append((at, Need(text, "day", f"{day[0]:02}-{day[1]:02}")))
+    found += [pair for pair in _numbers_in(reading) if pair[0] not in taken]
+    taken.update(at for at, _ in found)
+    found += [pair for pair in _names_in(reading) if pair[0] not in taken]
+    return _grouped(reading, sorted(found, key=lambda pair: pair[0]))
+
+
+def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
+    """Yield the codes and numbers of a question, with the index of each one's token."""
+    tokens, counted = reading.tokens, dict(reading.counted)
+    label, spelled = "", ""
+    for at, token in enumerate(tokens):
+        if not token.is_code:
+            if token.low not in ("and", "or") and token.low not in LINKS:
+                is_label = (token.low not in STOP_WORDS and token.low not in _NO_LABELS) or token.text == "§"
+                label, spelled = (label_of(token.low), token.text) if is_label else ("", "")
+            continue
+        quantity = counted.get(at)
+        text = f"{token.sign}{token.text}"
+        if iso := ISO_DATE.fullmatch(token.text):
+            month, day = (iso[2], iso[3]) if iso[1] else (iso[5], iso[4])
+            yield at, Need(text, "day", f"{int(month):02}-{int(day):02}")
+        elif quantity is None or RANGE.fullmatch(token.text):
+            yield at, Need(text, "code", code_of(token.text))
+        elif quantity.unit or token.sign:
+            shown = f"{text} {tokens[at + 1].text}" if reading.unit_at(at + 1) else text
+            yield at, Need(shown, "quantity", quantity)
+        elif ORDINAL.fullmatch(token.text) and at + 1 < len(tokens):
+            yield at, Need(f"{text} {tokens[at + 1].text}", "label", f"{label_of(tokens[at + 1].low)}{quantity.value}")
+        elif label and not re.fullmatch(r"(?:19|20)\d\d", token.text):
+            yield at, Need(f"{spelled} {text}", "label", f"{label}{code_of(token.text)}")
+        else:
+            yield at, Need(text, "quantity", quantity)
+
+
+def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
+    """Yield the capitalized names within the sentences of a question; the words of one name follow each other."""
+    plain = [token for token in reading.tokens if token.text[0].isalpha() and token.low not in STOP_WORDS]
+    lows = {token.low for token in reading.tokens}
+    # In a title or in German, capitals don't show which words are names.
+    if (len(plain) > 3 and all(token.text[0].isupper() for token in plain)) or lows & _GERMAN:
+        return
+    run: list[str] = []
+    for at, token in enumerate([*reading.tokens, TextToken(".", "", len(reading.text), 0)]):
+        word = re.sub(r"['’]s?$", "", token.text)  # noqa: RUF001
+        follows = reading.tokens[at + 1].text if at + 1 < len(reading.tokens) else ""
+        is_name = word[:1].isupper() and not token.is_code and token.low not in STOP_WORDS | _TITLES
+        begins = follows[:1].isupper() and follows.isalpha() and not is_familiar(word)
+        if is_name and (_is_within(reading, token) or begins):
+            run.append(word)
+        elif run:
+            yield at - len(run), Need(" ".join(run), "name", " ".join(map(stem_of, run)))
+            run = []
+
+
+def _is_within(reading: Reading, token: TextToken) -> bool:
+    """Return whether a token is not the first word of a sentence."""
+    return bool(_WITHIN.search(reading.text[max(0, token.start - 9) : token.start]))
+
+
+def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
+    """Give one group to needs of one kind that "and", "or" or a comma joins: "contracts 7 and 9"."""
+    needs: list[Need] = []
+    before = -1
+    for place, (at, need) in enumerate(found):
+        between = reading.tokens[before + 1 : at] if before >= 0 else []
+        is_joined = any(token.low in ("and", "or", "vs", "versus") for token in between) and len(between) <= 3
+        is_alternative = needs and is_joined and needs[-1].kind == need.kind
+        needs.append(need._replace(group=needs[-1].group if is_alternative else place))
+        before = at
+    return needs

@@ -1,0 +1,319 @@
+"""Readings: the words, numbers with their units, codes and days that a text has, each in one spelling.
+
+ST-04, "ST 04" and "st04" are one code, 14 March and 2024-03-14 one day, 1,000 and "a thousand" one number, and 40 € and
+EUR 40 one amount.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from svc_daemon.core.text.words import stem_of
+
+#: Dashes that mean the same before and between numbers.
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−﹣－", "-") | {"⁄": "/"})  # noqa: RUF001
+_MINUS = re.compile(r"\bminus (?=\d)", re.IGNORECASE)
+#: A minus is a sign only where nothing stands before it: 8-16 is a range.
+_TOKEN = re.compile(
+    r"(?P<sign>(?<![\w)\]%°])[-+])?(?P<word>[§$€£¥%‰#]|°[CFK]?|"
+    r"[^\W_]+(?:(?:['’](?=[^\W\d_])|[-./_]|(?<=\d):(?=\d)|(?<=\d),(?=\d{3}(?!\d)))[^\W_]+)*)"  # noqa: RUF001
+)
+#: A longer token is no code.
+_LONGEST_CODE = 60
+_COMPOUND = re.compile(r"[^\W_]+(?:[-./_'’][^\W_]+)*")  # noqa: RUF001
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+#: A number with its unit or with the letters of a code, or the ends of a range.
+_GLUED = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)[-/]?([^\W\d_]+)")
+RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
+ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
+#: The last letters and digits of a name such as `mix-p-12`.
+_CODE_END = re.compile(r"(?:^|[-./_])([^\W\d_]+)[-._]?(\d[^\W_]*(?:[-./:][^\W_]+)*)$")
+ISO_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4})")
+
+_MONTH_NAMES = "january february march april may june july august september october november december"
+MONTHS = _MONTH_NAMES.split()
+_MONTHS = {form: at for at, month in enumerate(MONTHS, 1) for form in (month, month[:3])} | {"sept": 9}
+_DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
+_DAYS = {day[:3]: day for day in _DAY_NAMES.split()}
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_WORDS = {word: at for at, word in enumerate(_SMALL.split())} | {word: 20 + 10 * at for at, word in enumerate(_TENS)}
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6}
+#: Units, and what else they are called. The first of each group replaces the others.
+_UNITS = (
+    "°c celsius, °f fahrenheit, ° degree degrees deg, % percent pct, € eur euro euros, $ usd dollar dollars, £ gbp, "
+    "kg kilogram kilograms kilo kilos, g gram grams, mg milligram milligrams, km kilometre kilometres kilometer "
+    "kilometers, m metre metres meter meters, cm centimetre centimetres centimeter centimeters, mm millimetre "
+    "millimetres millimeter millimeters, l litre litres liter liters, ml millilitre millilitres, h hour hours hr hrs, "
+    "min minute minutes mins, s second seconds sec secs, day days, week weeks, month months, year years, kw kilowatt "
+    "kilowatts, kwh, w watt watts, v volt volts, bar bars, kb, mb, gb, tb, km/h kph, mph, m2, m3, cent cents ct, page "
+    "pages, inch inches, foot feet ft, mile miles, tonne tonnes, ¥ yen, ‰, night nights, quarter quarters, pm, am, "
+    "hz, khz, mhz, rpm, psi, pa, kpa, hpa, amp amps ampere, ppm"
+)
+UNITS = {form: forms.split()[0] for forms in _UNITS.split(", ") for form in forms.split()}
+#: Units that can be converted: the smallest of the same kind, and how many of it they have.
+_MEASURES = {
+    "s": ("s", 1),
+    "min": ("s", 60),
+    "h": ("s", 3600),
+    "day": ("s", 86_400),
+    "week": ("s", 604_800),
+    "month": ("month", 1),
+    "quarter": ("month", 3),
+    "year": ("month", 12),
+    "mm": ("mm", 1),
+    "cm": ("mm", 10),
+    "m": ("mm", 1000),
+    "km": ("mm", 10**6),
+    "mg": ("mg", 1),
+    "g": ("mg", 1000),
+    "kg": ("mg", 10**6),
+    "ml": ("ml", 1),
+    "l": ("ml", 1000),
+}
+#: Words before a unit that stand for one of it.
+_SINGLE = frozenset(["a", "an", "each", "every", "per", "one"])
+_CURRENCIES = frozenset("$€£¥")
+#: Words between a label and its number, as in "contract no. 7".
+LINKS = frozenset(["no", "nr", "num", "number", "#"])
+_LABELS = {"section": "§", "sec": "§", "sect": "§", "paragraph": "§", "para": "§", "§": "§"}
+
+
+class Quantity(NamedTuple):
+    """A number with its sign and the unit beside it, if any."""
+
+    value: Decimal
+    unit: str = ""
+
+    def is_in(self, found: "frozenset[Quantity]") -> bool:
+        """Return whether a text with these quantities has this one: of the same unit, or one of both without."""
+        return any(each.value == self.value and _is_one_unit(each.unit, self.unit) for each in found)
+
+    def equals(self, other: "Quantity") -> bool:
+        """Return whether both are the same amount: two weeks and 14 days, 3 pm and 15:00."""
+        if not self.unit or not other.unit:
+            return self.value == other.value
+        (unit, factor), (same, by) = (_MEASURES.get(each.unit, (each.unit, 1)) for each in (self, other))
+        return _is_one_unit(unit, same) and self.value * factor == other.value * by
+
+
+@dataclass(frozen=True, slots=True)
+class TextToken:
+    text: str
+    sign: str
+    start: int
+    end: int
+
+    @property
+    def low(self) -> str:
+        return self.text.lower()
+
+    @property
+    def has_digit(self) -> bool:
+        return any(map(str.isdigit, self.text))
+
+    @property
+    def is_code(self) -> bool:
+        return self.has_digit or "_" in self.text
+
+
+class Reading:
+    """The particulars of a text."""
+
+    def __init__(self, text: str) -> None:
+        folded = unicodedata.normalize("NFKC", text).translate(_DASHES) if not text.isascii() else text
+        self.text = _MINUS.sub("-", folded)
+
+    @cached_property
+    def tokens(self) -> list[TextToken]:
+        return [TextToken(each["word"], each["sign"] or "", *each.span()) for each in _TOKEN.finditer(self.text)]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return the stems of the words. Compounds of capitalized words, such as North-East, are only found whole."""
+        found = set()
+        for word in _COMPOUND.findall(self.text):
+            found.add(stem_of(word))
+            if not word.isalnum():
+                parts = re.split(r"[-./_'’]", word)  # noqa: RUF001
+                found |= set() if all(part[:1].isupper() for part in parts) else set(map(stem_of, parts))
+            elif len(word) == 3 and word.lower() in _DAYS:
+                found.add(stem_of(_DAYS[word.lower()]))
+        return frozenset(found | {stem_of(MONTHS[int(day[:2]) - 1]) for day in self.days})
+
+    @cached_property
+    def joined(self) -> str:
+        return f" {' '.join(token.low for token in self.tokens)} "
+
+    @cached_property
+    def stemmed(self) -> str:
+        return f" {' '.join(stem_of(token.low) for token in self.tokens)} "
+
+    @cached_property
+    def days(self) -> frozenset[str]:
+        """Return the days, as `03-14`."""
+        found: set[tuple[int, int]] = set()
+        if not re.search(r"\d", self.text):
+            return frozenset()
+        for match in ISO_DATE.finditer(self.text):
+            month, day = (match[2], match[3]) if match[1] else (match[5], match[4])
+            found.add((int(month), int(day)))
+        for at, token in enumerate(self.tokens):
+            if (token.has_digit or token.low in _MONTHS) and (day_at := self.day_at(at)):
+                found.add(day_at[:2])
+        return frozenset(f"{month:02}-{day:02}" for month, day in found if 1 <= month <= 12)
+
+    def day_at(self, at: int) -> tuple[int, int, int] | None:
+        """Return month, day and number of tokens of the date that begins at a token, such as 14 March or March 14th."""
+        size = 3 if at + 2 < len(self.tokens) and self.tokens[at + 1].low == "of" else 2
+        if at + size > len(self.tokens):
+            return None
+        pair = (self.tokens[at].low, self.tokens[at + size - 1].low)
+        for number, month in (pair, pair[::-1]):
+            digits = ORDINAL.sub(r"\1", number)
+            if month in _MONTHS and digits.isdecimal() and len(digits) < 3:
+                return _MONTHS[month], int(digits), size
+        return None
+
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        """Return each token with digits in one spelling, and each number with the word that it belongs to."""
+        found, label = set(), ""
+        for token in self.tokens:
+            if not token.is_code:
+                if token.low not in LINKS and token.low not in ("and", "or"):
+                    label = label_of(token.low)
+                continue
+            if len(token.text) > _LONGEST_CODE:
+                continue
+            code = code_of(token.text)
+            found |= {f"-{code}"} if token.sign else {code, f"{label}{code}"} if code[0].isdigit() else {code}
+            if (end := _CODE_END.search(token.text)) and end.start():
+                found.add(code_of(f"{end[1]}-{end[2]}"))
+            if end and (len(end[1]) > 3 or not end[2].isdecimal()):
+                found.add(code_of(end[2]))
+        return frozenset(found)
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """Return the words that a number follows."""
+        return frozenset(match[1] for match in map(re.compile(r"(\D{3,}|§)\d").match, self.codes) if match)
+
+    @cached_property
+    def quantities(self) -> frozenset[Quantity]:
+        return frozenset(quantity for _, quantity in self.counted)
+
+    @cached_property
+    def counted(self) -> list[tuple[int, Quantity]]:
+        """Return the numbers, in digits or words, with the index of the token of each."""
+        return list(self.count())
+
+    @cached_property
+    def amounts(self) -> frozenset[Quantity]:
+        """Return the quantities, and those that words imply: "a minute", "each quarter", "half a year"."""
+        found = set(self.quantities)
+        for before, token in pairwise(self.tokens):
+            unit = UNITS.get(token.low, "")
+            if unit and before.low in _SINGLE:
+                found |= {Quantity(Decimal(1), unit), Quantity(Decimal("0.5"), unit)}
+        return frozenset(found)
+
+    def count(self) -> Iterator[tuple[int, Quantity]]:
+        tokens, at = self.tokens, 0
+        while at < len(tokens):
+            token, first = tokens[at], at
+            at += 1
+            if token.low.partition("-")[0] in _WORDS or (token.low in _SCALES and first):
+                value, at, unit = _spelled(tokens, first)
+                yield first, _on_clock(value, unit or self.unit_at(at))
+            elif ends := RANGE.fullmatch(token.text):
+                unit = self.unit_at(at)
+                yield from ((first, Quantity(Decimal(end), unit)) for end in ends.groups())
+            elif token.has_digit and (value_unit := _split(token)):
+                before = tokens[first - 1].text if first else ""
+                currency = before if before in _CURRENCIES else UNITS.get(before.lower(), "")
+                unit = value_unit.unit or self.unit_at(at) or (currency if currency in _CURRENCIES else "")
+                if scale := _SCALES.get(tokens[at].low if at < len(tokens) else ""):
+                    at += 1
+                    yield first, Quantity(value_unit.value * scale, unit or self.unit_at(at))
+                else:
+                    yield first, _on_clock(value_unit.value, unit)
+
+    def unit_at(self, at: int) -> str:
+        if at >= len(self.tokens):
+            return ""
+        unit = UNITS.get(self.tokens[at].low, "")
+        if unit == "°" and at + 1 < len(self.tokens):
+            # "degrees Celsius"
+            return {"°c": "°c", "c": "°c", "°f": "°f", "f": "°f"}.get(
+                UNITS.get(low := self.tokens[at + 1].low, low), unit
+            )
+        return unit
+
+
+def _on_clock(value: Decimal, unit: str) -> Quantity:
+    """Return 3 pm as 15; any other number as it is."""
+    return Quantity(value + 12 * (unit == "pm" and value < 12), "" if unit in ("am", "pm") else unit)
+
+
+def _split(token: TextToken) -> Quantity | None:
+    """Return the number that the token is, with a unit such as in `30km` or `30-day`; None for a code."""
+    sign = -1 if token.sign == "-" else 1
+    if _NUMBER.fullmatch(token.text):
+        return Quantity(sign * Decimal(token.text.replace(",", "")))
+    if ordinal := ORDINAL.fullmatch(token.text):
+        return Quantity(Decimal(ordinal[1]))
+    if time := re.fullmatch(r"(\d{1,2}):00", token.text):
+        return Quantity(Decimal(time[1]))
+    glued = _GLUED.fullmatch(token.text)
+    if glued and glued[2].lower() in UNITS:
+        return Quantity(sign * Decimal(glued[1].replace(",", "")), UNITS[glued[2].lower()])
+    return None
+
+
+def _spelled(tokens: Sequence[TextToken], at: int) -> tuple[Decimal, int, str]:
+    """Return the number that words spell from a token on, the index after it, and a unit as in `six-month`."""
+    value = part = 0
+    while at < len(tokens):
+        parts = tokens[at].low.split("-")
+        is_and = parts[0] == "and" and tokens[at - 1].low in _SCALES and at + 1 < len(tokens)
+        if is_and and tokens[at + 1].low.partition("-")[0] in _WORDS:
+            parts = []
+        elif parts[0] not in _WORDS and parts[0] not in _SCALES:
+            break
+        at += 1
+        for word in parts:
+            if word in UNITS and word not in _SCALES:
+                return Decimal(value + part), at, UNITS[word]
+            if word in _SCALES:
+                part = max(part, 1) * _SCALES[word]
+                value, part = (value + part, 0) if _SCALES[word] > 100 else (value, part)
+            else:
+                part += _WORDS.get(word, 0)
+    return Decimal(value + part), at, ""
+
+
+def _is_one_unit(one: str, other: str) -> bool:
+    return one == other or not one or not other or (one[0] == other[0] == "°" and "°" in (one, other))
+
+
+def code_of(text: str) -> str:
+    """Return the one spelling of a code: ST-04, st 04 and St04 are `st04`, v2.1 is 2.1, and 3-4 stays as it is."""
+    low = re.sub(r"^v(?=\d)", "", text.lower()).replace(",", "")
+    letters = re.match(r"([^\W\d_]+)[-. ]?(?=\d)", low)
+    if not letters:
+        return re.sub(r"(?<=\d)[- ](?=[^\W\d_])", "", low)
+    return label_of(letters[1]) + re.sub(r"(?<=\d)[- ](?=[^\W\d_])", "", low[letters.end() :])
+
+
+def label_of(word: str) -> str:
+    low = word.lower()
+    return _LABELS.get(low) or (stem_of(low) if len(low) > 3 else low)
