@@ -180,6 +180,8 @@ _svc() {
             COMPREPLY=($(compgen -W "hybrid keyword semantic" -- "$current")); return ;;
         "svc search --tag")
             return ;;
+        "svc search --timeout")
+            return ;;
         "svc search --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc search --base-url")
@@ -187,6 +189,8 @@ _svc() {
         "svc ask --bucket" | "svc ask -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc ask --agent")
+            return ;;
+        "svc ask --timeout")
             return ;;
         "svc ask --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
@@ -612,8 +616,8 @@ _svc() {
         "svc watch log") commands="" flags="--lines --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc status") commands="" flags="--bucket --watch --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc wait") commands="" flags="--bucket --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc search") commands="" flags="--bucket --agent --mode --tag --explain --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc ask") commands="" flags="--bucket --agent --stream --no-stream --strict --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc search") commands="" flags="--bucket --agent --mode --tag --explain --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc ask") commands="" flags="--bucket --agent --stream --no-stream --strict --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc cite") commands="verify" flags="--help" ;;
         "svc cite verify") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc eval") commands="" flags="--bucket --agent --k --mode --min-recall --min-mrr --min-ndcg --junit --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -73,6 +73,10 @@ class SvcError(Exception):
             "hint": self.hint,
         }
 
+    def summarized(self) -> dict[str, Any]:
+        """Return the `error` object of a summary or of one of its items, which has the request's id in it."""
+        return {**self.body(), "request_id": self.request_id}
+
     def envelope(self) -> dict[str, Any]:
         """Return what `--json` prints if the command fails."""
         return {"error": self.body(), "request_id": self.request_id, "exit_code": int(self.exit)}

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from svc_cli.client.api import Client
-from svc_cli.errors import ApiError
+from svc_cli.errors import ApiError, whole_error
 from svc_cli.evals.golden import Expectation, GoldenQuery, Hit, is_source
 from svc_cli.exits import Exit
 from svc_daemon.wire import Json, JsonMapping
@@ -166,8 +166,8 @@ def summarize(scope: EvalScope, items: Sequence[Json], warnings: Sequence[str], 
     }
     if not is_passed:
         message = ", ".join(failed) or f"{len(missed)} of {len(items)} queries miss what they should find"
-        error = {"code": "svc_eval_failed", "message": f"{message}.", "retryable": False}
-        summary["error"] = {**error, "details": {"missed": missed}, "hint": None}
+        error = {"code": "svc_eval_failed", "message": f"{message}.", "details": {"missed": missed}}
+        summary["error"] = whole_error(error)
     return summary
 
 

@@ -118,7 +118,7 @@ class SyncReport(Report):
         if self.stopped_by is not None or error is None:
             return error
         if self.nothing is not None and not troubles:
-            return {**self.nothing.body(), "request_id": None}
+            return self.nothing.summarized()
         if len(troubles) > 1 and self.exit is Exit.CONFLICT:
             return {**troubles[0], "message": f"{len(troubles)} files: {troubles[0]['message']}"}
         if not troubles and self.untrusted is not None:

@@ -77,7 +77,7 @@ class ReportItem:
     def refuse(self, error: SvcError) -> None:
         """Record that the file could not be sent."""
         self.action, self.exit = "failed", error.exit
-        self.error = {**error.body(), "request_id": error.request_id}
+        self.error = error.summarized()
 
     def fail(self, error: Json) -> None:
         """Record that the source failed or was deleted."""
@@ -205,7 +205,7 @@ class Report:
     def error(self) -> Json | None:
         """Return the error for `--json`: the only item's, or a summary. None if the run succeeded."""
         if self.stopped_by is not None:
-            return {**self.stopped_by.body(), "request_id": self.stopped_by.request_id}
+            return self.stopped_by.summarized()
         if self.exit in (Exit.DONE, Exit.PENDING):
             return None
         troubles = self.troubles

@@ -119,14 +119,15 @@ class Selection:
 def select(paths: Iterable[str], filters: Filters, title: str | None = None) -> Selection:
     """Return the files that the paths select, in order and without duplicates.
 
-    Raises PathMissing if a path doesn't exist, and UsageError if `title` doesn't fit the number of files.
+    An empty title is none. Raises PathMissing if a path doesn't exist, and UsageError if `title` doesn't fit the number
+    of files.
     """
     found = {path: expand([path]) for path in paths}
     selection = Selection(filters, keeps_open=sum(map(len, found.values())) <= MOST_KEPT)
     for path, given in found.items():
         selection.add_all(path, given)
     selection.drop_doubles()
-    if title is not None:
+    if title:
         if len(selection.files) != 1 or selection.skips:
             raise UsageError("--title is for a single file, but several were given.", hint="leave --title out.")
         selection.files = [replace(selection.files[0], title=unicodedata.normalize("NFC", title))]

@@ -59,7 +59,11 @@ class Finished:
     @property
     def failure(self) -> tuple[int, str]:
         """The exit code and the error code of a command that failed with `--json`."""
-        return self.exit, str(self.json["error"]["code"])
+        value = self.json
+        assert "type" not in value or "request_id" in value["error"], (
+            "the error of a summary has the request's id in it"
+        )
+        return self.exit, str(value["error"]["code"])
 
 
 def _list_files(installation: "Installation", folder: str) -> dict[str, int]:

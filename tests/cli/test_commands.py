@@ -105,6 +105,7 @@ def test_failed_source_is_shown_with_its_error_and_can_be_retried(here: RunSvc) 
     waited = here("wait", source["id"], "--json")
     assert waited.failure == (3, "document_unreadable")
     assert waited.json["counts"]["failed"] == 1
+    assert "request_id" in waited.json["items"][0]["error"]
     assert here("source", "retry", "leave.md", "-b", "handbook").exit == 3
 
 

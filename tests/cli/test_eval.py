@@ -173,6 +173,7 @@ def test_means_and_ranks_are_reported(run: Run) -> None:
     assert summary["metrics"] == {"recall": 0.5, "mrr": 0.666667, "ndcg": 0.537716}
     assert summary["counts"] == {"queries": 3, "found": 1, "missed": 2}
     assert summary["error"]["details"] == {"missed": ["price", "zinc"]}
+    assert summary["error"].keys() >= {"request_id", "hint"}
     assert run(THREE).stdout == TABLE
 
 

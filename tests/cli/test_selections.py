@@ -137,10 +137,12 @@ def test_folders_nested_deeper_than_the_recursion_limit_are_walked_completely(wo
 
 def test_title_is_for_a_single_file_and_standard_input_requires_one(work: Path) -> None:
     assert [file.title for file in select(["c.md"], POLICY, "Chapter C").files] == ["Chapter C"]
+    assert [file.title for file in select(["c.md", "docs/a.md"], POLICY, "").files] == ["c.md", "docs/a.md"]
     with pytest.raises(UsageError):
         select(["c.md", "docs/a.md"], POLICY, "Both")
-    with pytest.raises(UsageError, match="no name"):
-        select(["-"], POLICY)
+    for title in (None, ""):
+        with pytest.raises(UsageError, match="no name"):
+            select(["-"], POLICY, title)
     assert select(["-"], POLICY, "notes.md").files[0].path == Path(STDIN)
 
 

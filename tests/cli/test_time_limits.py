@@ -33,6 +33,8 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "POST /v1/buckets/b/files": lambda client: client.upload("b", new("a", b"x")),
     "GET /v1/buckets": lambda client: client.buckets(),
     "POST /v1/buckets/b/batches/bat_1/finalize": lambda client: client.finalize_batch("b", "bat_1"),
+    "POST /v1/search": lambda client: client.search("quay"),
+    "POST /v1/responses": lambda client: client.ask("Where is the quay?"),
     "PUT /s/1": lambda client: client.send_bytes("/s/1", BytesContent(b"x")),
     "GET /v1/sources/src_1/content": lambda client: b"".join(client.source_content("src_1")),
 }
@@ -152,6 +154,28 @@ def test_stream_that_is_held_back_gives_way_to_polling(odd: OddServer, kind: str
             found += [event["id"] for event in follower.take(PATIENCE_S) if event["type"] != RESYNC]
     assert found == ["evt_0", "evt_1", "evt_2"]
     assert ["after=latest" in asked[0], "after=c0" in asked[1], "after=evt_0" in asked[2]] == [True] * 3
+
+
+@pytest.mark.parametrize("kind", ["no head", "head only", "trickle"])
+def test_answer_that_is_streamed_too_slowly_ends_with_the_time(odd: OddServer, kind: str) -> None:
+    odd.answers["POST /v1/responses"] = SPOILED[kind]
+    with Client(odd.url, "sk-test") as client, lasting(1, 10), pytest.raises(WaitTimedOut):
+        client.deadline = Deadline(1)
+        list(client.ask_streaming("Where is the quay?"))
+
+
+@pytest.mark.parametrize("words", [("search", "quay"), ("ask", "quay"), ("ask", "quay", "--json")])
+def test_search_and_ask_end_with_their_timeout(
+    odd: OddServer, words: tuple[str, ...], make_installation: MakeInstallation
+) -> None:
+    odd.answer_health()
+    for path in ("search", "responses"):
+        odd.answers[f"POST /v1/{path}"] = SPOILED["trickle"]
+    installation = make_installation(SVC_API_KEY="sk-test")
+    installation.root.mkdir(exist_ok=True)
+    with lasting(1, 20):
+        late = installation.svc(*words, "--timeout", "1s", "--base-url", odd.url)
+    assert late.exit == Exit.TIMEOUT, late.stderr
 
 
 def test_follower_of_a_service_that_is_away_fails() -> None:

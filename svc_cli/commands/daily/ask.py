@@ -7,7 +7,15 @@ from typing import Annotated
 import typer
 
 from svc_cli.commands.daily.search import head_of, warn_of_emptiness
-from svc_cli.commands.invocations import AgentOption, BucketsOption, Invocation, command, model_id, new_app
+from svc_cli.commands.invocations import (
+    AgentOption,
+    BucketsOption,
+    Invocation,
+    TimeoutOption,
+    command,
+    model_id,
+    new_app,
+)
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
@@ -43,6 +51,7 @@ class AskFlags:
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with code 3 unless the sources support every sentence of the answer.")
     ] = False
+    timeout: TimeoutOption = None
 
 
 @command(
@@ -57,6 +66,7 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
 
     The question needs no quotation marks. Everything after `--` is part of it, even words that begin with a dash.
     """
+    call.limit_time(flags.timeout)
     question = " ".join(flags.words)
     if not question.strip():
         raise UsageError("The question is empty.")

@@ -3,11 +3,21 @@
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svc_cli.commands.invocations import AgentOption, BucketsOption, Invocation, ModeOption, command, model_id, new_app
+from svc_cli.commands.invocations import (
+    AgentOption,
+    BucketsOption,
+    Invocation,
+    ModeOption,
+    TimeoutOption,
+    command,
+    model_id,
+    new_app,
+)
 from svc_cli.console import Console, clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
@@ -42,6 +52,20 @@ ExplainOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFlags:
+    """The options of `search`."""
+
+    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="The words or the question to search for.")]
+    bucket: BucketsOption = None
+    agent: AgentOption = None
+    k: MostOption = None
+    mode: ModeOption = None
+    tag: TagsOption = None
+    explain: ExplainOption = False
+    timeout: TimeoutOption = None
+
+
 @command(
     app,
     "search",
@@ -49,37 +73,29 @@ ExplainOption = Annotated[
     "svc search --mode keyword -k 3 exit code 141",
     "svc search parental leave --ndjson | jq -r .title",
 )
-def search(
-    call: Invocation,
-    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="The words or the question to search for.")],
-    bucket: BucketsOption = None,
-    agent: AgentOption = None,
-    k: MostOption = None,
-    mode: ModeOption = None,
-    tag: TagsOption = None,
-    explain: ExplainOption = False,
-) -> Exit:
+def search(call: Invocation, flags: SearchFlags) -> Exit:
     """Search all buckets that your API key can read, or those given with -b.
 
     The query needs no quotation marks. Everything after `--` is part of it, even words that begin with a dash.
     """
-    query = " ".join(words)
+    call.limit_time(flags.timeout)
+    query = " ".join(flags.words)
     if not query.strip():
         raise UsageError("The query is empty.")
     # An agent has its own buckets, so ignore the setting.
-    default = None if agent else call.settings.get("bucket")
-    buckets = bucket or ([default] if default else [])
-    most = call.settings.find("search.k", k)
+    default = None if flags.agent else call.settings.get("bucket")
+    buckets = flags.bucket or ([default] if default else [])
+    most = call.settings.find("search.k", flags.k)
     if not 1 <= most.value <= MOST_RESULTS:
         raise UsageError(f"search.k is 1 to {MOST_RESULTS}, not {most.value} as {most.source} has it.")
     options: dict[str, Any] = {
         # Without a flag or setting, send no limit, so that the limit of the agent applies.
         **({} if most.source == "default" else {"max_num_results": most.value}),
-        "mode": call.settings.get("search.mode", mode),
-        **({"agent": model_id(agent)} if agent else {}),
+        "mode": call.settings.get("search.mode", flags.mode),
+        **({"agent": model_id(flags.agent)} if flags.agent else {}),
         **({"buckets": buckets} if buckets else {}),
-        **({"tags": tag} if tag else {}),
-        **({"explain": True} if explain else {}),
+        **({"tags": flags.tag} if flags.tag else {}),
+        **({"explain": True} if flags.explain else {}),
     }
     with call.client() as client:
         page = client.search(query, **options)

@@ -9,7 +9,7 @@ from svc_cli.client.waiting import GONE, UNKNOWN_ROUTE, Watch, look_up, wait_for
 from svc_cli.commands.invocations import Invocation, SourceBucketOption, TimeoutOption, command, new_app, parse_duration
 from svc_cli.commands.nouns.batches import BATCH_PREFIX
 from svc_cli.commands.source_lookups import is_id, resolve_source
-from svc_cli.errors import ApiError, WaitTimedOut
+from svc_cli.errors import ApiError, WaitTimedOut, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
 from svc_daemon.wire import Json, JsonMapping
@@ -41,7 +41,12 @@ class _Waited:
     def summary(self) -> Json:
         """Build the `wait.summary` object."""
         items: list[Json] = [
-            {"source_id": each, "status": row.get("status"), "ready": bool(row.get("ready")), "error": row.get("error")}
+            {
+                "source_id": each,
+                "status": row.get("status"),
+                "ready": bool(row.get("ready")),
+                "error": whole_error(row["error"]) if row.get("error") else None,
+            }
             for each, row in self.watch.seen.items()
         ]
         items += [_batch_item(batch_id, batch) for batch_id, batch in self.batches.items()]
@@ -56,7 +61,7 @@ class _Waited:
             "exit_code": int(code),
         }
         first = next((item["error"] for item in items if item["error"]), None)
-        error = self.expired.body() if self.expired else first
+        error = self.expired.summarized() if self.expired else first
         return {**summary, "error": error} if error else summary
 
 
@@ -137,6 +142,7 @@ def _batch_item(batch_id: str, batch: JsonMapping) -> Json:
         "retryable": False,
         "details": {"batch_id": batch_id},
         "hint": f"svc batch show {batch_id} --items",
+        "request_id": None,
     }
     is_failed = batch["terminal"] and not batch["ready"]
     state = {"status": batch["status"], "ready": bool(batch["ready"]), "error": error if is_failed else None}

@@ -19,7 +19,7 @@ from svc_cli.commands.invocations import (
     new_app,
     parse_metadata,
 )
-from svc_cli.errors import UsageError
+from svc_cli.errors import UsageError, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import counted, fields, size
 from svc_daemon.wire import Json, JsonMapping
@@ -327,7 +327,7 @@ def _wait_for_deletion(call: Invocation, client: "Client", answer: JsonMapping) 
         progress.begin("deleting", answer["deletion"]["total"])
         task = wait_for_task(client, answer["deletion"]["task_id"], call.deadline.within(None), progress.update)
     if task["status"] == "failed":
-        return {**answer, "status": "active", "deletion": task["deletion"], "error": task["error"]}
+        return {**answer, "status": "active", "deletion": task["deletion"], "error": whole_error(task["error"])}
     return {**answer, "status": "deleted", "deletion": task["deletion"]}
 
 

@@ -325,7 +325,7 @@ class Watcher:
 
     def _end_in_trouble(self, error: SvcError) -> None:
         """Report a new error, and schedule another attempt over a new connection."""
-        body = error.body()
+        body = error.summarized()
         if self.error is None or self.error["message"] != body["message"]:
             hint = f" {error.hint}" if error.hint else ""
             self.callbacks.note(self.mapping, f"{error.message}{hint}", True)
