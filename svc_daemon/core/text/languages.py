@@ -26,64 +26,89 @@ MOST_STEMS = 50_000
 #: Words that are in almost every text of a language.
 _COMMON = {
     "ar": "في من على إلى عن أن هذا هذه التي الذي مع كان لا ما هو هي كل بعد قد أو ثم",
-    "da": "og i at det en den til er som på de med han af for ikke der var mig sig men et har om vi havde fra blev kan",
+    "da": "og i at det en den til er som på de med han af for ikke der var mig sig men et har om vi havde fra blev kan "
+    "skal være efter under måned mindst uden gennem selv denne dette",
     "de": "der die das und in den von zu mit sich des auf für ist im dem nicht ein eine als auch es an werden aus er "
     "hat dass sie nach wird bei einer um am sind noch wie einem über so zum war haben nur oder aber vor zur bis mehr "
     "durch man sein wurde kann wir ich ihr einen eines wenn unter was",
     "el": "και το να του η της με που την από για τα είναι των σε ο οι στο θα τη στην τον τους δεν τις ένα μια",
-    "es": "de la que el en y a los se del las un por con no una su para es al lo como más pero sus le ya o este sí "
-    "porque esta entre cuando muy sin sobre también me hasta hay donde quien desde son",
+    "es": "de la que el en y a los se del las un por con no una fue su para es al lo como más pero sus le ya o este sí "
+    "porque esta entre cuando muy sin sobre también me hasta hay donde quien desde son y hoy tiene",
     "fi": "ja on ei se hän että oli mutta joka en ovat kun niin myös jos sen tai ole mitä vain hänen kuin tämä siitä "
-    "olen voi sitä mukaan",
+    "olen voi sitä mukaan "
+    "ennen jälkeen vähintään sekä ovat oli",
     "fr": "de la le et les des en un du une que est pour qui dans a par plus pas au sur ne se ce il sont la avec son "
-    "elle aux nous vous mais ou leur cette ces été être je on tout d l qu n s c j",
+    "elle aux nous vous mais ou leur cette ces été être je on tout d l qu n s c j "
+    "leurs avant après doit doivent peut sans sous chaque entre même fait ainsi dont",
     "hu": "a az és hogy nem is egy meg ez de van volt csak el már mint azt kell még ha vagy amely ki lesz fel minden",
     "it": "di e il la che in un a per è una sono non con si da come del le dei nel alla più i ma della al gli lo anche "
-    "questo delle ha o se ci degli dalla essere l dell",
+    "questo delle ha o se ci degli dalla essere l dell "
+    "devono deve prima dopo ogni anche loro suo sua nella sono stata stato quando",
     "nl": "de het een van en in is dat op te zijn met voor niet aan er om hij als ook maar dan naar of uit bij nog wat "
     "heeft door over deze ze worden je wordt ik deze hebben kan",
     "no": "og i det er på som en til av at for med de han ikke den har et var jeg om fra men så kan vi ble eller skal "
-    "ved seg hun sin ut",
+    "ved seg hun sin ut "
+    "må uten etter under måned minst gjennom selv denne dette ble",
     "pt": "de a o que e do da em um para com não uma os no se na por mais as dos como mas ao ele das seu sua ou quando "
     "muito nos já eu também pelo pela até isso são",
     "ro": "de și în a la cu care o din pe nu un mai că să este pentru ce prin sau sunt după au dar fost fi s ale lui",
     "ru": "и в не на что с он я как это по но к из у за от так его для она мы же бы о то все был или при только вы "
     "если когда уже до",
     "sv": "och i att det som en på är av för med den till inte har de ett om han var jag men sig från vi så kan när "
-    "eller nu efter vid ska finns",
+    "eller nu efter vid ska finns "
+    "måste innan efter under månad minst genom själv denna detta utan",
     "ta": "ஒரு என்று மற்றும் இந்த இது என்ற கொண்டு என்பது பல ஆகும் அல்லது அவர் நான் உள்ள அந்த",
     "tr": "ve bir bu için de da ne ile çok daha gibi olarak o en olan var ama kadar değil sonra mi ben her ki ya "
     "veya olduğu",
 }
 COMMON = {"en": STOP_WORDS, **{language: frozenset(words.split()) for language, words in _COMMON.items()}}
-#: The languages that have each of these words. Single letters are signs of too many.
+#: Those of relatives without stems, which would be taken for one of the languages above.
+_RELATIVES = {
+    "bg": "и на е да се в за от с по не като че са през ще към",
+    "ca": "de la i el a que en els per un les amb va una és del al ser dels",
+    "cs": "a se v na je že s z do i to za ve by si po pro jako byla má roce",
+    "fa": "و در به از که این را با است برای آن یک شد می",
+    "hr": "i u je na se da za od su s koji a o što kao ima godine",
+    "id": "yang dan di dengan untuk pada adalah ini itu tidak dari akan",
+    "pl": "i w na z się nie do to jest że o jak ale za co od po tak ma dla został została roku",
+    "sk": "a sa v na je že s z do i to za vo by si po pre ako bola má roku",
+    "sl": "in je v na se da za od so s ki pa kot tudi ni po",
+    "sr": "и у је на се да за од су са који",
+    "uk": "і в на що не з у до та як це за від по було",
+    "vi": "và của là có cho một các được trong không năm",
+}
+#: The languages that have each of these words. Single letters of ASCII are signs of too many.
 _HAVING: dict[str, list[str]] = {}
-for _language, _words in COMMON.items():
+for _language, _words in (*COMMON.items(), *((each, words.split()) for each, words in _RELATIVES.items())):
     for _word in _words:
         if len(_word) > 1 or not _word.isascii():
             _HAVING.setdefault(_word, []).append(_language)
 
-_LETTERS = re.compile(r"[^\W\d_]+")
-#: Letters of languages that are written in the script of another one which has stems.
-_OTHERS = re.compile("[іїєґўђјљњћџѓќ]|[پچژگٹڈڑےۓ]|[ąęłńśźżčřšžůěľĺŕạảấầậắằặẹếềệịỉọốồộớờợụứừựỳỷỹđħġċāēīūģķļņ]")
-#: Characters of a text that are looked at.
-SAMPLE = 2000
+#: Letters that only one of the languages has. So many of them count as its common words do.
+_LETTERED = (
+    "cs ěřů, de ß, es ñ¿¡, fa پچژگ, hu őű, pl ąęłńśźż, pt ãõ, ro ățș, ru ыэё, sr ђјљњћџ, tr ğış, uk іїєґ, "
+    "vi ơưạảấầậếềệộớờợ"
+)
+_LETTERS: dict[str, str] = {each.split()[0]: each.split()[1] for each in _LETTERED.split(",")}
+MOST_LETTERS = 3
+#: What is between two words. Marks of some scripts, which belong to words, are no letters.
+_NOT_LETTERS = re.compile(r"[\s\d_!-/:-@\[-`{-~«»…‘’“”„–—،؟。、]+")
+#: Characters and words of a text that are looked at.
+SAMPLE, MOST_WORDS = 2000, 200
 
 
 def guess_language(text: str) -> str:
     """Return the code of the text's language, such as `de`, if it has stems and the text shows it; "" otherwise."""
     sample = text[:SAMPLE].lower()
-    words = _LETTERS.findall(sample)[:200]
+    words = list(filter(None, _NOT_LETTERS.split(sample)))[:MOST_WORDS]
     votes = Counter(language for word in words for language in _HAVING.get(word, ()))
-    if not votes:
-        return "en" if sample.isascii() and words else ""
-    (best, most), *others = votes.most_common(2)
-    foreign = len(_OTHERS.findall(sample))
-    # At least every twelfth word of a text is common in its language; those of its relatives have half of these.
-    is_clear = most * 12 >= len(words) and foreign * 20 <= len(sample) and (most > foreign or best == "en")
-    if is_clear and (not others or most > others[0][1]):
+    for language, letters in _LETTERS.items():
+        votes[language] += min(MOST_LETTERS, sum(map(sample.count, letters)))
+    # English is in most indexes; another language must have more than it.
+    (best, most), (_, second) = sorted(votes.items(), key=lambda vote: (-vote[1], vote[0] != "en"))[:2]
+    if best in STEMMERS and (most > second or best == "en") and most and most * 12 >= len(words):
         return best
-    return "en" if sample.isascii() and (votes["en"] or most < 2) else ""
+    return "en" if words and sample.isascii() and (votes["en"] == most or most < 2) else ""
 
 
 class _Stemmers(threading.local):

@@ -58,6 +58,11 @@ class TextUnit(NamedTuple):
     def has_digits(self) -> bool:
         return any(part.text[0].isdecimal() for part in self.parts)
 
+    @property
+    def is_initials(self) -> bool:
+        """Whether these are single letters with dots between them."""
+        return re.fullmatch(r"[^\W\d_](?:\.[^\W\d_])+", self.whole) is not None
+
 
 #: Scripts without spaces, of which pairs of characters are searched: Han, kana, Hangul.
 _WIDE = (
@@ -94,7 +99,7 @@ _SHAPES = _Shapes()
 _UNIT = re.compile(
     r"(?P<wide>w+)|(?P<stacked>t+)|(?P<symbol>(?<![aA])\$+|\$+(?![aA0$]))|"
     r"(?:(?<![aA0wt.])\.(?=[aA]))?[aA0]+(?:(?:://|--|[-._'@&:/\\]|(?<=0),(?=0))[aA0]+)*"
-    r"(?:(?<=[aA])\+\+?(?![aA+])|(?<![aA0][aA]{2})(?<=[aA])\#(?![aA0#]))?"
+    r"(?:(?<=[aA])\+\+?(?![aA+])|(?<![aA0][aA]{2})(?<=[aA])\#(?![aA0#])|(?<![aA0][aA])(?<=[aA])\#(?=0))?"
 )
 _RUN = re.compile("A?a+|0+|A+")
 _SIMPLE = re.compile("""[("']?([A-Za-z][a-z]+)[.,;:!?)"']{0,2}""")

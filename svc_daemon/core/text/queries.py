@@ -123,7 +123,7 @@ class _QueryReader:
                 groups[-1].append(part)
             else:
                 groups.append([part])
-        if len(groups) == 1:
+        if len(groups) == 1 or unit.is_initials:
             yield self.read_whole(unit)
             return
         for group in groups:
@@ -217,7 +217,7 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     A word that is in almost every text weighs little, unless the query has no others, or it is written as a name.
     """
     typed = text.lower().split()
-    common = COMMON.get(language_of_query(typed, [*languages]), frozenset())
+    common = COMMON.get(language_of_query(typed, [*languages, "en"]), frozenset())
     reader = _QueryReader(tuple(dict.fromkeys((*languages, ""))), common, any(map(str.islower, text)))
     words: dict[str, _Word] = {}
     before: _Word | None = None

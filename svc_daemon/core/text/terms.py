@@ -23,6 +23,8 @@ EXACT = "="
 CAPITAL = "^"
 #: Maximum number of pieces of texts whose terms are kept, about 10 MB, and the length of the longest ones.
 MOST_PIECES, LONGEST_PIECE = 30_000, 64
+#: How many mistakes a suggestion that is no word counts as.
+MISTAKEN = 1.5
 #: Signs around the letters of `.NET` and `C++`.
 SIGNS = ".+#"
 
@@ -97,6 +99,10 @@ def wholes_of(unit: TextUnit, language: str) -> list[str]:
     if unit.has_digits:
         version = re.sub(r"^v(?=\d)", "", unit.whole)
         return list(map(fit, dict.fromkeys((unit.whole, *numbers(unit.whole), version))))
+    if unit.is_initials:
+        # `U.S.` is US.
+        initials = "".join(part.text for part in unit.parts)
+        return [unit.whole, initials, CAPITAL + initials]
     # The stem of the whole is that of its last word.
     last = unit.parts[-1].text
     stemmed = unit.whole[: len(unit.whole) - len(fold(last))] + spell(last, language)[0]
@@ -239,17 +245,30 @@ def _merge(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def suggest(word: str, candidates: Iterable[tuple[str, int]]) -> str | None:
     """Return the most frequent of the nearest terms that are one mistake, or two in a long word, away from the word.
 
-    Candidates are terms and the numbers of texts that have them.
+    Candidates are terms, words and forms, and the numbers of texts that have them.
     """
-    most = 1 if len(word) <= 4 else 2
-    letters = set(word)
+    listed = list(candidates)
+    most, letters = 1 if len(word) <= 4 else 2, set(word)
     near = [
-        (distance, -frequency, term)
-        for term, frequency in candidates
+        (distance, frequency, term)
+        for term, frequency in listed
         if abs(len(term) - len(word)) <= most and len(letters.symmetric_difference(term)) <= 2 * most and term.isalpha()
         if 0 < (distance := _distance(word, term)) <= most
     ]
-    return min(near)[2] if near else None
+    # A stem that only longer words have, such as `polici`, is no word.
+    ranked = [
+        (
+            distance + MISTAKEN * (frequency <= sum(count for other, count in listed if _is_form(other, term))),
+            -frequency,
+            term,
+        )
+        for distance, frequency, term in near
+    ]
+    return min(ranked)[2] if ranked else None
+
+
+def _is_form(term: str, stem_of_it: str) -> bool:
+    return term != stem_of_it and term.startswith(stem_of_it.removesuffix("i"))
 
 
 def _distance(one: str, other: str) -> int:

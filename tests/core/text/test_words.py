@@ -1,22 +1,15 @@
 """Tests the words of queries, and their stems."""
 
-import random
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from svc_daemon.core.text.words import (
-    LONGEST,
     MAX_WORDS,
     STOP_WORDS,
     cut_unspaced,
     parse_query,
-    porter_stem,
     stem_of,
     stems_of,
 )
-from tests.acceptance.forks import ROOT
 from tests.core.limits import cpu_limit_s
 
 #: Texts and their pieces.
@@ -99,46 +92,3 @@ def test_forms_of_a_word_have_one_stem_and_other_words_have_others() -> None:
 def test_stop_words_are_left_out_of_a_query() -> None:
     assert stems_of("What is the boat's tide?") == {"boat", "tid"}
     assert len(stems_of(" ".join(f"w{number}" for number in range(500)))) == 500
-
-
-ENDINGS = (
-    "s ss sses ies es eed ed ing at bl iz y ational tional enci anci izer logi bli alli entli eli ousli ization ation "
-    "ator alism iveness fulness ousness aliti iviti biliti icate ative alize iciti ical ful ness al ance ence er ic "
-    "able ible ant ement ment ent sion tion ion ou ism ate iti ous ive ize e ll le"
-)
-SPECIAL = [
-    "a",
-    "as",
-    "ies",
-    "sses",
-    "yes",
-    "sky",
-    "syzygy",
-    "yyy",
-    "ing",
-    "eed",
-    "ling",
-    "x" * LONGEST,
-    "s" * (LONGEST + 1),
-]
-
-
-def test_every_stem_equals_that_of_fts5() -> None:
-    chance = random.Random(7)
-    beginnings = ["".join(chance.choices("aeiouybcdflstwxz", k=chance.randint(0, 6))) for _ in range(20_000)]
-    words = {
-        begin + chance.choice(ENDINGS.split()) + chance.choice(["", "", "s", "ed", "ing", "ly"]) for begin in beginnings
-    }
-    for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "LICENSE"]:
-        words |= {
-            word for word in path.read_text(encoding="utf-8").lower().split() if word.isascii() and word.isalpha()
-        }
-    tested = sorted({*words, *SPECIAL})
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("CREATE VIRTUAL TABLE texts USING fts5(text, tokenize = 'porter unicode61')")
-        connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(texts, instance)")
-        connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(tested))
-        expected = dict(connection.execute("SELECT doc, term FROM terms"))
-    assert len(tested) > 15_000
-    wrong = {word: porter_stem(word) for number, word in enumerate(tested) if porter_stem(word) != expected[number]}
-    assert not wrong
