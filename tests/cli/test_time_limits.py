@@ -17,7 +17,7 @@ from svc_cli.client.retries import refusal
 from svc_cli.client.transport import Request
 from svc_cli.daemon.process import Installation
 from svc_cli.deadlines import GRACE_S, Deadline
-from svc_cli.errors import BadAnswer
+from svc_cli.errors import BadAnswer, DaemonUnreachable
 from svc_cli.exits import Exit
 from svc_cli.transfer.transfers import stops_everything
 from tests.acceptance.installations import PATIENCE_S, environment
@@ -287,3 +287,38 @@ def test_daemon_that_starts_slowly_is_waited_for_until_the_time_is_over(
     slow.stop()
     assert daemon.health.is_proven
     assert sum("still starting" in line for line in said) >= 2
+
+
+class FailingInstallation(Installation):
+    """An installation whose daemon takes a moment, and then ends without an answer."""
+
+    end = ""
+
+    def command(self, listen: str | None = None, faults: Path | None = None) -> list[str]:
+        return ["sh", "-c", f"sleep 1; {self.end}"]
+
+
+#: How the daemon ends, and what is shown of it.
+ENDS = {
+    "words": ("echo own words >&2; exit 3", ["own words"], 3),
+    "log": ('echo \'{"msg": "own line"}\' >> LOG; exit 1', ['{"msg": "own line"}'], 1),
+    "silent": ("exit 0", [], 0),
+    "killed": ("kill -9 $$", [], -9),
+}
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_daemon_that_ends_while_it_is_waited_for_is_shown_with_its_own_lines_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("svc_cli.daemon.process.START_TIMEOUT_S", 0.1)
+    installation = FailingInstallation(environment(tmp_path, {"SVC_LISTEN": "127.0.0.1:0"}))
+    log = installation.files.log
+    log.parent.mkdir(parents=True)
+    log.write_text('{"msg": "older trouble"}\n')
+    end, lines, exit_code = ENDS[kind]
+    installation.end = end.replace("LOG", str(log))
+    with lasting(1, 20), pytest.raises(DaemonUnreachable) as ended:
+        installation.ensure_running(lambda _: None)
+    assert ended.value.details == {"exit_code": exit_code, "log": lines}
+    assert "older trouble" not in ended.value.message
