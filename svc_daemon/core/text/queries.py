@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from svc_daemon.core.text.folding import fold
 from svc_daemon.core.text.languages import COMMON, language_of_query
@@ -17,6 +17,8 @@ LITTLE = 0.1
 #: Weights of alternatives: spelled exactly so; the word unstemmed; the whole for each of its parts; apart or joined
 #: otherwise than in the query; a number by its parts; some part only.
 SPELLED, UNSTEMMED, WHOLE, JOINED, APART, SOME = 1.3, 1.2, 1.5, 0.9, 0.6, 0.3
+#: Maximum number of pieces between blanks that are read, the rest being only counted, and of phrases.
+MOST_READ, MOST_PHRASES = 500, 16
 #: Most words of a phrase that an alternative asks for.
 MOST_TERMS = 8
 #: Maximum number of words whose spellings are kept.
@@ -114,12 +116,13 @@ class _QueryReader:
     def read_compound(self, unit: TextUnit, piece: str, is_first: bool) -> Iterator[_Word]:
         """Find words that are joined: each between two signs is one, and is found by the whole too.
 
-        Numbers such as dates, and words with a single letter such as e-mail, are one.
+        Numbers such as dates, words with a single letter such as e-mail, and AT&T are one.
         """
         groups = [[unit.parts[0]]]
         for before, part in pairwise(unit.parts):
-            is_hyphen = piece[before.end : part.start] == "-" and 1 in (len(before.text), len(part.text))
-            if before.end == part.start or is_hyphen or (before.text.isdecimal() and part.text.isdecimal()):
+            sign, lengths = piece[before.end : part.start], (len(before.text), len(part.text))
+            is_one = sign in ("", "&") or (sign == "-" and 1 in lengths) or (sign == "/" and lengths == (1, 1))
+            if is_one or (before.text.isdecimal() and part.text.isdecimal()):
                 groups[-1].append(part)
             else:
                 groups.append([part])
@@ -159,9 +162,10 @@ class _QueryReader:
         if text.isdecimal():
             return self.read_digits(part)
         word = _Word(text, dict(_spell_all(text, self.languages)), is_common=text in self.common)
-        is_article = is_first and len(text) == 1
-        if is_marked(part) and self.has_capitals and text not in _OPERATORS and not is_article:
-            word.decide()
+        if is_marked(part) and text not in _OPERATORS and not (is_first and len(text) == 1):
+            word.add(SPELLED, CAPITAL + text, in_forms=True)
+            if self.has_capitals:
+                word.decide()
         return word
 
     def read_whole(self, unit: TextUnit) -> _Word:
@@ -182,8 +186,9 @@ class _QueryReader:
                 if len(part) > 2 and part not in self.common:
                     word.add(SOME, spell(part, language)[0])
         for number in numbers(unit.whole):
+            word.add(1.0, number, in_forms=True)
             if number.isdecimal():
-                word.add_either(1.0, number)
+                word.add(1.0, number)
         return word
 
 
@@ -221,7 +226,8 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     reader = _QueryReader(tuple(dict.fromkeys((*languages, ""))), common, any(map(str.islower, text)))
     words: dict[str, _Word] = {}
     before: _Word | None = None
-    for piece in _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text).split():
+    pieces = _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text).split()
+    for piece in pieces[:MOST_READ]:
         read = list(reader.read(piece, is_first=not words))
         is_plain = len(read) == 1 and len(read[0].text) == len(piece)
         if read and before:
@@ -234,6 +240,7 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
                 for (terms, in_forms), weight in word.alternatives.items():
                     first.add(weight, *terms, in_forms=in_forms)
     chosen, left_out = _choose([*words.values()])
+    left_out += len({*map(str.lower, pieces[MOST_READ:])} - words.keys() - common)
     return ParsedQuery(tuple(chosen), tuple(_read_phrases(text, reader.languages)), left_out)
 
 
@@ -270,8 +277,8 @@ def _choose(words: Sequence[_Word]) -> tuple[list[QueryWord], int]:
 
 
 def _read_phrases(text: str, languages: Iterable[str]) -> Iterator[tuple[tuple[str, ...], ...]]:
-    for match in _QUOTED.finditer(text):
-        pieces = match[match.lastindex or 0].split()
+    for match in islice(_QUOTED.finditer(text), MOST_PHRASES):
+        pieces = match[match.lastindex or 0].split()[:MAX_WORDS]
         runs = (
             tuple(each.term for piece in pieces for each in place_terms(piece, language) if not each.in_forms)
             for language in languages
