@@ -65,13 +65,14 @@ def origin_of(base_url: str) -> str:
             "The address of a service has no user name, no password, no `@` and no white space in it.",
             hint="it looks like http://127.0.0.1:7820; keys are given by `svc auth login`.",
         )
+    like = "it looks like http://127.0.0.1:7820."
     try:
         parts = urlsplit(base_url)
         port = parts.port
     except ValueError as error:
-        raise UsageError(f"{base_url!r} is not an address: {error}") from error
+        raise UsageError(f"{base_url!r} has a malformed host or port.", hint=like) from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(f"{base_url!r} is not an http address.", hint="it looks like http://127.0.0.1:7820.")
+        raise UsageError(f"{base_url!r} is not an http address.", hint=like)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 80)}"
 

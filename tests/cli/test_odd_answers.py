@@ -192,6 +192,18 @@ def test_malformed_address_to_listen_at_is_a_usage_error_that_shows_no_password(
     assert "s3cret" not in json.dumps(shown)
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:0_1", "http://[::1", "http://a:99999", "http://a:b", "http://", "a:1", "://", "ftp://a"],
+)
+def test_malformed_address_of_a_service_is_a_usage_error_in_plain_words(tmp_path: Path, address: str) -> None:
+    code, shown = run(environment(tmp_path, {"SVC_BASE_URL": address}), "status", cwd=tmp_path)
+    assert (code, shown["error"]["code"]) == (2, "svc_usage")
+    assert address in shown["error"]["message"]
+    assert "http://127.0.0.1:7820" in shown["error"]["hint"]
+    assert not any(odd in shown["error"]["message"] for odd in ("cast", "integer", "Invalid", "Port"))
+
+
 def test_batch_of_other_files_is_refused(odd: OddServer) -> None:
     members = [Member(Description(filename=name, title=name), 5) for name in ("a.md", "b.md")]
     with Client(odd.url, "sk-test") as client:
