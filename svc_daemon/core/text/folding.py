@@ -27,6 +27,8 @@ _TYPED = str.maketrans(
         **dict.fromkeys("‐‑‒–—―−⁃⸗־˗·", "-"),
         **dict.fromkeys("⁄∕", "/"),
         "¶": "§",
+        "٫": ".",
+        "٬": ",",
     }
 )
 #: Letters that have no mark to take away, each before the plain one that is typed for it.

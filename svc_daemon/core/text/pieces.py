@@ -194,7 +194,7 @@ def fit(term: str) -> str:
     return encoded[:200].decode(errors="ignore") + hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-_GROUPED = re.compile(r"(\d{1,3})((?:,\d{3})+|(?:\.\d{3})+|(?:'\d{3})+|(?:,\d{2})+,\d{3})(?:[.,](\d+))?")
+_GROUPED = re.compile(r"(\d{1,3})((?:,\d{3})+|(?:\.\d{3})+|(?:['_]\d{3})+|(?:,\d{2})+,\d{3})(?:[.,](\d+))?")
 _DECIMAL = re.compile(r"(\d+)[.,](\d+)")
 _DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.(\d{4})")
 _HYPHENED = re.compile(r"\d+(?:-\d+){2,}")

@@ -47,7 +47,7 @@ _QUOTED = re.compile(
     r'(?<!\w)"([^"]+)"(?!\w)|“([^“”]+)[“”]|„([^„“”]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』'
 )
 #: A number of several groups of digits with blanks between them.
-_SPACED = re.compile(r"(?<![\w.,])\d{1,3}(?:\s\d{3}){2,}(?![\w])")
+_SPACED = re.compile(r"(?<![\w.,])\d{1,3}(?:(?:\s\d{3}){2,}(?:[.,]\d+)?|\s\d{3}[.,]\d\d)(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ class _QueryReader:
         bare, word = plain.lstrip("0") or "0", _Word(part.text)
         word.add_either(1.0, fit(plain))
         word.add(JOINED, fit(bare))
-        if bare == plain and 4 <= len(plain) <= 3 * MOST_TERMS:
-            word.add(JOINED, *f"{int(plain):,}".split(","))
+        if bare == plain and 4 <= len(plain) <= LONGEST_JOINED:
+            word.add(JOINED, *group_digits(plain))
         return word
 
     def read_part(self, part: Part, is_first: bool) -> _Word:
@@ -189,7 +189,17 @@ class _QueryReader:
             word.add(1.0, number, in_forms=True)
             if number.isdecimal():
                 word.add(1.0, number)
+            whole, _, rest = number.partition(".")
+            if len(number) < LONGEST_JOINED and whole.isdecimal():
+                # Groups of digits with blanks between them.
+                word.add(JOINED, *group_digits(whole), *filter(None, (rest,)))
         return word
+
+
+def group_digits(digits: str) -> list[str]:
+    """Split a number into groups of three digits."""
+    first = len(digits) % 3
+    return [*filter(None, (digits[:first],)), *(digits[start : start + 3] for start in range(first, len(digits), 3))]
 
 
 @lru_cache(MOST_SPELLED)
