@@ -51,7 +51,8 @@ class LocalEmbedder:
         """
         self.model = model.model
         self.dimension = model.dimension
-        self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or _count_cores())]
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or cores)]
         self._error_log = error_log
         self._monotonic = monotonic
         #: Held while a process is started, so that only one process is started.
@@ -224,8 +225,3 @@ class _Process:
             log.warning("the process that runs the model ended: %s", reason)
         for answer in lost.values():
             answer.set_exception(EmbedFailed("The process that runs the model ended."))
-
-
-def _count_cores() -> int:
-    """Return how many processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

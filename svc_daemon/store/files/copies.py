@@ -201,7 +201,8 @@ class DirectoryCopy:
         found, before = source.stat(name), previous.stat(name) if previous is not None else None
         if found is None or not stat.S_ISREG(found.st_mode):
             return False
-        if previous is not None and before is not None and _is_same(before, found):
+        as_before = before is not None and (before.st_size, before.st_mtime_ns) == (found.st_size, found.st_mtime_ns)
+        if previous is not None and as_before:
             target.remove(name)
             if self._link(previous, name, target):
                 return True
@@ -315,7 +316,3 @@ def _read(source: int, path: Path) -> bytes:
 
 def _unreadable(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path} can't be read: {error.strerror}.", errno=error.errno)
-
-
-def _is_same(one: os.stat_result, other: os.stat_result) -> bool:
-    return (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)

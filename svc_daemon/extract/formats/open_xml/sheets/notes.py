@@ -104,12 +104,11 @@ def _add_shapes(flow: FlowDocument, package: OfficePackage, part: str, element: 
             flow.add_all("paragraph", map(one_line, paragraphs(child)))
         elif reference := graphic_reference(package, part, child):
             add_graphic(flow, package, *reference, with_values=False)
-        elif name in {"sp", "pic", "graphicFrame", "grpSp", "cxnSp"} and _is_switched_off(child):
+        elif (
+            name in {"sp", "pic", "graphicFrame", "grpSp", "cxnSp"}
+            and (properties := next(child.iter("{*}cNvPr"), None)) is not None
+            and is_hidden(properties)
+        ):
             flow.hide(" ".join(paragraphs(child)), "hidden shape", page=flow.page)
         else:
             _add_shapes(flow, package, part, child)
-
-
-def _is_switched_off(shape: Any) -> bool:
-    properties = next(shape.iter("{*}cNvPr"), None)
-    return properties is not None and is_hidden(properties)

@@ -55,13 +55,10 @@ def frame_lines(shape: Any) -> Iterator[Line]:
         kind, start = mark.get("type") or "", number_of(mark.get("startAt"), 1)
         # A numbering of another kind begins anew.
         counts[level] = (kind, counts[level][1] + 1 if level in counts and counts[level][0] == kind else start)
-        yield Line(f"{_label(kind, counts[level][1])} {text}", "item", paragraph)
-
-
-def _label(kind: str, number: int) -> str:
-    spelling = next((spelled for name, spelled in _SPELLINGS.items() if kind.startswith(name)), "decimal")
-    shape = next((ending for name, ending in _ENDINGS.items() if kind.endswith(name)), "{}")
-    return shape.format(spell_number(number, spelling))
+        spelling = next((spelled for name, spelled in _SPELLINGS.items() if kind.startswith(name)), "decimal")
+        shape = next((ending for name, ending in _ENDINGS.items() if kind.endswith(name)), "{}")
+        label = shape.format(spell_number(counts[level][1], spelling))
+        yield Line(f"{label} {text}", "item", paragraph)
 
 
 def slide_comments(package: OfficePackage, main: str, part: str) -> Iterator[str]:
