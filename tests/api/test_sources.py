@@ -121,7 +121,7 @@ def test_patch_without_values_changes_nothing(daemon: Daemon) -> None:
 
 #: Invalid values of a change, by field.
 BAD_CHANGES: dict[str, list[Any]] = {
-    "title": ["", "a\nb", 7],
+    "title": ["a\nb", 7],
     "filename": ["..", ""],
     "tags": ["a,b", [""], ["t" * 65]],
     "metadata": [[1]],
@@ -137,6 +137,11 @@ def test_patch_with_an_invalid_field_is_refused_and_changes_nothing(shared: Daem
     details_of(patch(shared, source_id, {"title": "New", "tags": [*map(str, range(21))]}), "too_many_tags")
     details_of(patch(shared, source_id, {"title": "New", "metadata": {"k": "v" * 8192}}), "metadata_too_large")
     assert shared.source(source_id)["title"] == "notes.md"
+
+
+def test_empty_title_means_the_file_name(shared: Daemon) -> None:
+    source_id = shared.add_source(title="Notes of the quay")
+    assert patch(shared, source_id, {"title": ""}).json()["title"] == "notes.md"
 
 
 def test_new_title_is_searchable_at_once_and_not_stored_if_the_index_fails(working: Daemon) -> None:
