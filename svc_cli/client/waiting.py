@@ -139,7 +139,9 @@ def wait_until_settled(
             if follower is not None:
                 _take_events(client, watch, follower.take(None if deadline_s is None else deadline_s - clock()))
                 continue
-            pause_s = _next_pause_s(watch, pause_s, has_settled=watch.settled_count > before)
+            shortest_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, PAUSE_FOR_EACH_S * len(watch.open_ids)))
+            has_settled = watch.settled_count > before
+            pause_s = shortest_s if has_settled else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
             sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
 
 
@@ -188,11 +190,6 @@ def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping
 
 def _gone(source_id: str, successor: str | None) -> JsonMapping:
     return {"id": source_id, "status": GONE, "ready": False, "replaced_by": successor}
-
-
-def _next_pause_s(watch: Watch, pause_s: float, *, has_settled: bool) -> float:
-    shortest_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, PAUSE_FOR_EACH_S * len(watch.open_ids)))
-    return shortest_s if has_settled else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
 
 
 @contextmanager

@@ -49,11 +49,11 @@ class Expectation:
 
     def find_rank(self, hits: Sequence[Hit]) -> int | None:
         """Return the rank, from 1, of the first hit that meets every part of the expectation; None if no hit does."""
-        return next((rank for rank, hit in enumerate(hits, start=1) if self._is_met(hit)), None)
-
-    def _is_met(self, hit: Hit) -> bool:
-        is_named = self.source is None or is_source(self.source, hit)
-        return is_named and self.has_heading(hit["location"]) and self.has_text(hit["text"])
+        for rank, hit in enumerate(hits, start=1):
+            is_named = self.source is None or is_source(self.source, hit)
+            if is_named and self.has_heading(hit["location"]) and self.has_text(hit["text"]):
+                return rank
+        return None
 
     def has_heading(self, location: Mapping[str, Any]) -> bool:
         return self.heading is None or _plain(self.heading) in map(_plain, location.get("headings") or ())

@@ -173,7 +173,10 @@ class SqliteDatabase:
             is_ending, began_s = True, time.monotonic()
             self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
-            self._roll_back()
+            # Ignore an error of the rollback: the original one is reported, and nothing is committed without COMMIT.
+            with suppress(sqlite3.Error, MemoryError):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             # If COMMIT failed with an I/O error, the WAL may contain the whole group, which a restart would apply.
             is_unknown = is_ending and _is_named(error, "IOERR")
             self._give_up(group, _as_sqlite(error), CommitUnknown if is_unknown else StorageError)
@@ -206,12 +209,6 @@ class SqliteDatabase:
             return None, refusal
         connection.execute("RELEASE work")
         return result, None
-
-    def _roll_back(self) -> None:
-        # Ignore an error of the rollback: the original one is reported, and nothing is committed without COMMIT.
-        with suppress(sqlite3.Error, MemoryError):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
 
     def _give_up(self, group: Sequence[Job], error: sqlite3.Error, kind: type[StorageError]) -> None:
         """Report the error to the group's callers. If the disk or file is damaged, stop writes and call `on_broken`."""

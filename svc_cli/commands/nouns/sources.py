@@ -118,8 +118,12 @@ def text(
     with call.client() as client:
         answer = client.source_text(resolve_source(call, client, source, bucket), hidden=hidden)
     if hidden:
-        pieces = answer.get("hidden", [])
-        call.console.show(answer, lambda: "\n\n".join(map(_hidden_piece, pieces)))
+        pieces = []
+        for piece in answer.get("hidden", []):
+            named = f"page {piece['page']}" if piece["page"] else f"line {piece['line']}" if piece["line"] else ""
+            head = ", ".join(filter(None, (named, clean(piece["reason"]))))
+            pieces.append(f"-- {head}\n{_cleaned(piece['text'])}")
+        call.console.show(answer, lambda: "\n\n".join(pieces))
         return
     blocks = []
     for chunk in answer["chunks"]:
@@ -165,11 +169,6 @@ def get(
             return
         save_content(output, found, blocks)
     call.console.show({**found, "path": output}, lambda: f"wrote {clean(output)}")
-
-
-def _hidden_piece(piece: JsonMapping) -> str:
-    named = f"page {piece['page']}" if piece["page"] else f"line {piece['line']}" if piece["line"] else ""
-    return f"-- {', '.join(filter(None, (named, clean(piece['reason']))))}\n{_cleaned(piece['text'])}"
 
 
 def _cleaned(text: str) -> str:
