@@ -216,7 +216,7 @@ def _has(statement: Statement, need: Need) -> bool:
         return True
     value = need.value
     if need.kind == "name" and isinstance(value, str) and (match := _OF_PLACE.fullmatch(value)):
-        return any(word.startswith(match[1]) for reading in statement.scope for word in reading.words)
+        return any(word.startswith(match[1]) for reading in statement.scope for word in reading.spelled)
     if isinstance(value, str):
         label = re.match(r"\D+", value)
         if need.kind != "label" or not label or any(label[0] in reading.labels for reading in statement.scope):

@@ -8,12 +8,12 @@ the question names nothing, table rows, code and headings get lower scores than 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations
 
 from svc_daemon.core.answers.likenesses import likes_of
-from svc_daemon.core.answers.particulars import Need, needs_of
+from svc_daemon.core.answers.particulars import Need, is_in, needs_of
 from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, RARE, Citation, Passage, chance_of
-from svc_daemon.core.answers.readings import label_of
+from svc_daemon.core.answers.readings import label_of, measure_of
 from svc_daemon.core.answers.statements import Statement, reading_of, statements_of
 from svc_daemon.core.text.sentences import Span, cost_of, fences_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
@@ -34,6 +34,13 @@ CONTEXT_SHARE = 0.5
 LIKE_SHARE = 0.6
 #: Where the question names a thing, a statement about it must cover this much of the other words.
 ENOUGH_ASKED = 0.45
+#: The weight of words in the line right above a statement.
+HEAD_SHARE = 0.8
+#: Where the question names a thing, a statement about it that covers less of the other words answers too, if it covers
+#: this much, and more than the other statements about it by a margin.
+LITTLE_ASKED, MARGIN = 0.25, 0.1
+#: The weight of the kind of amount that a question asks for, compared to that of a rare word.
+MEASURE_SHARE = 0.75
 #: Added to a sentence's score if it has the number or definition that the question asks for; subtracted if the sentence
 #: is a question or heading.
 HINT = 0.2
@@ -71,6 +78,8 @@ class Scored:
     covered: float
     worth: float
     is_prose: bool = True
+    #: Whether it has any of the question's words, beside what the question names.
+    has_words: bool = True
 
     @property
     def span(self) -> Span:
@@ -100,6 +109,8 @@ class QuotedAnswer:
     unmatched: tuple[str, ...] = ()
     #: Whether the answer has all that the question names.
     is_whole: bool = True
+    #: Whether the question names something.
+    names_something: bool = False
     #: Whether each thing that the question names is somewhere in the passages.
     knows_all: bool = True
     #: The nearest statements, best first, to show if none answers.
@@ -134,7 +145,9 @@ class Asked:
             found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
             weights = found or dict.fromkeys(stems_of(searched), 1.0)
             self.weights = {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
-        self.total = sum(self.weights.values())
+        self.measure = measure_of(self.question) if self.needs else None
+        self.measure_weight = MEASURE_SHARE / RARE**0.25 if self.measure else 0.0
+        self.total = sum(self.weights.values()) + self.measure_weight
         self.words = frozenset(own | named)
         self.wants_number = bool(ASKS_FOR_NUMBER.search(self.question) or _ASKS_WHEN.search(self.question))
         asks_what = _ASKS_WHAT.match(self.question)
@@ -153,8 +166,11 @@ class Asked:
     def score(self, place: int, passages: int, statement: Statement) -> Scored:
         own, *rest = (reading.words for reading in statement.scope)
         own |= reading_of(statement.heads).words
+        head = reading_of(statement.head).words
         around = frozenset[str]().union(*rest)
-        covered = sum(weight * self.share_of(stem, own, around) for stem, weight in self.weights.items())
+        worded = covered = sum(weight * self.share_of(stem, own, head, around) for stem, weight in self.weights.items())
+        if self.measure and self.measure.is_in(reading_of(statement.text), reading_of(statement.heads)):
+            covered += self.measure_weight
         covered = covered / self.total if self.total else 0.0
         text = statement.text.lower()
         hints = (
@@ -164,23 +180,35 @@ class Asked:
             + (statement.kind == "field" and stems_of(statement.text.partition(":")[0]) <= self.words)
             - ((len(text.split()) < FEWEST_WORDS and statement.kind == "prose") or text.endswith(("?", ":")))
         )
+        is_another = statement.subject and not any(is_in(need, reading_of(statement.subject)) for need in self.needs)
+        hints -= bool(self.needs and is_another)
         worth = covered + HINT * hints - RANK * place / passages
-        return Scored(place, statement, own & self.words, covered, worth)
+        return Scored(place, statement, own & self.words, covered, worth, has_words=worded > 0)
 
-    def share_of(self, stem: str, own: frozenset[str], around: frozenset[str]) -> float:
-        """Return how much of a word a statement has."""
-        if stem in own:
-            return 1.0
-        likes = likes_of(stem) if self.needs else frozenset[str]()
-        share = LIKE_SHARE if not likes.isdisjoint(own) else 0.0
-        if stem in around:
-            return max(share, CONTEXT_SHARE)
-        return share or (CONTEXT_SHARE * LIKE_SHARE if not likes.isdisjoint(around) else 0.0)
+    def share_of(self, stem: str, *places: frozenset[str]) -> float:
+        """Return how much of a word a statement has: itself, the line above it, or what else it belongs to."""
+        shares = (1.0, HEAD_SHARE if self.needs else CONTEXT_SHARE, CONTEXT_SHARE)
+        best = max((share for share, place in zip(shares, places, strict=True) if stem in place), default=0.0)
+        if best == 1.0 or not self.needs:
+            return best
+        likes = likes_of(stem)
+        like = (share for share, place in zip(shares, places, strict=True) if not likes.isdisjoint(place))
+        return max(best, LIKE_SHARE * next(like, 0.0))
 
-    def is_answer(self, scored: Scored) -> bool:
-        """Return whether a statement answers a question that names something."""
-        says_more = not stems_of(scored.statement.text) <= self.words
-        return says_more and (not self.weights or scored.covered >= ENOUGH_ASKED)
+    def answering(self, scored: Sequence[Scored]) -> list[Scored]:
+        """Return the statements, best first, that answer a question which names something.
+
+        They cover enough of the question's other words, or they alone cover some.
+        """
+        about = [each for each in scored if not stems_of(each.statement.text) <= self.words]
+        about = [each for each in about if each.has_words or not self.weights]
+        enough = [each for each in about if not self.total or each.covered >= ENOUGH_ASKED]
+        if enough or not about:
+            return enough
+        best = max(each.covered for each in about)
+        near = [each for each in about if each.covered >= best - MARGIN]
+        is_clear = best >= LITTLE_ASKED and len({each.shown.lower() for each in near}) == 1
+        return near if is_clear else []
 
 
 def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy: Sequence[bool] = ()) -> QuotedAnswer:
@@ -197,23 +225,30 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy
     related: Sequence[Scored]
     if asked.needs:
         lacking = [(asked.lacks(each.statement), each) for each in scored]
-        answers = [each for lacks, each in lacking if not lacks and asked.is_answer(each)]
+        answers = asked.answering([each for lacks, each in lacking if not lacks])
         chosen = _choose(asked, passages, answers)
         lacking.sort(key=lambda pair: (len(pair[0]), -pair[1].worth))
         related = [each for _, each in lacking if each.statement.kind != "line" or each.statement.heads][:MOST_RELATED]
     else:
         chosen = _choose(asked, passages, [each for each in scored if worthy[each.passage]])
         related = [each for each in scored if each.covered > 0][:MOST_RELATED]
+    differ = any(_differ(one, other) for one, other in combinations(chosen, 2))
     unmatched = _unmatched(asked, chosen, scored)
+    if unmatched and not asked.needs and differ:
+        # Near-twins, and the question's word that tells them apart is nowhere.
+        related, chosen = chosen, []
     if not chosen:
         nearest = tuple(
             Citation(number=at, passage=one.passage, span=one.span, index=0) for at, one in enumerate(related, 1)
         )
         knows_all = all(any(each.statement.has(need) for each in scored) for need in asked.needs)
-        return QuotedAnswer(unmatched=unmatched, is_whole=False, knows_all=knows_all, nearest=nearest)
+        return QuotedAnswer(
+            unmatched=unmatched, is_whole=False, knows_all=knows_all, nearest=nearest, names_something=bool(asked.needs)
+        )
+    warnings = ("The sources differ: read each quote and its place.",) if differ else ()
     is_whole = all(any(each.statement.has(need) for each in chosen) for need in asked.needs)
     pieces = list(_pieces(chosen))
-    return QuotedAnswer(pieces=tuple(pieces), unmatched=unmatched, is_whole=is_whole, warnings=tuple(_warnings(chosen)))
+    return QuotedAnswer(pieces=tuple(pieces), unmatched=unmatched, is_whole=is_whole, warnings=warnings)
 
 
 def _choose(asked: Asked, passages: Sequence[Passage], scored: Sequence[Scored]) -> list[Scored]:
@@ -312,8 +347,3 @@ def _unmatched(asked: Asked, chosen: Sequence[Scored], scored: Sequence[Scored])
         and not any(word in need.text.lower() for need in asked.needs)
     ]
     return tuple(dict.fromkeys([*missing, *rare]))
-
-
-def _warnings(chosen: Sequence[Scored]) -> Iterator[str]:
-    if any(_differ(one, other) for one, other in pairwise(chosen)):
-        yield "The sources differ: read each quote and its place."

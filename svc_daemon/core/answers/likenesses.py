@@ -6,9 +6,10 @@ from svc_daemon.core.text.words import stem_of
 
 #: Groups of such words, of everyday English. Some words are in several groups.
 _GROUPS = (
-    "price cost fee charge fare rate amount pay payment payable expensive sum tariff money, "
+    "price cost fee fare rate amount pay payment payable expensive sum tariff money sell, "
     "phone telephone call ring dial extension mobile cell, mail email, "
-    "boss head lead leader manager chief director run chair chairman chairwoman chairperson preside supervisor, "
+    "boss head lead leader manager chief director run chair chairman chairwoman chairperson preside "
+    "supervisor report, "
     "keeper keep look maintain care responsible charge tend warden custodian caretaker, "
     "height high tall elevation altitude, length long duration last take, weight heavy weigh mass, width wide broad, "
     "depth deep, speed fast velocity quick, age old, date when day, time when hour, size large big area, "

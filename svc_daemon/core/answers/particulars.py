@@ -23,11 +23,14 @@ from svc_daemon.core.answers.readings import (
     code_of,
     label_of,
 )
-from svc_daemon.core.text.words import STOP_WORDS, stem_of
+from svc_daemon.core.text.words import STOP_WORDS
 
 _QUOTED = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 #: What stands before a word that isn't the first of a sentence.
 _WITHIN = re.compile(r"(?:[\w,;)'’\"”-]|\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.)\s*$")  # noqa: RUF001
+#: Longest abbreviation of a word, such as `dept` for department.
+_LONGEST_SHORT = 4
+_LETTERS_FIRST = re.compile(r"([^\W\d_]+)(\d.*)")
 #: Words that a number follows without being named by them.
 _PLAIN = (
     "and or to than least most exactly cost costs take takes weigh weighs last lasts pay paid worth year circa "
@@ -88,7 +91,8 @@ def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
     for at, token in enumerate(tokens):
         if not token.is_code:
             if token.low not in ("and", "or") and token.low not in LINKS:
-                is_label = (token.low not in STOP_WORDS and token.low not in _NO_LABELS) or token.text == "§"
+                is_plain = token.low in STOP_WORDS | _NO_LABELS and not (at and token.text.isupper())
+                is_label = token.text == "§" or not is_plain
                 label, spelled = (label_of(token.low), token.text) if is_label else ("", "")
             continue
         quantity = counted.get(at)
@@ -122,16 +126,11 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
         follows = reading.tokens[at + 1].text if at + 1 < len(reading.tokens) else ""
         is_name = word[:1].isupper() and not token.is_code and token.low not in STOP_WORDS | _TITLES
         begins = follows[:1].isupper() and follows.isalpha() and not is_familiar(word)
-        if is_name and (_is_within(reading, token) or begins):
+        if is_name and (_WITHIN.search(reading.text[max(0, token.start - 9) : token.start]) or begins):
             run.append(word)
         elif run:
-            yield at - len(run), Need(" ".join(run), "name", " ".join(map(stem_of, run)))
+            yield at - len(run), Need(" ".join(run), "name", " ".join(run).lower())
             run = []
-
-
-def _is_within(reading: Reading, token: TextToken) -> bool:
-    """Return whether a token is not the first word of a sentence."""
-    return bool(_WITHIN.search(reading.text[max(0, token.start - 9) : token.start]))
 
 
 def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
@@ -145,3 +144,34 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
         needs.append(need._replace(group=needs[-1].group if is_alternative else place))
         before = at
     return needs
+
+
+def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
+    """Return whether a text has a particular. Unless it `has_units`, its numbers without a unit may have any."""
+    if isinstance(need.value, Quantity):
+        found = frozenset(
+            each
+            for each in reading.quantities
+            if (each.unit or not need.value.unit or not has_units) and (need.value.unit or not each.unit)
+        )
+        # A number may be the end of a code: 2031 of INV-2031.
+        is_code = any(code.removesuffix(need.text).isalpha() for code in reading.codes if code.endswith(need.text))
+        return need.value.is_in(found) or (not need.value.unit and is_code)
+    if need.kind == "quoted":
+        return need.value in reading.joined
+    if need.kind == "day":
+        return need.value in reading.days
+    if need.kind == "name":
+        return bool(reading.has_name(need.value.split()))
+    return need.value in reading.codes or any(_is_short_for(need.value, code) for code in reading.codes)
+
+
+def _is_short_for(one: str, other: str) -> bool:
+    """Return whether two codes differ only in that one has an abbreviation: `inv2031` for `invoic2031`."""
+    pairs = [_LETTERS_FIRST.fullmatch(code) for code in (one, other)]
+    if not all(pairs):
+        return False
+    (short, number), (long, same) = sorted((pair.groups() for pair in pairs if pair), key=lambda pair: len(pair[0]))
+    letters = iter(long)
+    is_short = len(short) <= _LONGEST_SHORT < len(long) and short[0] == long[0]
+    return number == same and is_short and all(letter in letters for letter in short)

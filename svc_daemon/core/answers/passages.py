@@ -157,6 +157,8 @@ class Passage:
     chunk: Chunk
     #: The source's title, which may name the subject.
     title: str = ""
+    #: The text before the passage, if it is known: the head of a table or list that the passage continues.
+    lead: str = ""
     #: The weight of each of the question's words that the passage contains; empty if only vectors matched.
     weights: Mapping[str, float] = field(default_factory=dict)
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from svc_daemon.core.answers.likenesses import likes_of
 from svc_daemon.core.text.words import stem_of
 
 #: Dashes that mean the same before and between numbers.
@@ -40,6 +41,7 @@ MONTHS = _MONTH_NAMES.split()
 _MONTHS = {form: at for at, month in enumerate(MONTHS, 1) for form in (month, month[:3])} | {"sept": 9}
 _DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
 _DAYS = {day[:3]: day for day in _DAY_NAMES.split()}
+_WEEKDAYS = {f"{day}s": day for day in _DAYS.values()} | {day: f"{day}s" for day in _DAYS.values()}
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
@@ -81,6 +83,7 @@ _MEASURES = {
 }
 #: Words before a unit that stand for one of it.
 _SINGLE = frozenset(["a", "an", "each", "every", "per", "one"])
+_BEFORE_UNITS = frozenset(("working", "business", "calendar", "full", "whole", "consecutive", "square", "cubic"))
 _CURRENCIES = frozenset("$€£¥")
 #: Words between a label and its number, as in "contract no. 7".
 LINKS = frozenset(["no", "nr", "num", "number", "#"])
@@ -153,9 +156,29 @@ class Reading:
     def joined(self) -> str:
         return f" {' '.join(token.low for token in self.tokens)} "
 
+    def has_name(self, words: Sequence[str]) -> bool | None:
+        """Return whether the words of a name stand together; None if not all are there.
+
+        A name may be turned round ("Berg, Anna") and have another word in it.
+        """
+        places = [self.spelled.get(word) or self.spelled.get(_WEEKDAYS.get(word, "")) for word in words]
+        if not all(places):
+            return None
+        near = range(-len(words), len(words) + 1)
+        return any(all(any(at - first in near for at in place or ()) for place in places) for first in places[0] or ())
+
     @cached_property
-    def stemmed(self) -> str:
-        return f" {' '.join(stem_of(token.low) for token in self.tokens)} "
+    def spelled(self) -> dict[str, list[int]]:
+        """Return where each word stands, in lower case. Compounds of capitalized words are only found whole."""
+        found: dict[str, list[int]] = {}
+        for at, word in enumerate(_COMPOUND.findall(self.text)):
+            parts = [part for part in re.split(r"[-./_'’]", word) if part != "s"]  # noqa: RUF001
+            is_name = len(parts) > 1 and all(part[0].isupper() for part in parts)
+            for part in {"-".join(parts), *([] if is_name else parts), _DAYS.get(word.lower(), word)}:
+                found.setdefault(part.lower(), []).append(at)
+        for day in self.days:
+            found.setdefault(MONTHS[int(day[:2]) - 1], []).append(0)
+        return found
 
     @cached_property
     def days(self) -> frozenset[str]:
@@ -248,6 +271,10 @@ class Reading:
                     yield first, _on_clock(value_unit.value, unit)
 
     def unit_at(self, at: int) -> str:
+        """Return the unit that begins at a token; one of some words may stand before it."""
+        if at + 1 < len(self.tokens) and self.tokens[at].low in _BEFORE_UNITS:
+            unit = self.unit_at(at + 1)
+            return {"square": {"m": "m2"}, "cubic": {"m": "m3"}}.get(self.tokens[at].low, {}).get(unit, unit)
         if at >= len(self.tokens):
             return ""
         unit = UNITS.get(self.tokens[at].low, "")
@@ -257,6 +284,45 @@ class Reading:
                 UNITS.get(low := self.tokens[at + 1].low, low), unit
             )
         return unit
+
+
+#: Questions for an amount, what it is called, and the units of which an answer has one; `date` is a day or a time.
+_ASKED_UNITS = (
+    (
+        r"price|cost|fee|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare",
+        "price",
+        "€ $ £ ¥ cent",
+    ),
+    (r"how long|duration|how soon|how often|interval", "duration", "s min h day week month quarter year night"),
+    (r"\bwhen\b|what time|what date|(?:which|what) day|which date", "date", "date s min h day week month year"),
+    (r"how heavy|weigh", "weight", "kg g mg tonne"),
+    (r"how (?:high|tall|deep|wide|far|long)|height|distance", "height", "m cm mm km mile foot inch"),
+    (r"how (?:hot|cold|warm)|temperature", "temperature", "° °c °f"),
+    (r"pressure", "pressure", "bar psi pa kpa hpa"),
+)
+_CLOCK = re.compile(r"\b\d{1,2}[:.]\d\d\b")
+
+
+class Measure(NamedTuple):
+    """The kind of amount that a question asks for."""
+
+    units: frozenset[str]
+    #: Stems of what such an amount is called.
+    names: frozenset[str]
+
+    def is_in(self, text: Reading, heads: Reading) -> bool:
+        """Return whether a text has one; unit or name of a row's number may be in its column's heading."""
+        has_date = "date" in self.units and (text.days or _CLOCK.search(text.text))
+        named = any(UNITS.get(token.low) in self.units for token in heads.tokens)
+        named = named or not self.names.isdisjoint(heads.words | text.words)
+        return bool(has_date) or any(each.unit in self.units for each in text.amounts) or named
+
+
+def measure_of(question: str) -> Measure | None:
+    """Return the kind of amount that a question, in lower case, asks for, if it does."""
+    found = [(name, units) for pattern, name, units in _ASKED_UNITS if re.search(pattern, question)]
+    units = frozenset(unit for _, units in found for unit in units.split())
+    return Measure(units, frozenset().union(*(likes_of(stem_of(name)) for name, _ in found))) if found else None
 
 
 def _on_clock(value: Decimal, unit: str) -> Quantity:

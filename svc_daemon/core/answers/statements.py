@@ -7,13 +7,13 @@ line that the list hangs on, or in the headings and the title above it. These ar
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
-from svc_daemon.core.answers.particulars import Need
+from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import Passage
-from svc_daemon.core.answers.readings import Quantity, Reading
+from svc_daemon.core.answers.readings import Reading
 from svc_daemon.core.text.sentences import Span, sentences_of
 
 #: A line with more words or characters is no heading.
@@ -21,11 +21,10 @@ _MOST_WORDS, _MOST_CHARACTERS = 12, 80
 #: A form's line with a longer text after its name is prose.
 _LONGEST_VALUE = 160
 
-#: Longest abbreviation of a word, such as `dept` for department.
-_LONGEST_SHORT = 4
-_LETTERS_FIRST = re.compile(r"([^\W\d_]+)(\d.*)")
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
+_NO_WORD = re.compile(r"[\W\d]+")
+_GAP = re.compile(r" {2,}|\t+")
 _RULE = re.compile(r"[\s|:+=*_-]*")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{1,3}|[a-z])[.)][ \t])", re.IGNORECASE)
 _FIELD = re.compile(
@@ -34,7 +33,8 @@ _FIELD = re.compile(
 )
 _BRACKETS = re.compile(r"[\s{}\[\](),;]*")
 _GOES_BACK = re.compile(r"\W*(?:it|its|they|their|them|this|these|that|those|he|his|she|her|both)\b", re.IGNORECASE)
-_ENDED = re.compile(r"[.!?;,…:]['\"»”’)\]]*\s*$")  # noqa: RUF001
+#: Questions head their answers.
+_ENDED = re.compile(r"[.!;,…:]['\"»”’)\]]*\s*$")  # noqa: RUF001
 _PATH_MARKS = re.compile(r"[-_/]+")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
@@ -51,6 +51,8 @@ class Statement:
     kind: str
     #: What names its parts: the columns' headings, or the line above a line.
     heads: str = ""
+    #: The line right above it that is like a heading.
+    head: str = ""
     #: What it belongs to in the passage's text, nearest first.
     around: tuple[str, ...] = ()
     #: The headings and the title above it, nearest first.
@@ -68,44 +70,29 @@ class Statement:
         """
         for place, reading in enumerate(self.scope):
             # The unit of a row's or form's number may be in another place.
-            if _is_in(need, reading, has_units=self.kind not in ("row", "field")):
+            if is_in(need, reading, has_units=self.kind not in ("row", "field")):
                 return True
             label = re.match(r"\D+", need.value) if need.kind == "label" and isinstance(need.value, str) else None
             if place and label and label[0] in reading.labels:
                 return False
-        words = need.value.split() if need.kind == "name" and isinstance(need.value, str) else []
-        return len(words) > 1 and all(any(word in reading.words for reading in self.scope) for word in words)
+        if need.kind != "name" or not isinstance(need.value, str) or " " not in need.value:
+            return False
+        # The words of a name may be in several places, such as a heading and the title, but not apart in one.
+        found = [[reading.has_name([word]) for word in need.value.split()] for reading in self.scope]
+        return all(map(any, zip(*found, strict=True))) and not any(map(all, found))
 
-
-def _is_in(need: Need, reading: Reading, *, has_units: bool) -> bool:
-    if isinstance(need.value, Quantity):
-        found = frozenset(each for each in reading.quantities if each.unit or not need.value.unit or not has_units)
-        # A number may be the end of a code: 2031 of INV-2031.
-        is_code = any(code.removesuffix(need.text).isalpha() for code in reading.codes if code.endswith(need.text))
-        return need.value.is_in(found) or (not need.value.unit and is_code)
-    if need.kind == "quoted":
-        return need.value in reading.joined
-    if need.kind == "day":
-        return need.value in reading.days
-    if need.kind == "name":
-        return need.value in reading.words if " " not in need.value else f" {need.value} " in reading.stemmed
-    return need.value in reading.codes or any(_is_short_for(need.value, code) for code in reading.codes)
-
-
-def _is_short_for(one: str, other: str) -> bool:
-    """Return whether two codes differ only in that one has an abbreviation: `inv2031` for `invoic2031`."""
-    pairs = [_LETTERS_FIRST.fullmatch(code) for code in (one, other)]
-    if not all(pairs):
-        return False
-    (short, number), (long, same) = sorted((pair.groups() for pair in pairs if pair), key=lambda pair: len(pair[0]))
-    letters = iter(long)
-    is_short = len(short) <= _LONGEST_SHORT < len(long) and short[0] == long[0]
-    return number == same and is_short and all(letter in letters for letter in short)
+    @property
+    def subject(self) -> str:
+        """Return the first cell of a row."""
+        return re.split(r"\s*[|;,\t]\s*|\s{2,}", self.text, maxsplit=1)[0] if self.kind == "row" else ""
 
 
 def statements_of(passage: Passage) -> list[Statement]:
     """Find the statements of a passage, in order."""
-    return list(_Structure(passage).read())
+    size = len(passage.lead)
+    found = _Structure(passage).read()
+    own = (each for each in found if each.span.start >= size)
+    return [replace(each, span=Span(each.span.start - size, each.span.end - size)) for each in own]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +109,23 @@ class _Structure:
     """Reads the lines of a passage: tables, forms, lists, lines that head others, and prose."""
 
     def __init__(self, passage: Passage) -> None:
-        self.text = passage.text
+        self.text = passage.lead + passage.text
         self.lines = [
-            Span(each.start(), each.start() + len(each[0].rstrip("\n"))) for each in _LINE.finditer(passage.text)
+            Span(each.start(), each.start() + len(each[0].rstrip("\n"))) for each in _LINE.finditer(self.text)
         ]
-        self.is_first = passage.chunk.ordinal == 0
+        self.is_first = passage.chunk.ordinal == 0 or bool(passage.lead)
         title = _SUFFIX.sub("", passage.title)
         names = [title, _PATH_MARKS.sub(" ", title)] if _PATH_MARKS.search(title) else [title]
         self.above = (*reversed(passage.chunk.headings), *names)
+        #: The cells of lines whose columns are set apart by spaces.
+        self.aligned: dict[str, list[str]] = {}
+        split = [
+            (each, [cell for cell in _GAP.split(each.strip()) if cell])
+            for each in map(self.line, range(len(self.lines)))
+        ]
+        for (line, cells), (following, others) in pairwise(split):
+            if len(cells) == len(others) > 1 and not any(cell.endswith((".", ":")) for cell in (*cells, *others)):
+                self.aligned |= {line: cells, following: others}
         self.columns = passage.chunk.headings[-1] if passage.chunk.headings else ""
         #: The line that heads what follows, and the first line of the document.
         self.head = self.first = ""
@@ -189,11 +185,11 @@ class _Structure:
         near = [*around, heads, self.head, self.front, self.first if " " in self.first else ""]
         around = tuple(dict.fromkeys(text for text in near if text))
         text = self.text[span.start : span.end]
-        return Statement(span=span, text=text, kind=kind, heads=heads, around=around, above=self.above)
+        return Statement(span=span, text=text, kind=kind, heads=heads, head=self.head, around=around, above=self.above)
 
     def heads(self, at: int, line: str) -> bool:
         """Return whether a line is like a heading: short, without a full stop, and not in the middle of a paragraph."""
-        if len(line.split()) > _MOST_WORDS or len(line) > _MOST_CHARACTERS or _ENDED.search(line):
+        if len(line.split()) > _MOST_WORDS or len(line) > _MOST_CHARACTERS or _ENDED.search(line.rstrip("*_ ")):
             return False
         following = self.line(at + 1) if at + 1 < len(self.lines) else ""
         is_last = not following.strip() or _field(following) or _ITEM.match(following) or self.cells(following)
@@ -203,6 +199,8 @@ class _Structure:
         """Return the cells of a table row; empty for any other line."""
         if " | " in line or line.lstrip().startswith("|"):
             return [] if _RULE.fullmatch(line) else [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line in self.aligned:
+            return self.aligned[line]
         names = self.columns.count(", ")
         for mark in "\t;|,":
             if names and line.count(mark) == names:
@@ -217,7 +215,7 @@ class _Structure:
         names = self.columns.split(", ")
         if len(names) == len(first) > 1:
             heads = names
-        elif is_ruled or (len(rows) > 1 and not any(map(Reading(" ".join(first)).codes.__contains__, first))):
+        elif is_ruled or (len(rows) > 1 and not any(_NO_WORD.fullmatch(cell) for cell in first if cell)):
             heads, rows = first, rows[1:]
         else:
             heads = []

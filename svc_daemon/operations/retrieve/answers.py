@@ -23,6 +23,7 @@ from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
 from svc_daemon.operations.retrieve.searches import Results, SearchHit, search
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Hit
+from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
 from svc_daemon.wire.error_codes import ErrorCode
@@ -30,6 +31,8 @@ from svc_daemon.wire.searches import SearchRequest
 
 #: Number of characters of a model's text to process before other requests get a turn.
 PART_CHARACTERS = 200
+#: How much of a document is read before a passage, and how far from its beginning the passage may be.
+LEAD_CHARACTERS, MOST_BEFORE = 20_000, 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,10 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     passages, worthy = await _judge_passages(ask, query, results)
     # Run in a thread: this can take a fifth of a second.
     findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
+    if findings.nearest and findings.names_something and any(passage.chunk.ordinal for passage in passages):
+        # A passage may continue a table or a list whose head names what it is about.
+        passages = await context.search_in_thread(_lead, context, key.team_id, results.found, passages)
+        findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
     cited: list[Cited] = []
 
     def cite(citation: Citation) -> Cited:
@@ -128,6 +135,24 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
                 related = () if piece.grounded else tuple(map(cite, findings.nearest))
                 warnings = (*results.warnings, *piece.warnings)
                 yield replace(piece, cited=tuple(cited), related=related, warnings=warnings)
+
+
+def _lead(context: Context, team_id: str, found: Sequence[SearchHit], passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages with the text before them, as far as it is near the beginning of its document."""
+    wanted = [each for each in found if each.hit.chunk.ordinal and each.hit.chunk.char_start <= MOST_BEFORE]
+    try:
+        stored = {each.source.id: context.provider.get_text(team_id, each.source.id) for each in wanted}
+    except ProviderError:
+        # The index is being rebuilt, so the passages have to do.
+        return list(passages)
+    led = []
+    for each, passage in zip(found, passages, strict=True):
+        whole = stored.get(each.source.id)
+        start = passage.chunk.char_start
+        is_same = whole and whole.text.startswith(passage.text, start)
+        before = whole.text[max(0, start - LEAD_CHARACTERS) : start] if whole and is_same else ""
+        led.append(replace(passage, lead=before))
+    return led
 
 
 def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchHit]) -> None:
