@@ -27,7 +27,7 @@ TITLE_WEIGHT = 2
 #: Prefix of terms that are encoded in hexadecimal. No word begins with it.
 _ENCODED = "0q"
 #: Maximum number of encoded terms that are kept: the common ones, which make up most of a document.
-MOST_CACHED = 50_000
+MOST_CACHED = 20_000
 #: Between the words of parts, which are no phrase together, and before the forms. Milvus takes no notice of it.
 _BETWEEN, _BEFORE_FORMS = " | ", " || "
 

@@ -6,7 +6,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection
-from functools import lru_cache
 
 import snowballstemmer
 
@@ -20,8 +19,6 @@ _STEMMED = (
 STEMMERS: dict[str, str] = {each.split()[0]: each.split()[1] for each in _STEMMED.split(",")}
 #: Longer words are names, numbers and rubbish.
 LONGEST_STEMMED = 40
-#: Maximum number of stems that are kept: the words of a language that are more than rare.
-MOST_STEMS = 50_000
 
 #: Words that are in almost every text of a language.
 _COMMON = {
@@ -121,7 +118,6 @@ class _Stemmers(threading.local):
 _STEMMERS = _Stemmers()
 
 
-@lru_cache(MOST_STEMS)
 def stem(word: str, language: str) -> str:
     """Return the stem of a word in lower case; the word itself if the language has no stems."""
     if language not in STEMMERS or len(word) > LONGEST_STEMMED:

@@ -22,7 +22,7 @@ MOST_READ, MOST_PHRASES = 500, 16
 #: Most words of a phrase that an alternative asks for.
 MOST_TERMS = 8
 #: Maximum number of words whose spellings are kept.
-MOST_SPELLED = 5_000
+MOST_SPELLED = 2_000
 #: The word with its umlauts spelled out, or without.
 VARIANT = 0.7
 #: Maximum length of a word that may be two others joined.

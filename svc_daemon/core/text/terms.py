@@ -23,6 +23,8 @@ EXACT = "="
 CAPITAL = "^"
 #: Maximum number of pieces of texts whose terms are kept, about 10 MB, and the length of the longest ones.
 MOST_PIECES, LONGEST_PIECE = 30_000, 64
+#: Maximum number of words whose stems are kept.
+MOST_WORDS = 20_000
 #: How many mistakes a suggestion that is no word counts as.
 MISTAKEN = 1.5
 #: Signs around the letters of `.NET` and `C++`.
@@ -72,7 +74,7 @@ class PlacedTerm(NamedTuple):
     end: int
 
 
-@lru_cache(MOST_PIECES)
+@lru_cache(MOST_WORDS)
 def spell(word: str, language: str) -> tuple[str, tuple[str, ...]]:
     """Return the term of a word in lower case, and its other forms."""
     plain = fold(word)
@@ -138,7 +140,7 @@ def place_terms(piece: str, language: str) -> Iterator[PlacedTerm]:
             yield from (PlacedTerm(whole, True, start, end) for whole in wholes_of(unit, language))
 
 
-@lru_cache(MOST_PIECES // 10)
+@lru_cache(MOST_PIECES // 30)
 def _recall_terms(piece: str, language: str) -> tuple[PlacedTerm, ...]:
     return tuple(place_terms(piece, language))
 
