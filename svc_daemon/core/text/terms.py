@@ -6,6 +6,7 @@ cut into the same words either way.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -249,39 +250,35 @@ def suggest(word: str, candidates: Iterable[tuple[str, int]]) -> str | None:
 
     Candidates are terms, words and forms, and the numbers of texts that have them.
     """
-    listed = list(candidates)
+    listed = sorted(candidates)
     most, letters = 1 if len(word) <= 4 else 2, set(word)
     near = [
-        (distance, frequency, term)
+        (1 if _is_near(word, term, 1) else 2, frequency, term)
         for term, frequency in listed
-        if abs(len(term) - len(word)) <= most and len(letters.symmetric_difference(term)) <= 2 * most and term.isalpha()
-        if 0 < (distance := _distance(word, term)) <= most
+        if abs(len(term) - len(word)) <= most and len(letters.symmetric_difference(term)) <= 2 * most
+        if term != word and term.isalpha() and _is_near(word, term, most)
     ]
-    # A stem that only longer words have, such as `polici`, is no word.
-    ranked = [
-        (
-            distance + MISTAKEN * (frequency <= sum(count for other, count in listed if _is_form(other, term))),
-            -frequency,
-            term,
-        )
-        for distance, frequency, term in near
-    ]
+    ranked = []
+    for mistakes, frequency, term in near:
+        # A stem that only longer words have, such as `polici`, is no word.
+        begin = term.removesuffix("i")
+        longer = listed[bisect_left(listed, (begin,)) : bisect_left(listed, (begin + "\U0010ffff",))]
+        is_stem = frequency <= sum(count for other, count in longer if other != term)
+        ranked.append((mistakes + MISTAKEN * is_stem, -frequency, term))
     return min(ranked)[2] if ranked else None
 
 
-def _is_form(term: str, stem_of_it: str) -> bool:
-    return term != stem_of_it and term.startswith(stem_of_it.removesuffix("i"))
-
-
-def _distance(one: str, other: str) -> int:
-    """Count the letters that are wrong, missing, too many or exchanged with the next one."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one):
-        last, before, row = before, row, [i + 1]
-        for j, its in enumerate(other):
-            least = min(before[j + 1] + 1, row[j] + 1, before[j] + (letter != its))
-            if i and j and letter == other[j - 1] and one[i - 1] == its:
-                least = min(least, last[j - 1] + 1)
-            row.append(least)
-    return row[-1]
+def _is_near(one: str, other: str, mistakes: int) -> bool:
+    """Whether at most so many letters are wrong, missing, too many or exchanged with the next one."""
+    start, shorter = 0, min(len(one), len(other))
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    one, other = one[start:], other[start:]
+    if not mistakes or not one or not other:
+        return max(len(one), len(other)) <= mistakes
+    return (
+        _is_near(one[1:], other[1:], mistakes - 1)
+        or _is_near(one, other[1:], mistakes - 1)
+        or _is_near(one[1:], other, mistakes - 1)
+        or (one[:2] == other[1::-1] and _is_near(one[2:], other[2:], mistakes - 1))
+    )
