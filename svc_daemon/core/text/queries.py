@@ -120,8 +120,9 @@ class _QueryReader:
         """
         groups = [[unit.parts[0]]]
         for before, part in pairwise(unit.parts):
-            sign, lengths = piece[before.end : part.start], (len(before.text), len(part.text))
-            is_one = sign in ("", "&") or (sign == "-" and 1 in lengths) or (sign == "/" and lengths == (1, 1))
+            sign = piece[before.end : part.start]
+            letters = [len(each.text) == 1 and each.text.isalpha() for each in (before, part)]
+            is_one = sign in ("", "&") or (sign == "-" and any(letters)) or (sign == "/" and all(letters))
             if is_one or (before.text.isdecimal() and part.text.isdecimal()):
                 groups[-1].append(part)
             else:
@@ -151,8 +152,10 @@ class _QueryReader:
     def read_digits(self, part: Part) -> _Word:
         plain = fold(part.text)
         bare, word = plain.lstrip("0") or "0", _Word(part.text)
-        word.add_either(1.0, fit(plain))
-        word.add(JOINED, fit(bare))
+        word.add(1.0, fit(plain))
+        # Groups of digits, and digits after zeros, are forms of the number.
+        word.add(JOINED, fit(plain), in_forms=True)
+        word.add(APART, fit(bare))
         if bare == plain and 4 <= len(plain) <= LONGEST_JOINED:
             word.add(JOINED, *group_digits(plain))
         return word
@@ -289,8 +292,12 @@ def _choose(words: Sequence[_Word]) -> tuple[list[QueryWord], int]:
 def _read_phrases(text: str, languages: Iterable[str]) -> Iterator[tuple[tuple[str, ...], ...]]:
     for match in islice(_QUOTED.finditer(text), MOST_PHRASES):
         pieces = match[match.lastindex or 0].split()[:MAX_WORDS]
+        # Words that are joined by hyphens or capitals may stand as one in a text.
+        wholes = ["".join(unit.whole or " " for unit in cut_piece(piece)) for piece in pieces]
+        joined = [whole if whole.isalpha() else piece for whole, piece in zip(wholes, pieces, strict=True)]
         runs = (
-            tuple(each.term for piece in pieces for each in place_terms(piece, language) if not each.in_forms)
+            tuple(each.term for piece in way for each in place_terms(piece, language) if not each.in_forms)
+            for way in (pieces, joined)
             for language in languages
         )
         if ways := tuple(dict.fromkeys(run for run in runs if run)):

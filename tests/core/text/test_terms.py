@@ -156,6 +156,7 @@ FOUND = [
     ),
     *(
         ("pep 0484", "PEP 484"),
+        ("PEP-8", "pep-0008.txt"),
         ("5kg", "5 kg"),
         ("5 kg", "5kg"),
         ("5kg", "5\N{NO-BREAK SPACE}kg"),
@@ -269,7 +270,7 @@ def test_a_long_query_keeps_the_first_words_that_decide_and_counts_the_rest() ->
 
 
 def test_quoted_phrases_are_the_terms_of_their_words_in_each_language() -> None:
-    phrases = ((("run", "fox"), ("running", "foxes")), (("e", "mail"),))
+    phrases = ((("run", "fox"), ("running", "foxes")), (("e", "mail"), ("email",)))
     assert parse_query('the "running foxes" of “e-mail” 5" wide').phrases == phrases
     assert parse_query('it\'s 5" by 7 and "').phrases == ()
 
