@@ -111,7 +111,7 @@ def test_missing_or_empty_state_stops_the_daemon_from_starting_and_removes_no_fi
             assert installation.spawn_daemon().wait(PATIENCE_S) == 1
         assert "Restore a copy of state.db" in installation.printed()
         found = installation.verify("--repair")
-        assert (found.exit, "3 stored files; nothing was changed. Restore a copy" in found.stderr) == (2, True)
+        assert (found.exit, "3 stored files; nothing was changed. Restore a copy" in found.stdout) == (1, True)
         assert stored(installation) == before
         shutil.copy(kept, installation.files.state)
     installation.start()

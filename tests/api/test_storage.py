@@ -190,11 +190,11 @@ def test_storage_responses_are_not_cacheable(shared: Daemon, kind: str) -> None:
     assert put(shared, session, *PUTS[kind]).headers["Cache-Control"] == "no-store"
 
 
-def test_put_to_a_session_whose_source_is_deleted_is_refused_as_not_found(daemon: Daemon) -> None:
+def test_question_to_a_session_whose_source_is_deleted_is_answered_as_before(daemon: Daemon) -> None:
     session = in_state(daemon, "uploaded")
     source = body_of(finalize(daemon, session), 201)
     body_of(daemon.ask("DELETE", f"/v1/sources/{source['id']}"))
-    details_of(put(daemon, session, *PUTS["question"]), "source_not_found")
+    assert body_of(put(daemon, session, *PUTS["question"]))["status"] == "finalized"
 
 
 def test_each_chunk_postpones_the_expiry_of_a_session_and_a_status_query_does_not(daemon: Daemon) -> None:

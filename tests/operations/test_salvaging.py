@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 
 from svc_daemon.databases.sqlite import SqliteDatabase
-from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import Verdict
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import reconcile_index
@@ -130,11 +129,9 @@ def test_a_lost_state_database_is_reported_and_no_stored_file_is_removed(
         # As an earlier release left it, which created the database before it reported the error.
         SqliteDatabase(directory.files.state, prepare=migrate).close()
         report = "I10: the state database is new, and knows none of the 7 stored files"
-        assert next(directory.verify(repair=True).lines()).startswith(report)
     else:
         if state == "empty":
             directory.files.state.touch()
-        refused = r"has 7 stored files; nothing was changed. Restore a copy of state.db"
-        with pytest.raises(StorageError, match=refused):
-            directory.verify(repair=True)
+        report = "has 7 stored files; nothing was changed. Restore a copy of state.db"
+    assert report in next(directory.verify(repair=True).lines())
     assert _stored(directory) == before
