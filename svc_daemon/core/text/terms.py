@@ -26,6 +26,8 @@ CAPITAL = "^"
 MOST_PIECES, LONGEST_PIECE = 30_000, 64
 #: Maximum number of words whose stems are kept.
 MOST_WORDS = 20_000
+#: Shorter words are one mistake away from too many others.
+LEAST_LETTERS = 3
 #: How many mistakes a suggestion that is no word counts as.
 MISTAKEN = 1.5
 #: Signs around the letters of `.NET` and `C++`.
@@ -250,6 +252,14 @@ def suggest(word: str, candidates: Iterable[tuple[str, int]]) -> str | None:
 
     Candidates are terms, words and forms, and the numbers of texts that have them.
     """
+    word = fold(word)
+    if (
+        [unit.kind for unit in cut_piece(word)] != [TextUnitKind.WORD]
+        or not word.isalpha()
+        or len(word) < LEAST_LETTERS
+    ):
+        # Numbers and names of several parts are not mistaken for others.
+        return None
     listed = sorted(candidates)
     most, letters = 1 if len(word) <= 4 else 2, set(word)
     near = [

@@ -287,6 +287,8 @@ def test_the_nearest_and_then_the_most_frequent_term_is_suggested() -> None:
     assert suggest("hotle", [("hotel", 3), ("hole", 5)]) in ("hotel", "hole")
     assert suggest("fox", [("box", 1), ("fog", 5), ("foxes", 50)]) == "fog"
     assert suggest("walrus", [("walrus", 4), ("fox", 2)]) is None
+    assert suggest("Strase", [("strasse", 4)]) == "strasse"
+    assert [suggest(word, [("2024", 9), ("日木", 9), ("to", 9)]) for word in ("2025", "日本", "tp")] == [None] * 3
     assert suggest("vacati", [("vacat", 5), ("vacation", 4), ("vacations", 2)]) == "vacation"
 
 
