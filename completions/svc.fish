@@ -52,7 +52,7 @@ complete -c svc -n '__svc_at svc upload' -l title -r -d 'Use this title instead 
 complete -c svc -n '__svc_at svc upload' -l tag -r -d 'Add this tag to each file; repeatable'
 complete -c svc -n '__svc_at svc upload' -l meta -r -d 'Set the metadata field K to the text V; repeatable'
 complete -c svc -n '__svc_at svc upload' -l replace -d 'Replace a changed file in the bucket once the new version is ready'
-complete -c svc -n '__svc_at svc upload' -l as-new -d 'Add a changed file as a new source, and keep the old version too'
+complete -c svc -n '__svc_at svc upload' -l as-new -d 'Add a changed file, or one known by a longer or shorter path, as a new source'
 complete -c svc -n '__svc_at svc upload' -l wait -x -a 'ready accepted' -d 'Wait until all files are searchable (ready), or only until they are stored (accepted)'
 complete -c svc -n '__svc_at svc upload' -l timeout -r -d 'End the whole command after this time, such as 90s, 5m or 1h'
 complete -c svc -n '__svc_at svc upload' -l mode -x -a 'auto one session batch' -d 'Send each file in one request (one) or a resumable session (session), or many together (batch)'

@@ -7,6 +7,7 @@ SvcError             the base class: an error code, a sentence and a hint
  │   └─ NotExact         what a command that changes something was given would be a guess
  ├─ Declined         the user answered no to a question
  ├─ FileRefused      one file can't be sent; others are not affected
+ ├─ TitleConflict    the bucket has different content under this title; nothing was sent
  ├─ PathMissing      a given local path does not exist
  ├─ DaemonUnreachable nothing answers at the address, or another service does
  ├─ NetworkFailed    the connection failed, and no retries are left
@@ -147,6 +148,11 @@ def understood(error: Exception) -> SvcError:
     if isinstance(error, SvcError):
         return error
     return FileRefused(f"unexpected {type(error).__name__}: {error}.", code="svc_bug", hint="please report it.")
+
+
+class TitleConflict(SvcError):
+    code = "svc_title_conflict"
+    exit = Exit.CONFLICT
 
 
 class PathMissing(SvcError):

@@ -1,13 +1,17 @@
-"""Reads small files that the user names, such as a key file: whole, but never endlessly.
+"""Paths that the user names: what titles they give, and how small files are read, such as a key file.
 
-The name may be that of a file in a stranger's repository, which may be a pipe without a writer, or a link to /dev/zero.
+Such a file is read whole, but never endlessly: the name may be that of a file in a stranger's repository, which may be
+a pipe without a writer, or a link to /dev/zero.
 """
 
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
+#: A project's file of settings.
+PROJECT_FILE = "svc.toml"
 #: The folders of streams that the shell opens, such as /dev/stdin, or /dev/fd/63 for `<(command)`.
 STREAMS = ("/dev", "/dev/fd", "/proc/self/fd")
 #: Maximum size of a file with a key or secret.
@@ -31,3 +35,44 @@ def read_given(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes")
     return data
+
+
+def absolute(path: Path) -> Path:
+    """Return the absolute path, in which only `..` is resolved, and links stay links."""
+    path = path.absolute()
+    if os.pardir not in path.parts:
+        return path
+    end = len(path.parts) - path.parts[::-1].index(os.pardir)
+    return Path(os.path.realpath(Path(*path.parts[:end])), *path.parts[end:])
+
+
+def find_repository(folder: Path, marks: tuple[str, ...] = (".git",)) -> Path | None:
+    """Return the root of the folder's Git repository: the nearest folder upwards that has a `.git`, or None.
+
+    With other `marks`, it is the nearest folder that has one of them.
+    """
+    for parent in (folder, *folder.parents):
+        # Denied access is reported later, when the folder is listed.
+        with suppress(OSError):
+            if any((parent / mark).exists() for mark in marks):
+                return parent
+    return None
+
+
+def title_of(path: Path, place: str = "") -> str:
+    """Return the title of a file or folder that the user named; empty for the root of a repository.
+
+    Inside of a repository it is the path from its root, so that it is the same from wherever the path is named.
+    Elsewhere it is the path as typed if that is relative and has no `..`, otherwise the name alone. What a pattern has
+    found ends in `place`, the path in the folder with which the pattern begins, and keeps that path.
+    """
+    full = absolute(path)
+    folder, name = (full, "") if full.is_dir() else (full.parent, full.name)
+    for each in (folder, Path(os.path.realpath(folder))):
+        repository = find_repository(each) or find_repository(each, (PROJECT_FILE,))
+        if repository is not None:
+            return (each / name).relative_to(repository).as_posix().removeprefix(os.curdir)
+    if not path.is_absolute() and os.pardir not in path.parts and path.parts:
+        return path.as_posix()
+    above = Path(str(full).removesuffix(place)) if place else full
+    return f"{above.name}/{place}".strip("/")

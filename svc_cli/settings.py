@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from svc_cli.errors import UsageError
+from svc_cli.given_files import PROJECT_FILE
 from svc_cli.trust import NOT_TRUSTED, Trust, TrustedFiles
 from svc_daemon import paths
 from svc_daemon.wire.parsing import parse_toml
 
-PROJECT_FILE = "svc.toml"
 USER_FILE = "config.toml"
 
 #: The name of the TOML tables, written `[[map]]`, that define the folders to sync.

@@ -37,6 +37,7 @@ from svc_cli.errors import (
     NotAuthenticated,
     NotReady,
     SvcError,
+    TitleConflict,
     UsageError,
     WaitTimedOut,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "NotReady",
     "RetryPolicy",
     "SvcError",
+    "TitleConflict",
     "UsageError",
     "WaitTimedOut",
     "Watch",

@@ -1,11 +1,14 @@
-"""The files to upload: their metadata, idempotency keys, and content readable from any offset."""
+"""The files to upload: their metadata, idempotency keys, whether a bucket has them, and content from any offset."""
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
+
+from svc_cli.errors import TitleConflict
+from svc_daemon.wire import JsonMapping
 
 #: Maximum depth of JSON that the service accepts.
 MOST_LEVELS = 32
@@ -13,6 +16,8 @@ MOST_LEVELS = 32
 FIELD_LEVELS = MOST_LEVELS - 1
 #: Maximum depth of metadata in a request for a batch, where the metadata is four levels deep in the body.
 BATCH_LEVELS = MOST_LEVELS - 4
+#: What to do if the bucket has other content under a file's title.
+OnConflict = Literal["ask", "replace", "as_new"]
 
 
 def count_levels(value: Any) -> int:
@@ -95,6 +100,77 @@ def session_key(bucket_id: str, description: Description, size_bytes: int, epoch
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+class Decision(NamedTuple):
+    """What to do with a file, and which existing source it concerns, if any.
+
+    created     send it as a new source
+    replaced    send it to replace the source
+    unchanged   the source has the same bytes
+    retried     the source has the same bytes but failed; index it again
+    conflict    the source has other bytes; send nothing
+    """
+
+    action: Literal["created", "replaced", "unchanged", "retried", "conflict"]
+    source: JsonMapping | None = None
+
+
+def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -> Decision:
+    """Decide what to do with one file. `known` are the sources with the file's title, oldest first."""
+    leaving = {source["replaces"] for source in known if source.get("replaces") and source["status"] != "failed"}
+    staying = [source for source in known if source["id"] not in leaving]
+    same = [source for source in staying if source["sha256"] == sha256]
+    if same:
+        # Prefer ready to pending, and pending to failed.
+        best = max(same, key=lambda source: (bool(source["ready"]), source["status"] != "failed"))
+        return Decision("retried" if best["status"] == "failed" else "unchanged", best)
+    if not known or on_conflict == "as_new":
+        return Decision("created")
+    if on_conflict == "replace":
+        # Replace the newest source that is not itself waiting to replace another.
+        ids = {source["id"] for source in known}
+        settled = [source for source in known if source.get("replaces") not in ids]
+        return Decision("replaced", (settled or known)[-1])
+    return Decision("conflict", (staying or known)[-1])
+
+
+def find_twin(title: str, sha256: str, same: Sequence[JsonMapping]) -> Decision | None:
+    """Decide about a file that is in the bucket under a longer or shorter path; None if it is not.
+
+    `same` are sources with the file's bytes. What a synced folder owns is left to its sync.
+    """
+    for source in same:
+        other = f"/{source['title']}"
+        is_tail = other.endswith(f"/{title}") or f"/{title}".endswith(other)
+        if (
+            is_tail
+            and source["title"] != title
+            and not source.get("mapping")
+            and (found := decide([source], sha256, "ask")).action != "conflict"
+        ):
+            return found
+    return None
+
+
+def title_conflict(source: JsonMapping, hint: str) -> TitleConflict:
+    """Return the error for a file that was not sent because of a conflict."""
+    return TitleConflict(
+        f"the bucket has different content under this title ({source['id']}); nothing was sent.",
+        hint=hint,
+        details={"source_id": source["id"], "sha256": source["sha256"]},
+    )
+
+
+def lacks(source: JsonMapping, tags: Collection[str], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes that add tags and metadata to a source; empty if it has them."""
+    has_tags, has_metadata = source.get("tags", []), source.get("metadata", {})
+    changes: dict[str, Any] = {}
+    if not set(tags) <= set(has_tags):
+        changes["tags"] = list(dict.fromkeys((*has_tags, *tags)))
+    if {**has_metadata, **metadata} != has_metadata:
+        changes["metadata"] = {**has_metadata, **metadata}
+    return changes
 
 
 #: Block size for reading files.

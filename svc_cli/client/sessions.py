@@ -8,18 +8,30 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from svc_cli.client.calls import Calls, key_or_random, part
 from svc_cli.client.connection_pools import ConnectionFailed, ConnectionPool, MakeTls, Proof
-from svc_cli.client.new_files import Content, Description, NewFile, OpenFileContent
+from svc_cli.client.new_files import (
+    Content,
+    Description,
+    NewFile,
+    OnConflict,
+    OpenFileContent,
+    decide,
+    find_twin,
+    lacks,
+    title_conflict,
+)
 from svc_cli.client.retries import Attempts, RetryPolicy, Stopped, odd_response, refusal
 from svc_cli.client.transport import AWAY, Reply, Request, Transport
 from svc_cli.daemon.probes import tls_context
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import BadAnswer, NetworkFailed, SvcError
+from svc_cli.given_files import title_of
 from svc_cli.http_responses import OddResponse, parse_answer
 
 if TYPE_CHECKING:
@@ -204,29 +216,58 @@ class SessionCalls(Calls):
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         replaces: str | None = None,
+        on_conflict: OnConflict = "ask",
         idempotency_key: str | None = None,
     ) -> "SourceAnswerDict":
         """Send a file, and return the new source, which is queued but not yet searchable.
 
-        The title is the file's name unless given. `replaces` is the id of a source to replace as soon as the
-        new one is ready.
+        The title is that of `svc upload` unless given. If the bucket has the file already, nothing is sent, and its
+        source is returned, with these tags and metadata added. If it has other bytes under this title, TitleConflict
+        is raised, unless `on_conflict` is `replace` or `as_new`.
+        With `replaces`, the id of a source to replace as soon as the new one is ready, or with an `idempotency_key`,
+        the file is always sent.
         Raises OSError if the file can't be read.
         """
-        name = Path(path).name
         with Path(path).open("rb") as file:
             content = OpenFileContent(file)
             description = Description(
-                filename=name,
-                title=title or name,
+                filename=Path(path).name,
+                title=title or title_of(Path(path)),
                 tags=tuple(tags),
                 metadata=dict(metadata or {}),
                 sha256=content.sha256(),
                 replaces=replaces,
             )
+            if replaces is None and idempotency_key is None:
+                found, description = self._compare(bucket, description, on_conflict)
+                if found is not None:
+                    return found
             if content.size_bytes > ONE_REQUEST_BYTES:
                 return self.upload_content(bucket, description, content, idempotency_key)
             whole = NewFile(**vars(description), data=b"".join(content.blocks(0)))
             return self.upload(bucket, whole, idempotency_key)
+
+    def _compare(
+        self, bucket: str, file: Description, on_conflict: OnConflict
+    ) -> "tuple[SourceAnswerDict | None, Description]":
+        """Return the source that a file has already; otherwise None, and what to send. Raises TitleConflict."""
+        path, digest = f"/v1/buckets/{part(bucket)}/sources", str(file.sha256)
+        known = self._get(path, {"status": "all", "title": file.title})["sources"]
+        action, source = decide(known, digest, on_conflict)
+        if action in ("created", "conflict") and on_conflict != "as_new":
+            same = self._get(path, {"status": "all", "sha256": digest})["sources"]
+            action, source = find_twin(file.title, digest, same) or (action, source)
+        if source is None:
+            return None, file
+        if action == "conflict":
+            raise title_conflict(source, 'on_conflict="replace" replaces it, on_conflict="as_new" keeps both.')
+        if action == "replaced":
+            tags = tuple(dict.fromkeys((*source["tags"], *file.tags)))
+            metadata = {**source["metadata"], **file.metadata}
+            return None, replace(file, tags=tags, metadata=metadata, replaces=source["id"])
+        changes, own = lacks(source, file.tags, file.metadata), f"/v1/sources/{part(source['id'])}"
+        answer = self._call("PATCH", own, json=changes) if changes else self._get(own)
+        return (self._call("POST", f"{own}/retry", json={}) if action == "retried" else answer), file
 
     def upload(self, bucket: str, file: NewFile, idempotency_key: str | None = None) -> "SourceAnswerDict":
         """Send a file in one request, and return the new source, which is not yet searchable."""

@@ -100,7 +100,10 @@ def render_summary(console: Console, report: Report) -> str:
     head = f"{counted(len(items) + report.remaining, report.noun)}, bucket {report.bucket}"
     warnings = (f"warning: {clean(item.path)}: {clean(text)}" for item in items for text in item.warnings)
     troubles, skips = render_troubles(console, items), render_skips(console, items)
-    return _join(console, report, head, rows, troubles, skips, "\n".join(warnings))
+    twins = [f"{clean(item.path)} as {clean(item.as_title)}" for item in items if item.as_title]
+    listed = ", ".join(twins if console.is_verbose else twins[:1])
+    note = f"note: {len(twins)} unchanged under another title ({listed}); --as-new sends them." if twins else ""
+    return _join(console, report, head, rows, troubles, skips, note, "\n".join(warnings))
 
 
 def _join(console: Console, report: Report, head: str, rows: Sequence[Sequence[object]], *parts: str) -> str:
@@ -112,7 +115,8 @@ def _join(console: Console, report: Report, head: str, rows: Sequence[Sequence[o
 
 def _render_one(console: Console, item: ReportItem, *, is_dry: bool) -> str:
     state = _state(item, is_dry=is_dry)
-    words = (console.paint(state, _COLOURS.get(state, "bold")), item.source_id, clean(item.path))
+    path = f"{clean(item.path)} (as {clean(item.as_title)})" if item.as_title else clean(item.path)
+    words = (console.paint(state, _COLOURS.get(state, "bold")), item.source_id, path)
     lines = ["  ".join(filter(None, words)), *(f"  {clean(warning)}" for warning in item.warnings)]
     if item.reason:
         lines.append(f"  {item.reason}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from svc_cli.client.api import Client
-from svc_cli.client.new_files import Description
+from svc_cli.client.new_files import Description, title_conflict
 from svc_cli.client.transport import Reply
 from svc_cli.errors import FileRefused, PathMissing, SvcError
 from svc_cli.exports.archives import Archive, read_archive
@@ -37,7 +37,6 @@ from svc_cli.transfer.imports import create_once
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import find_way_out, open_named, refuse_way_out
 from svc_cli.transfer.transfers import Transfer, stops_everything
-from svc_cli.transfer.uploads import title_conflict
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
@@ -295,7 +294,7 @@ class BucketImport:
             return item
         if planned.action == "conflict":
             item.status, item.ready = source["status"], bool(source["ready"])
-            item.conflict(source["id"], title_conflict(source, "--as-new adds it beside that."))
+            item.conflict(source["id"], title_conflict(source, "--as-new adds it beside that.").summarized())
         elif planned.action == "unchanged":
             item.follow(source)
         elif self.is_dry:

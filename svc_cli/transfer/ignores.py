@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from svc_cli.given_files import find_repository
 from svc_cli.transfer.globs import Glob
-from svc_cli.transfer.rooted_files import Root, find_repository
+from svc_cli.transfer.rooted_files import Root
 
 #: Read in this order. The last pattern that matches decides, so `.svcignore` takes precedence.
 IGNORE_FILES = (".gitignore", ".svcignore")

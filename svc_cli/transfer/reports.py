@@ -37,6 +37,8 @@ class ReportItem:
     ready: bool = False
     size_bytes: int | None = None
     sha256: str | None = None
+    #: The title of the source that has an unchanged file's bytes, if it is a longer or shorter path than this one.
+    as_title: str | None = None
     #: Why the file was skipped.
     reason: str | None = None
     #: The error of a failure or a conflict; optional fields such as `hint` may be missing.
@@ -100,6 +102,7 @@ class ReportItem:
             "reason_code": code_of(self.reason) if self.action == "skipped" and self.reason else None,
             "size_bytes": self.size_bytes,
             "sha256": self.sha256,
+            "as_title": self.as_title,
             "warnings": self.warnings,
         }
 

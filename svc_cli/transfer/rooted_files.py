@@ -11,12 +11,13 @@ import os
 import stat
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import UsageError
-from svc_cli.settings import PROJECT_FILE, open_regular
+from svc_cli.given_files import PROJECT_FILE, absolute, find_repository
+from svc_cli.settings import open_regular
 from svc_cli.trust import NOT_TRUSTED
 
 #: Flags that open a file to read it. Without O_NONBLOCK, opening a pipe could block forever.
@@ -177,15 +178,6 @@ class EnteredFolder(NamedTuple):
         return rules
 
 
-def absolute(path: Path) -> Path:
-    """Return the absolute path, in which only `..` is resolved, and links stay links."""
-    path = path.absolute()
-    if os.pardir not in path.parts:
-        return path
-    end = len(path.parts) - path.parts[::-1].index(os.pardir)
-    return Path(os.path.realpath(Path(*path.parts[:end])), *path.parts[end:])
-
-
 def identify_root(folder: Path) -> str | None:
     """Return the device and inode of the folder; None if there is no such folder."""
     try:
@@ -209,19 +201,6 @@ def _open_in(folder: int, name: str, flags: int) -> int:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise OSError(error.errno, "a link or another file has taken its place") from error
         raise
-
-
-def find_repository(folder: Path, marks: tuple[str, ...] = (".git",)) -> Path | None:
-    """Return the root of the folder's Git repository: the nearest folder upwards that has a `.git`, or None.
-
-    With other `marks`, it is the nearest folder that has one of them.
-    """
-    for parent in (folder, *folder.parents):
-        # Denied access is reported later, when the folder is listed.
-        with suppress(OSError):
-            if any((parent / mark).exists() for mark in marks):
-                return parent
-    return None
 
 
 def find_way_out(path: Path) -> str | None:

@@ -1,7 +1,7 @@
 """Expands the user's paths to the files to upload.
 
 A file that the user named is always sent. In a folder, hidden entries, ignored entries, links, and types that the
-service can't read are skipped and reported. A file's title is its path as given.
+service can't read are skipped and reported. A file's title is the same from wherever it is named: see `title_of`.
 """
 
 import os
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import NOTHING, FileRefused, PathMissing, UsageError
+from svc_cli.given_files import absolute, title_of
 from svc_cli.transfer.contents import STDIN
 from svc_cli.transfer.globs import Glob
-from svc_cli.transfer.rooted_files import LIST, Root, absolute, find_way_out, refuse_way_out
+from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, refuse_way_out
 from svc_cli.transfer.skips import SPELLED_TWICE, UNREADABLE_TYPE, Skip, Titles, can_extract, composed, leads_to_folder
 from svc_cli.transfer.snapshots import Filters, Snapshot, why_nothing
 
@@ -48,6 +49,13 @@ class SelectedFile:
     def is_stdin(self) -> bool:
         return self.root is None and str(self.path) == STDIN
 
+    @property
+    def full(self) -> str:
+        """Return the absolute path, in which only a link at its end is not resolved."""
+        if self.root is not None:
+            return str(self.root.real / self.path)
+        return str(Path(os.path.realpath(self.path.parent), self.path.name))
+
 
 @dataclass(slots=True)
 class Selection:
@@ -71,7 +79,7 @@ class Selection:
             self._walk(path, root, place)
         elif not path.exists():
             raise PathMissing(f"{path}: the link leads nowhere.", details={"path": str(path)})
-        elif (name := self._titles.name(str(path))) == composed(str(path)):
+        elif (name := self._titles.name(title := title_of(path, place))) == composed(title):
             self.files.append(SelectedFile(Path(place) if root else path, name, is_named=True, root=root))
         else:
             self.skips.append(Skip(name, SPELLED_TWICE, "svc_title_conflict"))
@@ -87,19 +95,31 @@ class Selection:
             self.skips.append(Skip(self._titles.name(shown), why_nothing(absolute(Path(path)), left_out), NOTHING))
 
     def drop_doubles(self) -> None:
-        """Keep one file per title, preferably one that the user named."""
+        """Keep each file once, preferably as one that the user named.
+
+        Raises UsageError if two files have one title.
+        """
         unique: dict[str, SelectedFile] = {}
         for file in self.files:
-            if file.is_named or file.title not in unique:
-                unique[file.title] = file
+            if unique.setdefault(file.full, file) is not file and file.is_named:
+                unique[file.full] = replace(file, title=unique[file.full].title)
+        titled: dict[str, str] = {}
+        for full, file in unique.items():
+            if (other := titled.setdefault(file.title, full)) != full:
+                raise UsageError(
+                    f"{other} and {full} would get the same title, {file.title!r}; nothing was sent.",
+                    hint="name the folder that both are in, or send one of them alone, with --title.",
+                    details={"paths": [other, full], "title": file.title},
+                )
         self.files = list(unique.values())
-        self.skips = [skip for skip in dict.fromkeys(self.skips) if skip.path not in unique]
+        self.skips = [skip for skip in dict.fromkeys(self.skips) if skip.path not in titled]
 
     def _walk(self, folder: Path, root: Root | None, place: str) -> None:
         """Add the files below a folder that the user named, or that is at `place` in `root`."""
         start = f"{place}{os.sep}" if place else ""
-        # The path as the user would write it, with a trailing slash; empty for the current folder.
-        shown = str(folder / "_")[:-1].removesuffix(start)
+        # The folder's title with a trailing slash; empty for the root of a repository.
+        title = title_of(folder, place)
+        shown = f"{title}/" if title else ""
         try:
             root = root or Root(folder, is_kept=self.keeps_open)
             refuse_way_out(folder, root.way_out)

@@ -115,7 +115,8 @@ class Snapshot:
     ) -> None:
         """Walk all of `root`, or only a part of it, or only the folder `start` in it, which ends in a slash.
 
-        Titles begin with `shown`. Walks that share `titles` give each file a title of its own.
+        Titles begin with `shown`, which stands for the folder where the walk begins. Walks that share `titles` give
+        each file a title of its own.
         """
         self.skips: list[Skip] = []
         #: Whether every folder could be listed, and every file's metadata read.
@@ -157,7 +158,7 @@ class Snapshot:
                 try:
                     entry = self.meet(found, folder, rules, deeper)
                 except UNFORESEEN as error:  # one odd file must not end the walk
-                    self._miss(self._titles.name(self._shown + folder.prefix + found.name), error)
+                    self._miss(self._title(folder.prefix + found.name), error)
                     continue
                 if entry is not None:
                     yield entry
@@ -211,7 +212,7 @@ class Snapshot:
         except OSError as error:
             if folder.prefix == self._start:
                 raise self._refused(error) from error
-            self._miss(self._titles.name(self._shown + folder.prefix.rstrip(os.sep)) + "/", error)
+            self._miss(self._title(folder.prefix.rstrip(os.sep)) + "/", error)
             return [], folder.above
 
     def _refused(self, error: OSError) -> FileRefused:
@@ -238,13 +239,13 @@ class Snapshot:
 
     def take(self, found: "os.DirEntry[str]", raw: str, place: str, *, is_link: bool) -> Entry | None:
         """Return the file as an entry; None if its metadata excludes it."""
-        shown = self._shown + raw
+        shown = self._shown + raw.removeprefix(self._start)
         try:
             facts = self.root.stat(place) if is_link else found.stat(follow_symlinks=False)
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:
-            self._miss(self._titles.name(shown), error)
+            self._miss(self._title(raw), error)
             return None
         path = composed(shown)
         reason = reason_by_facts(path, facts, self.filters.max_bytes, self.filters.max_path_characters)
@@ -258,7 +259,10 @@ class Snapshot:
         return None
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
-        self.skips.append(Skip(self._titles.name(self._shown + raw) + ("/" if is_folder else ""), reason))
+        self.skips.append(Skip(self._title(raw) + ("/" if is_folder else ""), reason))
+
+    def _title(self, raw: str) -> str:
+        return self._titles.name(self._shown + raw.removeprefix(self._start))
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:

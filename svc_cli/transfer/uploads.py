@@ -7,14 +7,14 @@ conflict.
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from svc_cli.client.api import Client
-from svc_cli.client.new_files import Description
+from svc_cli.client.new_files import Decision, Description, OnConflict, decide, find_twin, lacks, title_conflict
 from svc_cli.errors import UNFORESEEN, ApiError, FileRefused, SvcError, understood
 from svc_cli.interrupts import shielded
 from svc_cli.transfer.contents import read
@@ -24,7 +24,7 @@ from svc_cli.transfer.runs import ThreadPool, TransferRun, take
 from svc_cli.transfer.selections import SelectedFile
 from svc_cli.transfer.skips import is_utf8
 from svc_cli.transfer.transfers import Transfer, stops_everything
-from svc_daemon.wire import Json, JsonMapping
+from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 FEW_TITLES = 4
 #: Number of files that a thread reads in one task, since switching between threads is expensive.
 READ_AT_ONCE = 25
-#: What to do if the bucket has other content under a file's title.
-OnConflict = Literal["ask", "replace", "as_new"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,21 @@ class KnownSources:
     bucket_id: str | None
     #: Sources by title, oldest first.
     by_title: Mapping[str, Sequence[JsonMapping]]
+    #: The titles of the files of this run.
+    own: frozenset[str] = frozenset()
+    #: Whether these are all sources of the bucket, and not only those with these titles.
+    is_whole: bool = True
+    by_bytes: Mapping[str, Sequence[JsonMapping]] = field(default_factory=dict)
+
+    def find(self, client: Client, title: str, sha256: str, on_conflict: OnConflict) -> Decision:
+        """Decide what to do with a file, which may be in the bucket under a longer or shorter title."""
+        found = decide(self.by_title.get(title, ()), sha256, on_conflict)
+        if found.action not in ("created", "conflict") or on_conflict == "as_new" or self.bucket_id is None:
+            return found
+        same = self.by_bytes.get(sha256, ())
+        if not self.is_whole:
+            same = list(client.sources(self.bucket_id, status="all", sha256=sha256))
+        return find_twin(title, sha256, [each for each in same if each["title"] not in self.own]) or found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,15 +158,17 @@ def _examine(
         raise FileRefused("the name is not UTF-8.", code="svc_name_not_utf8", hint="rename it, or give --title.")
     content = read(file.path, max_bytes, root=file.root)
     item.size_bytes, item.sha256 = content.size_bytes, content.sha256
-    item.action, source = decide(known.by_title.get(file.title, ()), content.sha256, options.on_conflict)
+    item.action, source = known.find(client, file.title, content.sha256, options.on_conflict)
+    item.as_title = source["title"] if source and source["title"] != file.title else None
     if item.action == "conflict" and source:
         item.status, item.ready = source["status"], bool(source["ready"])
         hint = "--replace replaces it when the new version is ready, --as-new keeps both."
-        item.conflict(source["id"], title_conflict(source, hint))
+        item.conflict(source["id"], title_conflict(source, hint).summarized())
     elif item.action == "unchanged" and source:
-        item.follow(source)
-        is_other = {**source.get("metadata", {}), **options.metadata} != source.get("metadata", {})
-        if is_other or not set(options.tags) <= set(source.get("tags", ())):
+        changes = lacks(source, options.tags, options.metadata)
+        is_added = bool(changes and item.as_title)
+        item.follow(client.update_source(source["id"], **changes) if is_added and not options.is_dry else source)
+        if changes and not is_added:
             item.warnings.append("its tags and metadata stay as they are, because nothing is sent.")
     elif options.is_dry:
         item.source_id = source["id"] if source else None
@@ -211,57 +226,17 @@ def look(client: Client, bucket: JsonMapping | None, titles: Sequence[str] | Non
     """Return the bucket's sources; with `titles`, at least those named so. A new or missing bucket has none."""
     if bucket is None:
         return KnownSources(None, {})
+    own = frozenset(titles or ())
     if bucket.get("created"):
-        return KnownSources(bucket["id"], {})
+        return KnownSources(bucket["id"], {}, own)
     queries: list[dict[str, str]] = [{"status": "all"}]
-    if titles is not None and len(titles) <= FEW_TITLES:
+    is_whole = titles is None or len(titles) > FEW_TITLES
+    if titles is not None and not is_whole:
         queries = [{"status": "all", "title": title} for title in titles if is_utf8(title)]
     by_title: defaultdict[str, list[JsonMapping]] = defaultdict(list)
+    by_bytes: defaultdict[str, list[JsonMapping]] = defaultdict(list)
     for query in queries:
         for source in client.sources(bucket["id"], **query):
             by_title[source["title"]].append(source)
-    return KnownSources(bucket["id"], by_title)
-
-
-class Decision(NamedTuple):
-    """What to do with a file, and which existing source it concerns, if any.
-
-    created     send it as a new source
-    replaced    send it to replace the source
-    unchanged   the source has the same bytes
-    retried     the source has the same bytes but failed; index it again
-    conflict    the source has other bytes; send nothing
-    """
-
-    action: Literal["created", "replaced", "unchanged", "retried", "conflict"]
-    source: JsonMapping | None = None
-
-
-def decide(known: Sequence[JsonMapping], sha256: str, on_conflict: OnConflict) -> Decision:
-    """Decide what to do with one file. `known` are the sources with the file's title, oldest first."""
-    leaving = {source["replaces"] for source in known if source.get("replaces") and source["status"] != "failed"}
-    staying = [source for source in known if source["id"] not in leaving]
-    same = [source for source in staying if source["sha256"] == sha256]
-    if same:
-        # Prefer ready to pending, and pending to failed.
-        best = max(same, key=lambda source: (bool(source["ready"]), source["status"] != "failed"))
-        return Decision("retried" if best["status"] == "failed" else "unchanged", best)
-    if not known or on_conflict == "as_new":
-        return Decision("created")
-    if on_conflict == "replace":
-        # Replace the newest source that is not itself waiting to replace another.
-        ids = {source["id"] for source in known}
-        settled = [source for source in known if source.get("replaces") not in ids]
-        return Decision("replaced", (settled or known)[-1])
-    return Decision("conflict", (staying or known)[-1])
-
-
-def title_conflict(source: JsonMapping, hint: str) -> Json:
-    """Return the error for a file that was not sent because of a conflict."""
-    return {
-        "code": "svc_title_conflict",
-        "message": f"the bucket has different content under this title ({source['id']}); nothing was sent.",
-        "retryable": False,
-        "details": {"source_id": source["id"], "sha256": source["sha256"]},
-        "hint": hint,
-    }
+            by_bytes[str(source["sha256"])].append(source)
+    return KnownSources(bucket["id"], by_title, own, is_whole, by_bytes)

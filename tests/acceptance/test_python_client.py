@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from svc_cli.client import Client, NotAuthenticated, types
+from svc_cli.client import Client, NotAuthenticated, TitleConflict, types
 from svc_cli.client.transport import Reply
 from tests.acceptance import downstream
 from tests.acceptance.forks import ROOT
@@ -172,13 +172,40 @@ def test_upload_of_a_large_file_with_the_same_idempotency_key_returns_the_same_s
                 client.upload_file("large", tmp_path / missing)
 
 
+def test_upload_of_a_file_that_the_bucket_has_stores_nothing(
+    shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "d").mkdir()
+    path = tmp_path / "d/leave.md"
+    path.write_text("Thirty days.")
+    monkeypatch.chdir(tmp_path)
+    assert shared_installation.svc("upload", "d", "-b", "same", cwd=tmp_path).exit == 0
+    with Client(shared_installation.base_url, shared_installation.key) as client:
+        first = client.upload_file("same", "d/leave.md", tags=["hr"])
+        again = client.upload_file("same", path, metadata={"year": 2026})
+        assert (first["title"], again["id"], again["tags"], again["metadata"]) == (
+            *("d/leave.md", first["id"], ["hr"]),
+            {"year": 2026},
+        )
+        path.write_text("Forty days.")
+        with pytest.raises(TitleConflict, match="nothing was sent"):
+            client.upload_file("same", "d/leave.md")
+        replaced = client.upload_file("same", "d/leave.md", on_conflict="replace")
+        client.wait_until_ready(replaced["id"])
+        assert [each["id"] for each in client.sources("same", status="all")] == [replaced["id"]]
+        assert (replaced["tags"], replaced["metadata"]) == (["hr"], {"year": 2026})
+
+
 @pytest.mark.rule("client.retries")
 def test_upload_without_an_idempotency_key_is_retried_with_a_generated_one(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("Words.")
     busy: Any = (503, {"error": {"code": "shutting_down", "message": "Stopping.", "retryable": True}}, {})
     with serving() as odd, Client(odd.url, "sk-test") as client:
+        odd.answers["GET /v1/buckets/b/sources"] = (200, {"sources": []}, {})
         odd.answers["POST /v1/buckets/b/files"] = [busy, (201, {"id": "src_1"}, {}), (201, {"id": "src_2"}, {})]
         assert client.upload_file("b", tmp_path / "a.md")["id"] == "src_1"
         assert client.upload_file("b", tmp_path / "a.md")["id"] == "src_2"
-        first, retry, other = [headers["Idempotency-Key"] for _, _, headers in odd.requests]
+        first, retry, other = [
+            headers["Idempotency-Key"] for _, _, headers in odd.requests if "Idempotency-Key" in headers
+        ]
         assert (first == retry, first == other) == (True, False)

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from svc_cli.client.new_files import Description
+from svc_cli.client.new_files import Description, decide
 from svc_cli.transfer.contents import FileContent
 from svc_cli.transfer.queues import BATCH_BYTES, LARGE_BYTES, Grouper, Mode
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.transfers import Transfer
-from svc_cli.transfer.uploads import decide
 
 OLD, NEW = "0" * 64, "1" * 64
 MB = 1024 * 1024

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from svc_cli.errors import UsageError
+from svc_cli.given_files import absolute
 from svc_cli.mcp.folders import Folders
-from svc_cli.transfer.rooted_files import MOST_LINKS, Root, Way, absolute, open_named
+from svc_cli.transfer.rooted_files import MOST_LINKS, Root, Way, open_named
 from tests.cli.consoles import write
 
 ME = os.geteuid()

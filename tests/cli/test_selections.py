@@ -31,17 +31,55 @@ def _titles(*paths: str) -> list[str]:
     return [file.title for file in select(paths, POLICY).files]
 
 
-def test_a_title_is_the_path_as_given(work: Path) -> None:
+def test_outside_of_a_repository_a_title_is_the_path_as_typed_or_begins_with_the_name_of_its_folder(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = {"docs//sub": "docs/sub/b.md", "docs/*.md": "docs/a.md"}
     expected |= dict.fromkeys(("c.md", "./c.md", "c.md c.md ./c.md"), "c.md")
     expected |= dict.fromkeys(("docs", "docs/", "docs docs/a.md", "do?s"), "docs/a.md docs/sub/b.md")
-    expected |= dict.fromkeys((".", "**/*.md"), "c.md docs/a.md docs/sub/b.md")
+    expected |= dict.fromkeys((f"{work}/docs", f"../{work.name}/docs"), "docs/a.md docs/sub/b.md")
+    expected |= {"**/*.md": "c.md docs/a.md docs/sub/b.md", f"{work}/d*/*.md": f"{work.name}/docs/a.md"}
+    expected |= {f"docs {work}/docs/sub {work}/docs/a.md": "docs/a.md docs/sub/b.md", f"{work}/c.md": "c.md"}
+    expected["."] = " ".join(f"{work.name}/{title}" for title in ("c.md", "docs/a.md", "docs/sub/b.md"))
     for paths, titles in expected.items():
         assert _titles(*paths.split()) == titles.split(), paths
     write(work, "[x].md")
-    assert _titles("[x].md", str(work / "c.md")) == ["[x].md", str(work / "c.md")], (
-        "neither brackets nor absolute paths change"
-    )
+    assert _titles("[x].md") == ["[x].md"], "brackets do not change"
+    monkeypatch.chdir(work / "docs")
+    assert [_titles(path) for path in (".", "..//docs", "sub", "../c.md")] == [
+        *[["docs/a.md", "docs/sub/b.md"]] * 2,
+        ["sub/b.md"],
+        ["c.md"],
+    ]
+
+
+@pytest.mark.parametrize("mark", [".git", "svc.toml"])
+def test_in_a_repository_a_title_is_the_path_from_its_root_from_wherever_it_is_named(
+    work: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    (work / mark).mkdir()
+    (work.parent / f"way{mark}").symlink_to(work / "docs")
+    whole = ["docs/a.md", "docs/sub/b.md"]
+    for folder, paths in {
+        work: ("docs", "./docs/", f"{work}/docs", "docs/*", "docs/**/*.md", f"../{work.name}/docs"),
+        work / "docs": (".", "*", "../docs", "a.md ../docs/sub", f"{work}/docs/*"),
+        work / "docs" / "sub": ("..", "../a.md .", f"{work}/docs/*.md b.md"),
+        work.parent: (f"{work.name}/docs", f"way{mark}"),
+    }.items():
+        monkeypatch.chdir(folder)
+        for given in paths:
+            assert _titles(*given.split()) == whole, (folder, given)
+    monkeypatch.chdir(work)
+    assert _titles(".") == ["c.md", *whole]
+
+
+def test_two_files_of_one_title_are_refused_and_both_are_named(work: Path) -> None:
+    write(work, "one/docs/a.md", "two/docs/a.md")
+    with pytest.raises(UsageError, match=r"one/docs/a\.md and .*two/docs/a\.md would get the same title"):
+        select([f"{work}/one/docs", f"{work}/two/docs"], POLICY)
+    assert _titles("*/docs") == ["one/docs/a.md", "two/docs/a.md"]
+    (work / "one/.git").mkdir()
+    assert _titles("one", "two") == ["docs/a.md", "two/docs/a.md"]
 
 
 def test_pattern_finds_what_a_shell_finds_but_enters_no_link(work: Path) -> None:
@@ -94,7 +132,7 @@ def test_file_named_like_standard_input_is_read_in_a_folder(work: Path, monkeypa
     write(work / "odd", "-")
     monkeypatch.chdir(work / "odd")
     (file,) = select(["."], Filters(extensions=frozenset(), max_bytes=100)).files
-    assert file.title == "-"
+    assert file.title == "odd/-"
     assert read(file.path, 100, root=file.root).data == b"text"
 
 

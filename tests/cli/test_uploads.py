@@ -65,6 +65,37 @@ def test_replace_leaves_one_source_and_can_return_to_earlier_bytes(
     assert len(set(ids)) == 4
 
 
+def test_a_folder_is_the_same_files_from_wherever_it_is_named(
+    upload: Upload, bucket: str, shared_installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Path.cwd()
+    _write("a/d/leave.md")
+    _write("a/d/sub/rest.md", "Other words.")
+    first = upload("a/d")
+    assert [item["path"] for item in first.json["items"]] == ["a/d/leave.md", "a/d/sub/rest.md"]
+    for folder, path in (("a", "d"), ("a/d", "."), ("a/d/sub", ".."), (".", f"{work}/a/d"), ("a/d/sub", "../../d")):
+        monkeypatch.chdir(work / folder)
+        again = upload(path, "--tag", path[-1])
+        assert [item["action"] for item in again.json["items"]] == ["unchanged", "unchanged"], path
+        assert [item["as_title"] for item in again.json["items"]] == ["a/d/leave.md", "a/d/sub/rest.md"], path
+    assert only(upload("../leave.md"))["as_title"] == "a/d/leave.md"
+    shown = shared_installation.svc("upload", "../leave.md", "-b", bucket, cwd=work / "a/d/sub").stdout
+    assert "leave.md (as a/d/leave.md)" in shown
+    with shared_installation.client() as client:
+        assert [source["tags"] for source in list_sources(client, bucket)] == [["d", "."]] * 2
+    assert [only(upload("../leave.md", "--as-new"))["action"] for _ in range(2)] == ["created", "unchanged"]
+
+
+def test_a_copy_whose_twin_is_of_the_same_run_or_of_a_synced_folder_is_sent(
+    upload: Upload, bucket: str, svc: RunSvc
+) -> None:
+    for name in ("docs/a.md", "a.md", "synced/b.md"):
+        _write(name, name[-4:])
+    assert [item["action"] for item in upload("docs/a.md", "a.md").json["items"]] == ["created", "created"]
+    assert svc("sync", str(Path("synced").absolute()), "-b", bucket).exit == 0
+    assert only(upload("synced/b.md"))["action"] == "created"
+
+
 def test_as_new_creates_a_second_source_only_once(
     upload: Upload, bucket: str, shared_installation: Installation
 ) -> None:

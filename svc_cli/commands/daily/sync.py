@@ -26,6 +26,7 @@ from svc_cli.commands.invocations import (
 from svc_cli.commands.reports import render_report, suggest_next
 from svc_cli.errors import Interrupted, SvcError, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
+from svc_cli.given_files import absolute
 from svc_cli.sync.mappings import (
     PRUNES,
     Mapping,
@@ -41,7 +42,7 @@ from svc_cli.sync.run_state import SyncOptions, SyncReport
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.syncs import sync
 from svc_cli.transfer.reports import worst
-from svc_cli.transfer.rooted_files import absolute, find_way_out, refuse_way_out
+from svc_cli.transfer.rooted_files import find_way_out, refuse_way_out
 from svc_cli.transfer.runs import resumable
 from svc_cli.transfer.skips import readable_extensions
 from svc_cli.transfer.snapshots import Filters

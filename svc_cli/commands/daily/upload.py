@@ -57,7 +57,8 @@ class UploadFlags:
         bool, typer.Option("--replace", help="Replace a changed file in the bucket once the new version is ready.")
     ] = False
     as_new: Annotated[
-        bool, typer.Option("--as-new", help="Add a changed file as a new source, and keep the old version too.")
+        bool,
+        typer.Option("--as-new", help="Add a changed file, or one known by a longer or shorter path, as a new source."),
     ] = False
     wait: WaitOption = None
     timeout: TimeoutOption = None

@@ -12,10 +12,10 @@ from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import ServiceAddress, find_key, origin_of
 from svc_cli.daemon.process import Installation
 from svc_cli.errors import PathMissing, SvcError, UsageError
+from svc_cli.given_files import PROJECT_FILE
 from svc_cli.private_files import replace
 from svc_cli.render import fields, table
 from svc_cli.settings import (
-    PROJECT_FILE,
     RULES,
     WIDENING,
     SettingsFile,
