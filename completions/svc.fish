@@ -316,7 +316,7 @@ complete -c svc -n '__svc_at svc ask' -l no-autostart -d 'Fail if the local daem
 complete -c svc -n '__svc_at svc ask' -l no-input -d 'Never ask a question, even on a terminal'
 complete -c svc -n '__svc_at svc ask' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc ask' -l help -d 'Show the help.'
-complete -c svc -n '__svc_at svc cite' -f -a verify -d 'Check that each quote is in the stored file, at the location that the answer gives'
+complete -c svc -n '__svc_at svc cite' -f -a verify -d 'Check that each quote is in the stored file, at the location that the answer gives, and that the answer keeps it'
 complete -c svc -n '__svc_at svc cite' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc cite verify' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc cite verify' -l ndjson -d 'Print each result as it arrives, as a line of JSON'

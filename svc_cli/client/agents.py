@@ -74,6 +74,8 @@ class AgentCalls(Calls):
 if TYPE_CHECKING:
     from svc_cli.client.types import (
         AskOptions,
+        CheckedQuotesDict,
+        QuoteToCheckDict,
         ResponseDict,
         SourceRereadDict,
     )
@@ -118,6 +120,13 @@ class AnswerCalls(Calls):
             yield event
         if kind not in ENDS:
             raise NetworkFailed("The answer broke off before it was complete.", hint="ask again.")
+
+    def check_citations(
+        self, text: str, quotes: "Sequence[QuoteToCheckDict]", *, question: str = ""
+    ) -> "CheckedQuotesDict":
+        """Compare the sentences of an answer's text with the quotes that their marks name."""
+        body = {"text": text, "quotes": list(quotes), "question": question}
+        return self._transport.send(Request(method="POST", path="/v1/citations/check", json=body)).body
 
     def read_source_again(self, source_id: str) -> "SourceRereadDict":
         """Return a source's text, extracted again from its stored bytes, which are checked first."""

@@ -56,6 +56,8 @@ BucketPutAnswerDict = buckets.BucketPutAnswer
 DeletionDict = buckets.Deletion
 BucketDeletedDict = buckets.BucketDeleted
 BucketListDict = buckets.BucketList
+CheckedQuoteDict = completions.CheckedQuote
+CheckedQuotesDict = completions.CheckedQuotes
 CompletionUsageDict = completions.CompletionUsage
 CompletionMessageDict = completions.CompletionMessage
 CompletionChoiceDict = completions.CompletionChoice
@@ -146,6 +148,16 @@ class SettledSource(TypedDict):
     title: NotRequired[str]
     replaced_by: NotRequired[str | None]
     """The source that replaced it, if that is known."""
+
+
+class QuoteToCheckDict(TypedDict, total=False):
+    """A quote that an answer cites, and what stands above it in its document."""
+
+    number: Required[int]
+    """The number in the citation marks for it: 1 for `[1]`."""
+    quote: Required[str]
+    title: str
+    headings: list[str]
 
 
 class PolicyFieldsDict(TypedDict, total=False):

@@ -37,7 +37,7 @@ Each line has the methods, the paths and the module in `handlers`.
     GET                    /v1/sources                                     sources
     GET                    /v1/events                                      events
     POST                   /v1/responses                                   responses
-    POST                   /v1/chat/completions                            completions
+    POST                   /v1/chat/completions, /v1/citations/check       completions
 
 Aliases kept for old clients:
 

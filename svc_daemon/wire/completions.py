@@ -9,6 +9,9 @@ from typing_extensions import TypedDict
 from svc_daemon.wire.requests import AGENT, BUCKETS, RequestBody, ScopedBody
 from svc_daemon.wire.sources import Location
 
+#: Maximum length of an answer to check, in characters, and its maximum number of quotes.
+MOST_CHECKED, MOST_QUOTES = 200_000, 1000
+
 
 def in_parts(kind: str) -> Callable[[Any], Any]:
     """Return a validator that converts a string to a list with one part, whose type is `kind`."""
@@ -102,6 +105,42 @@ class CompletionCreate(ScopedBody):
     store: bool | None = None
     tools: list[dict[str, Any]] | None = None
     user: str | None = None
+
+
+class QuoteToCheck(RequestBody):
+    """A quote that an answer cites, and what stands above it in its document."""
+
+    #: The number in the citation marks for it: 1 for `[1]`.
+    number: int
+    quote: str
+    title: str = ""
+    headings: list[str] = Field(default_factory=list)
+
+
+class QuotesCheck(RequestBody):
+    """Body of `POST /v1/citations/check`."""
+
+    #: The answer, with its citation marks.
+    text: Annotated[str, Field(min_length=1, max_length=MOST_CHECKED)]
+    quotes: Annotated[list[QuoteToCheck], Field(max_length=MOST_QUOTES)]
+    #: What was asked; an answer may repeat it.
+    question: str = ""
+
+
+class CheckedQuote(TypedDict):
+    """Whether the sentences that cite a quote say what it says."""
+
+    number: int
+    #: `not_judged` if no sentence cites the quote, or one with too few of its words.
+    result: Literal["supported", "changed", "not_judged"]
+    #: What the sentences changed: a number with its unit, a code, a name, or the clause that denies the quote.
+    changes: list[str]
+
+
+class CheckedQuotes(TypedDict):
+    object: Literal["citation_checks"]
+    data: list[CheckedQuote]
+    request_id: str
 
 
 class CompletionUsage(TypedDict):

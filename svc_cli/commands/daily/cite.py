@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svc_cli.commands.invocations import Invocation, command, new_app
+from svc_cli.console import Console
 from svc_cli.errors import ApiError, PathMissing, UsageError
 from svc_cli.exits import Exit
 from svc_cli.given_files import read_given
@@ -23,6 +24,7 @@ app = new_app("Check the quotes of an answer against the stored files.")
 
 
 PROVEN = "proven"
+NOT_JUDGED, CHANGED = "not_judged", "changed"
 #: The fields with the offsets at which a quote starts and ends in its source's text.
 PLACE_FIELDS = ("char_start", "char_end")
 
@@ -50,6 +52,10 @@ class Proof:
     #: `proven`, `not_found`, `elsewhere`, `bytes_changed`, `bytes_lost`, `unreadable` or `source_gone`.
     result: str
     message: str
+    #: Whether the answer's sentences say what the quote says: `supported`, `changed` or `not_judged`.
+    sentence: str = NOT_JUDGED
+    #: What they changed, such as a number.
+    changes: tuple[str, ...] = ()
 
 
 @app.callback()
@@ -71,9 +77,9 @@ def verify(
         typer.Argument(metavar="FILE", help="A JSON file with an answer or search results, or - for standard input."),
     ],
 ) -> Exit:
-    """Check that each quote is in the stored file, at the location that the answer gives.
+    """Check that each quote is in the stored file, at the location that the answer gives, and that the answer keeps it.
 
-    Exits with code 3 if a quote is not there.
+    Exits with code 3 if a quote is not there, or if a sentence that cites it denies it or changes a number or name.
     """
     try:
         document = parse_json(sys.stdin.read() if file == "-" else read_given(Path(file)).decode("utf-8"))
@@ -85,22 +91,35 @@ def verify(
         raise UsageError(f"{file} is not JSON: {error}") from error
     quotes = read_quotes(document, file)
     with call.client() as client:
-        proofs = list(_prove_all(client, quotes))
+        proofs = judge_sentences(client, read_text(document), list(_prove_all(client, quotes)), quotes)
     failed = sum(proof.result != PROVEN for proof in proofs)
-    code = Exit.FAILED if failed else Exit.DONE
-    items = [asdict(proof) for proof in proofs]
-    counts = {PROVEN: len(proofs) - failed, "failed": failed}
-    value = {"v": 1, "type": "cite.proofs", "items": items, "counts": counts, "exit_code": int(code)}
+    changed = sum(proof.sentence == CHANGED for proof in proofs)
+    code = Exit.FAILED if failed or changed else Exit.DONE
+    counts = {PROVEN: len(proofs) - failed, "failed": failed, CHANGED: changed}
+    value = {
+        "v": 1,
+        "type": "cite.proofs",
+        "items": [asdict(proof) for proof in proofs],
+        "counts": counts,
+        "exit_code": int(code),
+    }
+    call.console.show(value, lambda: render_proofs(call.console, proofs))
+    if not proofs:
+        call.console.warn(f"{file} has no quotes: there is nothing to prove.")
+    return code
+
+
+def render_proofs(console: Console, proofs: list[Proof]) -> str:
+    """Render a row for each quote, and the counts."""
     heads = ("", "source", "place", "result", "")
     rows = [
         [f"[{each.number}]", each.title, each.place, each.result.replace("_", " "), each.message] for each in proofs
     ]
-    lines = [table(call.console, heads, rows)] if rows else []
-    lines.append(f"{len(proofs) - failed} of {len(proofs)} quotes proven.")
-    call.console.show(value, lambda: "\n".join(lines))
-    if not proofs:
-        call.console.warn(f"{file} has no quotes: there is nothing to prove.")
-    return code
+    lines = [table(console, heads, rows)] if rows else []
+    lines.append(f"{sum(proof.result == PROVEN for proof in proofs)} of {len(proofs)} quotes proven.")
+    if changed := sum(proof.sentence == CHANGED for proof in proofs):
+        lines.append(f"{changed} of {len(proofs)} quotes are changed by a sentence that cites them.")
+    return "\n".join(lines)
 
 
 def read_quotes(document: Any, name: str) -> list[Quote]:
@@ -112,7 +131,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
             hint="`svc ask --json` and `svc search --json` print what can be verified.",
         )
     quotes = []
-    for number, entry in enumerate(listed, 1):
+    for at, entry in enumerate(listed, 1):
         fields = entry if isinstance(entry, dict) else {}
         source_id, location, quote = (
             fields.get("source_id"),
@@ -122,10 +141,57 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
         place = location if isinstance(location, dict) else {}
         has_place = all(isinstance(place.get(end), int) for end in PLACE_FIELDS)
         if not isinstance(source_id, str) or not isinstance(quote, str) or not has_place:
-            raise UsageError(f"{name}: source {number} lacks a source_id, a quote or its character positions.")
+            raise UsageError(f"{name}: source {at} lacks a source_id, a quote or its character positions.")
         title = str(fields.get("title") or fields.get("filename") or source_id)
+        # An answer numbers its quotes as its marks do.
+        number = fields.get("number")
+        number = number if isinstance(number, int) else at
         quotes.append(Quote(number=number, source_id=source_id, title=title, quote=quote, location=place))
     return quotes
+
+
+def read_text(document: Any) -> str:
+    """Return the text of an answer of the API, of either route; empty for anything else, such as search results."""
+    try:
+        messages = [choice["message"]["content"] for choice in document.get("choices", ())]
+        parts = [part["text"] for message in document.get("output", ()) for part in message["content"]]
+        return "".join([*messages, *parts])
+    except (AttributeError, KeyError, TypeError):
+        return ""
+
+
+def judge_sentences(client: "Client", text: str, proofs: list[Proof], quotes: list[Quote]) -> list[Proof]:
+    """Compare the sentences of an answer's text with the proven quotes that they cite."""
+    proven = [quote for quote, proof in zip(quotes, proofs, strict=True) if proof.result == PROVEN]
+    if not text or not proven:
+        return proofs
+    try:
+        checked = client.check_citations(
+            text,
+            [
+                {
+                    "number": quote.number,
+                    "quote": quote.quote,
+                    "title": quote.title,
+                    "headings": [str(heading) for heading in quote.location.get("headings") or []],
+                }
+                for quote in proven
+            ],
+        )["data"]
+    except ApiError as error:
+        if error.code not in ("not_found", "method_not_allowed"):
+            raise
+        # An older service doesn't judge sentences.
+        return proofs
+    results = {each["number"]: each for each in checked}
+    judged = []
+    for proof in proofs:
+        if each := results.get(proof.number):
+            changes = tuple(each["changes"])
+            said = f"quote proven, sentence not: {'; '.join(changes)}" if changes else proof.message
+            proof = replace(proof, message=said, sentence=each["result"], changes=changes)  # noqa: PLW2901
+        judged.append(proof)
+    return judged
 
 
 def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:

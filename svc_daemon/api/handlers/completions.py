@@ -4,6 +4,7 @@ A stream begins with a chunk for the role, followed by the pieces of the text. T
 sources, and the usage if requested. `[DONE]` ends the stream.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
@@ -20,9 +21,11 @@ from svc_daemon.api.responses import respond
 from svc_daemon.api.server_sent_events import DONE, EventStream, event, until_gone
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.answers.citations import check_quotes
 from svc_daemon.core.answers.conversations import ASSISTANT, USER, Turn, up_to_question
-from svc_daemon.core.answers.passages import QuotePlace
+from svc_daemon.core.answers.passages import Passage, QuotePlace
 from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.settings.limits import Limits
@@ -218,9 +221,35 @@ class _CompletionDraft:
         return event({**head, **fields})
 
 
+async def check(request: Request) -> Response:
+    caller(request, api_keys.READ)
+    body = await body_of(request, wire.QuotesCheck)
+    quotes = {
+        each.number: Passage(
+            chunk=Chunk(
+                ordinal=0,
+                text=each.quote,
+                char_start=0,
+                char_end=len(each.quote),
+                headings=tuple(each.headings),
+            ),
+            title=each.title,
+        )
+        for each in body.quotes
+    }
+    # Run in a thread: a long answer takes a second.
+    checked = await asyncio.to_thread(check_quotes, body.text, quotes, body.question)
+    data = [
+        {"number": number, "result": each.result, "changes": list(each.changes)} for number, each in checked.items()
+    ]
+    return respond(request, {"object": "citation_checks", "data": data})
+
+
 # fmt: off
 ENDPOINTS = (
     Endpoint("POST", "/v1/chat/completions", create, "Answer a question, as OpenAI's chat does",
              {200: wire.Completion}, body=wire.CompletionCreate, reads=True, streams=True, errors=ANSWER),
+    Endpoint("POST", "/v1/citations/check", check, "Compare an answer's sentences with the quotes that they cite",
+             {200: wire.CheckedQuotes}, body=wire.QuotesCheck, reads=True),
 )
 # fmt: on

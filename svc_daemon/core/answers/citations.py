@@ -13,10 +13,10 @@ shows how the thresholds were measured.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.answers.claims import Reference, is_about, is_borne_out
+from svc_daemon.core.answers.claims import Reference, changes_of, is_about, is_borne_out, is_close
 from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND
 from svc_daemon.core.answers.particulars import needs_of
 from svc_daemon.core.answers.passages import Citation, Passage
@@ -205,6 +205,36 @@ def is_support(coverage: float, words: int, cosine: float | None, said: float = 
     if cosine >= NEAR or (coverage + cosine) / 2 >= NEAR_WITH_WORDS:
         return True
     return is_covered and cosine >= (1 - trust) * NOT_FAR + trust * NOT_FAR_SAID
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Whether the sentences that cite a quote say what it says."""
+
+    #: `supported`, `changed`, or `not_judged` if they share too few words with it, or none cites it.
+    result: str
+    #: What was changed, such as a number.
+    changes: tuple[str, ...] = ()
+
+
+NOT_JUDGED, SUPPORTED, CHANGED = "not_judged", "supported", "changed"
+
+
+def check_quotes(text: str, quotes: Mapping[int, Passage], question: str) -> dict[int, Checked]:
+    """Compare each sentence of an answer's text with the quotes that it cites, by the numbers in its marks."""
+    references = {number: Reference(quote) for number, quote in quotes.items()}
+    checked = {number: Checked(NOT_JUDGED) for number in quotes}
+    for span in sentences_of(text, len(text)):
+        marks = MARK.finditer(text, span.start, span.end)
+        numbers = {int(number) for mark in marks for number in mark[1].split(",")} & quotes.keys()
+        sentence, cited = MARK.sub(" ", text[span.start : span.end]), [references[number] for number in numbers]
+        if not is_close(sentence, cited):
+            continue
+        changes = tuple(changes_of(sentence, cited, question))
+        for number in numbers:
+            if checked[number].result != CHANGED:
+                checked[number] = Checked(CHANGED, changes) if changes else Checked(SUPPORTED)
+    return checked
 
 
 def is_grounded(answer: WrittenAnswer) -> bool:

@@ -118,7 +118,7 @@ def _own(statement: Statement) -> frozenset[str]:
 
 def is_borne_out(sentence: str, references: Sequence[Reference], question: str) -> bool:
     """Return whether the passages that the sentence cites (`references`) can support it."""
-    return not changes_of(sentence, references, question)
+    return is_close(sentence, references) and not changes_of(sentence, references, question)
 
 
 def is_about(needs: Sequence[Need], references: Sequence[Reference]) -> bool:
@@ -137,12 +137,15 @@ def is_about(needs: Sequence[Need], references: Sequence[Reference]) -> bool:
     return True
 
 
-def changes_of(sentence: str, references: Sequence[Reference], question: str) -> list[str]:
-    """Return what the sentence has that the passages don't say, such as a number; or the sentence if it is another."""
+def is_close(sentence: str, references: Sequence[Reference]) -> bool:
+    """Return whether the sentence shares enough words with the passages to be compared with them."""
     stems = stems_of(sentence)
     shared = [stem for stem in stems if any(stem in reference.stems for reference in references)]
-    if len(shared) < max(1, SUPPORT * len(stems)):
-        return [sentence]
+    return len(shared) >= max(1, SUPPORT * len(stems))
+
+
+def changes_of(sentence: str, references: Sequence[Reference], question: str) -> list[str]:
+    """Return what a sentence has that the passages don't say, such as a number, or a clause that denies them."""
     statements = [statement for reference in references for statement in reference.statements]
     asked = {(need.kind, need.value) for need in facts_of(question)} if question else set()
     return [change for clause in _clauses(sentence) for change in _changes_in(clause, statements, asked)]
