@@ -37,12 +37,14 @@ class TextUnitKind(Enum):
 class Part(NamedTuple):
     """One word of a unit, with its place in the text."""
 
-    #: In lower case, otherwise as written.
+    #: In lower case, otherwise as written; numbers without zeros before them.
     text: str
     start: int
     end: int
     #: Whether it is written in capitals.
-    is_capital: bool
+    is_capital: bool = False
+    #: The zeros that were before a number, as in `pep-0484`.
+    zeros: str = ""
 
 
 class TextUnit(NamedTuple):
@@ -121,7 +123,7 @@ def cut_piece(piece: str) -> Iterator[TextUnit]:
     if simple:
         # Most pieces are a word of ASCII letters and signs of a sentence.
         start, end = simple.span(1)
-        yield TextUnit(TextUnitKind.WORD, (Part(simple[1].lower(), start, end, False),), "")
+        yield TextUnit(TextUnitKind.WORD, (Part(simple[1].lower(), start, end),), "")
         return
     text, starts, ends = normalize(piece)
     shape = text.translate(_SHAPES)
@@ -131,14 +133,14 @@ def cut_piece(piece: str) -> Iterator[TextUnit]:
         if kind is None:
             yield from _cut_joined(text, shape, first, last, starts, ends)
         elif kind == "symbol":
-            yield TextUnit(TextUnitKind.SYMBOL, (Part(text[first], starts[first], ends[last - 1], False),), "")
+            yield TextUnit(TextUnitKind.SYMBOL, (Part(text[first], starts[first], ends[last - 1]),), "")
         else:
             spans = (
                 [(place, place + 1) for place in range(first, last)]
                 if kind == "wide"
                 else [each.span() for each in _CLUSTER.finditer(text, first, last)]
             )
-            parts = (Part(fold(text[start:end]), starts[start], ends[end - 1], False) for start, end in spans)
+            parts = (Part(fold(text[start:end]), starts[start], ends[end - 1]) for start, end in spans)
             yield TextUnit(TextUnitKind.UNSPACED, tuple(parts), "")
 
 
@@ -159,16 +161,21 @@ def _cut_joined(
     if len(spans) > 1 and text[spans[-2][1] : last].lower() == "'s":
         # The ending of a genitive.
         spans.pop()
-    parts = tuple(
-        Part(text[start:end].lower(), starts[start], ends[end - 1], "a" not in shape[start:end])
-        for start, end in spans
-        if fold(text[start:end])
-    )
+    parts = []
+    for start, end in spans:
+        written, zeros = text[start:end].lower(), ""
+        # Digits after a number and a sign are a part of it, and three digits may be a group of it.
+        is_group = end - start == 3 if start == first else shape[start - 1] in "aA" or shape[start - 2] == "0"
+        if written[0] == "0" and written.isdecimal() and not is_group:
+            zeros = written[: len(written) - len(written.lstrip("0") or "0")]
+        if fold(written):
+            is_capital = "a" not in shape[start:end]
+            parts.append(Part(written[len(zeros) :], starts[start], ends[end - 1], is_capital, zeros))
     if len(parts) <= 1 or len(parts) > MOST_JOINED:
         yield from (TextUnit(TextUnitKind.WORD, (part,), "") for part in parts)
     else:
         whole = fold(text[spans[0][0] : spans[-1][1]])
-        yield TextUnit(TextUnitKind.COMPOUND, parts, re.sub(r"(?<!\d)[-_'\\]+|[-_'\\]+(?!\d)", "", whole))
+        yield TextUnit(TextUnitKind.COMPOUND, tuple(parts), re.sub(r"(?<!\d)[-_'\\]+|[-_'\\]+(?!\d)", "", whole))
 
 
 def _split_run(text: str, shape: str, start: int, end: int) -> list[tuple[int, int]]:

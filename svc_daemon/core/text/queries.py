@@ -150,14 +150,15 @@ class _QueryReader:
         return words
 
     def read_digits(self, part: Part) -> _Word:
-        plain = fold(part.text)
-        bare, word = plain.lstrip("0") or "0", _Word(part.text)
+        plain, written = fold(part.text), fit(part.zeros + part.text)
+        bare, word = plain.lstrip("0") or "0", _Word(part.zeros + part.text)
         word.add(1.0, fit(plain))
         # Groups of digits, and digits after zeros, are forms of the number.
-        word.add(JOINED, fit(plain), in_forms=True)
-        word.add(APART, fit(bare))
-        if bare == plain and 4 <= len(plain) <= LONGEST_JOINED:
+        word.add(SPELLED if part.zeros else JOINED, written, in_forms=True)
+        if bare == plain and 4 <= len(plain) <= LONGEST_JOINED and not part.zeros:
             word.add(JOINED, *group_digits(plain))
+        elif bare != plain:
+            word.add(APART, fit(bare))
         return word
 
     def read_part(self, part: Part, is_first: bool) -> _Word:
@@ -185,6 +186,7 @@ class _QueryReader:
             if len(unit.parts) <= MOST_TERMS:
                 run = [spell(part.text, language)[0] for part in unit.parts]
                 word.add(1.0 if letters else APART, *run)
+                word.add(APART, *(term.lstrip("0") or "0" for term in run))
             for part in letters:
                 if len(part) > 2 and part not in self.common:
                     word.add(SOME, spell(part, language)[0])

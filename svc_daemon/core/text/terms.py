@@ -136,6 +136,7 @@ def place_terms(piece: str, language: str) -> Iterator[PlacedTerm]:
         for part in unit.parts:
             term, forms = spell(part.text, language)
             yield PlacedTerm(term, False, part.start, part.end)
+            forms = (*forms, fit(part.zeros + part.text)) if part.zeros else forms
             yield from (PlacedTerm(form, True, part.start, part.end) for form in forms)
             if is_marked(part) and (len(part.text) > 1 or unit.kind is TextUnitKind.WORD):
                 yield PlacedTerm(CAPITAL + part.text, True, part.start, part.end)
