@@ -9,7 +9,18 @@ from itertools import islice, pairwise
 from svc_daemon.core.text.folding import fold
 from svc_daemon.core.text.languages import COMMON, language_of_query
 from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
-from svc_daemon.core.text.terms import CAPITAL, EXACT, Alternative, QueryWord, is_marked, place_terms, spell, wholes_of
+from svc_daemon.core.text.terms import (
+    CAPITAL,
+    EXACT,
+    SIGNS,
+    SPELLED_OUT,
+    Alternative,
+    QueryWord,
+    is_marked,
+    place_terms,
+    spell,
+    wholes_of,
+)
 from svc_daemon.core.text.words import MAX_WORDS
 
 #: What a common word that doesn't decide weighs, and a sign such as %.
@@ -23,14 +34,8 @@ MOST_READ, MOST_PHRASES = 500, 16
 MOST_TERMS = 8
 #: Maximum number of words whose spellings are kept.
 MOST_SPELLED = 2_000
-#: The word with its umlauts spelled out, or without.
-VARIANT = 0.7
 #: Maximum length of a word that may be two others joined.
 LONGEST_JOINED = 24
-#: Languages that spell umlauts out where a keyboard has none.
-_WITH_UMLAUTS = frozenset(("da", "de", "fi", "no", "sv"))
-_SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
-_DIGRAPHS = re.compile("[aou]e|aa")
 #: Single letters that are joined with the words after them, as in e-mail and t-shirt.
 _LETTERS_BEFORE = "ehtux"
 #: Words after which a single letter is a name.
@@ -176,11 +181,13 @@ class _QueryReader:
         """Find what is one although it has parts: 1.0.21, 5kg, e-mail, JavaScript."""
         word = _Word(unit.whole)
         letters = [part.text for part in unit.parts if part.text[0].isalpha()]
+        same = {*numbers(unit.whole), unit.whole.removeprefix("v")}
         for language in self.languages:
             first, *others = wholes_of(unit, language)
             word.add(SPELLED, first, in_forms=True)
             for other in others:
-                word.add(1.0, other, in_forms=True)
+                is_same = not unit.has_digits or other in same
+                word.add(1.0 if is_same else SOME, other, in_forms=True)
             if not unit.has_digits:
                 word.add_either(1.0, spell(unit.whole, language)[0])
             if len(unit.parts) <= MOST_TERMS:
@@ -213,11 +220,6 @@ def _spell_all(text: str, languages: tuple[str, ...]) -> dict[tuple[tuple[str, .
     plain, word = fold(text), _Word(text)
     word.add_either(1.0, fit(plain))
     word.add(UNSTEMMED, fit(plain), in_forms=True)
-    variants = []
-    if text != plain:
-        variants = [fold(text.translate(_SPELLED_OUT))]
-    elif not _WITH_UMLAUTS.isdisjoint(languages) and len(text) > 3:
-        variants = [_DIGRAPHS.sub(lambda match: match[0][0], plain)]
     for language in languages:
         term, forms = spell(text, language)
         # What is joined in a text is a form there, and stemmed.
@@ -225,9 +227,10 @@ def _spell_all(text: str, languages: tuple[str, ...]) -> dict[tuple[tuple[str, .
         word.add(1.0, spell(plain, language)[0])
         for form in forms:
             word.add(SPELLED if form.startswith(EXACT) else 1.0, form, in_forms=True)
-        for variant in variants:
-            word.add_either(VARIANT, spell(variant, language)[0])
-            word.add(VARIANT, fit(variant), in_forms=True)
+        if text != plain:
+            word.add(JOINED, spell(fold(text.translate(SPELLED_OUT)), language)[0])
+        if plain.strip(SIGNS) != plain and len(plain.strip(SIGNS)) > 1:
+            word.add(SOME, spell(plain.strip(SIGNS), language)[0])
     return word.alternatives
 
 

@@ -30,6 +30,9 @@ MOST_WORDS = 20_000
 LEAST_LETTERS = 3
 #: How many mistakes a suggestion that is no word counts as.
 MISTAKEN = 1.5
+#: The letters that are typed for umlauts where a keyboard has none.
+SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_NUMBERS = re.compile(r"\d+(?:[.,']\d+)+")
 #: Signs around the letters of `.NET` and `C++`.
 SIGNS = ".+#"
 
@@ -93,7 +96,10 @@ def spell(word: str, language: str) -> tuple[str, tuple[str, ...]]:
         bare_forms = {letters, fold(stem(letters, language))} if len(letters) > 1 else ()
         return fit(plain), tuple(map(fit, sorted(bare_forms)))
     term = fold(stem(word, language))
-    forms = {plain: None, EXACT + word: None, fold(stem(plain, language)): None}
+    # `München` is found by `Muenchen`, as it is typed where a keyboard has no umlauts.
+    spelled_out = fold(word.translate(SPELLED_OUT))
+    stems = (fold(stem(each, language)) for each in (plain, spelled_out))
+    forms = dict.fromkeys((plain, EXACT + word, spelled_out, *stems))
     if plain == word.replace("\N{GREEK SMALL LETTER FINAL SIGMA}", "\N{GREEK SMALL LETTER SIGMA}"):
         del forms[EXACT + word]
     return fit(term), tuple(fit(form) for form in forms if form != term)
@@ -102,8 +108,10 @@ def spell(word: str, language: str) -> tuple[str, tuple[str, ...]]:
 def wholes_of(unit: TextUnit, language: str) -> list[str]:
     """List the forms under which words that are joined by signs or capitals are kept as a whole."""
     if unit.has_digits:
-        version = re.sub(r"^v(?=\d)", "", unit.whole)
-        return list(map(fit, dict.fromkeys((unit.whole, *numbers(unit.whole), version))))
+        # The numbers in `v2.1` and `1.5GB` too.
+        written = (unit.whole, *_NUMBERS.findall(unit.whole))
+        found = [number for each in written for number in (each, *numbers(each))]
+        return list(map(fit, dict.fromkeys(found)))
     if unit.is_initials:
         # `U.S.` is US.
         initials = "".join(part.text for part in unit.parts)
