@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice, pairwise
 
-from svc_daemon.core.text.folding import fold
+from svc_daemon.core.text.folding import fold, normalize
 from svc_daemon.core.text.languages import COMMON, language_of_query
 from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
 from svc_daemon.core.text.terms import (
@@ -125,7 +125,7 @@ class _QueryReader:
         """
         groups = [[unit.parts[0]]]
         for before, part in pairwise(unit.parts):
-            sign = piece[before.end : part.start]
+            sign = normalize(piece[before.end : part.start])[0]
             letters = [len(each.text) == 1 and each.text.isalpha() for each in (before, part)]
             is_one = sign in ("", "&") or (sign == "-" and any(letters)) or (sign == "/" and all(letters))
             if is_one or (before.text.isdecimal() and part.text.isdecimal()):
@@ -139,7 +139,8 @@ class _QueryReader:
             inner = piece[group[0].start : group[-1].end]
             for word in [self.read_part(group[0], is_first)] if len(group) == 1 else self.read(inner, is_first=False):
                 for language in self.languages:
-                    for whole in wholes_of(unit, language):
+                    # The other forms of what has digits are numbers in it.
+                    for whole in wholes_of(unit, language)[: 1 if unit.has_digits else None]:
                         word.add(WHOLE, whole, in_forms=True)
                     if unit.whole.isalnum():
                         word.add(1.0, spell(unit.whole, language)[0])

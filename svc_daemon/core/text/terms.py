@@ -235,9 +235,8 @@ def _find_terms(text: str, wanted: Set[str], language: str) -> dict[tuple[str, b
         inner = terms.split(" ") if terms else []
         if not wanted.isdisjoint(inner) or (forms and not wanted.isdisjoint(forms.split(" "))):
             begin, nth = match.start(), position
-            for term, in_forms, start, end in (_recall_terms if len(piece) <= LONGEST_PIECE else place_terms)(
-                piece, language
-            ):
+            placed = _recall_terms(piece, language) if len(piece) <= LONGEST_PIECE else place_terms(piece, language)
+            for term, in_forms, start, end in placed:
                 if term in wanted:
                     found.setdefault((term, in_forms), []).append((nth, begin + start, begin + end))
                 nth += not in_forms

@@ -269,6 +269,16 @@ def test_what_is_written_exactly_so_weighs_more(query: str, same: str, other: st
     assert weigh(word, same) > weigh(word, other) > 0
 
 
+def test_a_part_of_a_name_is_not_found_by_the_numbers_in_the_name() -> None:
+    words = {word.text: word for word in parse_query("tool-1.0.21-beta").words}
+    assert {name: weigh(word, "1.0.21") > 0 for name, word in words.items()} == {
+        "tool": False,
+        "1.0.21": True,
+        "beta": False,
+    }
+    assert all(weigh(word, "tool-1.0.21-beta") == 1.5 for word in words.values())
+
+
 def test_common_words_weigh_little_beside_others_and_are_never_dropped() -> None:
     weights = {
         word.text: word.weight for word in parse_query("what does the WHO say about US and us, a NICE plan B?").words
