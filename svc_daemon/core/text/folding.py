@@ -90,7 +90,7 @@ class _Normal(dict[str, str]):
 
     def __missing__(self, cluster: str) -> str:
         # The signs of trade marks aren't letters of the word before them.
-        normal = " " if cluster in "™℠" else unicodedata.normalize("NFKC", cluster).translate(_TYPED)
+        normal = " " if cluster in "™℠" else unicodedata.normalize("NFKC", cluster.translate(_TYPED)).translate(_TYPED)
         normal = "".join(str(unicodedata.decimal(each, each)) for each in normal)
         if len(cluster) == 1:
             self[cluster] = normal

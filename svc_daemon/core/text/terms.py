@@ -95,14 +95,14 @@ def spell(word: str, language: str) -> tuple[str, tuple[str, ...]]:
         # `C` isn't found by `C++`, but `disney+` by `disney`.
         bare_forms = {letters, fold(stem(letters, language))} if len(letters) > 1 else ()
         return fit(plain), tuple(map(fit, sorted(bare_forms)))
-    term = fold(stem(word, language))
+    term = fold(stem(word, language)) or plain
     # `München` is found by `Muenchen`, as it is typed where a keyboard has no umlauts.
     spelled_out = fold(word.translate(SPELLED_OUT))
     stems = (fold(stem(each, language)) for each in (plain, spelled_out))
     forms = dict.fromkeys((plain, EXACT + word, spelled_out, *stems))
     if plain == word.replace("\N{GREEK SMALL LETTER FINAL SIGMA}", "\N{GREEK SMALL LETTER SIGMA}"):
         del forms[EXACT + word]
-    return fit(term), tuple(fit(form) for form in forms if form != term)
+    return fit(term), tuple(fit(form) for form in forms if form not in ("", term))
 
 
 def wholes_of(unit: TextUnit, language: str) -> list[str]:

@@ -55,6 +55,7 @@ def test_each_word_of_a_text_is_found_in_it_and_has_a_place(text: str, language:
 
 
 @given(TEXTS, LANGUAGES)
+@example("\u00b4S \u0301s", "fr")
 def test_a_query_of_any_text_has_words_with_terms(text: str, language: str) -> None:
     parsed = parse_query(text, (language, "en"))
     assert len({word.text for word in parsed.words}) == len(parsed.words)
