@@ -4,7 +4,8 @@
 
 Near-twins are what people have: timetables of eight routes, leaflets of one drug in three strengths, minutes of ten
 meetings. Each question asks for one value of one of them, in other words than the document's, and names the source.
-The kinds of `first_twins` were written before the rules of the daemon, those of `named_twins` while these were made.
+The kinds of `first_twins` were written before the rules of the daemon, those of `named_twins` while these
+were made, and those of `second_twins` afterwards.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the collection goes")
     folder = parser.parse_args().folder
-    for name, seed in (("first", 32), ("named", 33)):
+    for name, seed in (("first", 32), ("named", 33), ("second", 34)):
         kinds = importlib.import_module(f"tests.bench.{name}_twins").KINDS
         make_set(kinds, folder / name / "twins", seed)
 

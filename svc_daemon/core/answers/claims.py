@@ -40,7 +40,7 @@ _CLAUSE = re.compile(r"[;:]\s+|,\s+(?:and|but|while|whereas|or)\s+|\s+(?:but|whi
 _OF_PLACE = re.compile(r"(\w{3,}?)(?:wegian|ian|ean|ese|ish|an|ic)")
 _PART = re.compile(r"[,;:]\s+(?!unless|except|without)|\s+but\s+")
 #: Words with "not" that set a limit, and deny nothing.
-_LIMITS = re.compile(r"\b(?:no|not|never)\s+(?:more|less|fewer|later|earlier|longer|only|exceed\w*|before|until)\b")
+_LIMITS = re.compile(r"\b(?:no|not|never)\s+(more|less|fewer|later|earlier|longer|only|exceed|before|until)\w*")
 _DENIAL = re.compile(
     r"\b(?:not|no|never|nobody|nothing|none|neither|nor|without|cannot|unless|except|nowhere|hardly|non|exclud\w+|"
     r"free of|for free)\b|n['’]t\b"  # noqa: RUF001
@@ -184,7 +184,7 @@ def _changes_in(clause: str, statements: Sequence[Statement], asked: Collection[
     missing += _renamed(clause, statement)
     if missing:
         return [need.text for need in missing]
-    plain = words - _PAIRED
+    plain = words - _PAIRED - {"accord"}
     best = [each for lacks, _, each in lacking if len(lacks) == len(lacking[0][0])]
     close = [each for each in best if _share(plain, each, 1.0) >= CLOSE * max(1, len(plain))]
     return [clause] if close and all(_denies(clause, plain, each) for each in close) else []
@@ -227,7 +227,11 @@ def _has(statement: Statement, need: Need) -> bool:
         # "has 5 files" isn't about a thing that is called "has 5".
         numbers = reading_of(value[label.end() :]).quantities
         value = next(iter(numbers), Quantity(Decimal(-1)))
-    return any(value.equals(each) for reading in statement.scope for each in reading.amounts)
+    for place, reading in enumerate(statement.scope):
+        amounts = (each for each in reading.amounts if each.unit or not value.unit or statement.is_counted(place))
+        if any(value.equals(each) for each in amounts):
+            return True
+    return False
 
 
 def _is_elsewhere(need: Need, facts: Sequence[Need], repeated: Statement, statements: Sequence[Statement]) -> bool:
@@ -248,7 +252,14 @@ def _denies(clause: str, plain: frozenset[str], statement: Statement) -> bool:
     nearest = max(parts, key=lambda part: len(plain & reading_of(part).words))
     if _PART.search(clause) or 2 * len(plain & reading_of(nearest).words) < len(plain):
         nearest = statement.text
-    texts = [_LIMITS.sub(" ", text.lower()) for text in (clause, nearest)]
+    texts = [clause.lower(), nearest.lower()]
+    # "Not more than" sets a limit, unless the other says "more than".
+    limits = [{limit[1] for limit in _LIMITS.finditer(text)} for text in texts]
+    for limit in limits[0] ^ limits[1]:
+        if not all(limit in text for text in texts):
+            texts = [
+                _LIMITS.sub(lambda found, only=limit: " " if found[1] == only else found[0], text) for text in texts
+            ]
     denials = sum(len(_DENIAL.findall(text)) for text in texts)
     said, written = (reading_of(text).words for text in texts)
     for one, other in _PAIRS:

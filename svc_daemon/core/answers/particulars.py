@@ -107,7 +107,7 @@ def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
             yield at, Need(shown, "quantity", quantity)
         elif ORDINAL.fullmatch(token.text) and at + 1 < len(tokens):
             yield at, Need(f"{text} {tokens[at + 1].text}", "label", f"{label_of(tokens[at + 1].low)}{quantity.value}")
-        elif label and not re.fullmatch(r"(?:19|20)\d\d", token.text):
+        elif label and token.text.isdecimal() and not re.fullmatch(r"(?:19|20)\d\d", token.text):
             yield at, Need(f"{spelled} {text}", "label", f"{label}{code_of(token.text)}")
         else:
             yield at, Need(text, "quantity", quantity)
@@ -148,6 +148,9 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
 
 def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
     """Return whether a text has a particular. Unless it `has_units`, its numbers without a unit may have any."""
+    if isinstance(need.value, Quantity) and not need.value.unit and "." in need.text:
+        # 2001.2 may be the number of a thing, and 2001.20 that of another.
+        return need.text.removeprefix("+") in reading.codes
     if isinstance(need.value, Quantity):
         found = frozenset(
             each

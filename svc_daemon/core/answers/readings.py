@@ -51,7 +51,8 @@ _WORDS = {word: at for at, word in enumerate(_SMALL.split())} | {word: 20 + 10 *
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6}
 #: Units, and what else they are called. The first of each group replaces the others.
 _UNITS = (
-    "°c celsius, °f fahrenheit, ° degree degrees deg, % percent pct, € eur euro euros, $ usd dollar dollars, £ gbp, "
+    "°c celsius, °f fahrenheit, ° degree degrees deg, % percent pct, € eur euro euros, $ usd dollar dollars, "
+    "£ gbp pound pounds, "
     "kg kilogram kilograms kilo kilos, g gram grams, mg milligram milligrams, km kilometre kilometres kilometer "
     "kilometers, m metre metres meter meters, cm centimetre centimetres centimeter centimeters, mm millimetre "
     "millimetres millimeter millimeters, l litre litres liter liters, ml millilitre millilitres, h hour hours hr hrs, "

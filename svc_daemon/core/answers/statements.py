@@ -69,8 +69,7 @@ class Statement:
         Of several numbers of one kind, as in "Contract 7" below "Contract 4", the nearest decides.
         """
         for place, reading in enumerate(self.scope):
-            # The unit of a row's or form's number may be in another place.
-            if is_in(need, reading, has_units=self.kind not in ("row", "field")):
+            if is_in(need, reading, has_units=not self.is_counted(place)):
                 return True
             label = re.match(r"\D+", need.value) if need.kind == "label" and isinstance(need.value, str) else None
             if place and label and label[0] in reading.labels:
@@ -80,6 +79,10 @@ class Statement:
         # The words of a name may be in several places, such as a heading and the title, but not apart in one.
         found = [[reading.has_name([word]) for word in need.value.split()] for reading in self.scope]
         return all(map(any, zip(*found, strict=True))) and not any(map(all, found))
+
+    def is_counted(self, place: int) -> bool:
+        """Return whether the unit of a number in the scope may be in another place, as in a row or a form."""
+        return self.kind in ("row", "field") and place <= len(self.around)
 
     @property
     def subject(self) -> str:
@@ -115,7 +118,7 @@ class _Structure:
         ]
         self.is_first = passage.chunk.ordinal == 0 or bool(passage.lead)
         title = _SUFFIX.sub("", passage.title)
-        names = [title, _PATH_MARKS.sub(" ", title)] if _PATH_MARKS.search(title) else [title]
+        names = dict.fromkeys((title, _PATH_MARKS.sub(" ", title), passage.title))
         self.above = (*reversed(passage.chunk.headings), *names)
         #: The cells of lines whose columns are set apart by spaces.
         self.aligned: dict[str, list[str]] = {}
@@ -243,7 +246,8 @@ class _Structure:
         for record in records:
             for place, field in enumerate(record):
                 if field.value:
-                    around = (f"{field.key} {field.value}", *_outer(record, place))
+                    hung = (stem for depth, stem in reversed(self.stems) if depth < field.indent)
+                    around = (f"{field.key} {field.value}", *_outer(record, place), *hung)
                     yield self.make(field.span, "field", around=around)
         if at and self.line(at - 1).strip() == "---" and self.is_first and at < 2:
             self.front = "; ".join(f"{field.key} {field.value}" for field in fields)

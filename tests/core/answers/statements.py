@@ -3,9 +3,9 @@
 `statements.txt` has passages with the sentences that cite them. The mark of each sentence is its kind:
 
 * `proved`: true, and accepted as supported by the passage;
-* `alarm`: true, but refused, because it has digits instead of a word, or expresses a number differently;
-* `found`: false, and refused, because of a number, name, code, currency or words that the passage lacks;
-* `missed`: false, but accepted: negations, opposites, other units, and numbers written as words.
+* `alarm`: true, but refused, because it denies in other words;
+* `found`: false, and refused, because of a number, unit, name, code, negation or words that the passage lacks;
+* `missed`: false, but accepted: what the passage says of something else, or a word with its opposite in one.
 """
 
 from pathlib import Path
