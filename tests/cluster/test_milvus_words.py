@@ -8,9 +8,10 @@ from svc_daemon.cluster.milvus.packing import PackedTerms, pack_terms
 from svc_daemon.cluster.milvus.provider import MilvusProvider
 from svc_daemon.cluster.milvus.schema import TEXT_BYTES
 from svc_daemon.core.text.queries import parse_query
+from svc_daemon.provider.contract import SearchMode
 from tests.cluster.milvus import RunningMilvus
 from tests.cluster.test_milvus import STAMPS, emptied_server
-from tests.provider.samples import put, put_each, search
+from tests.provider.samples import MODEL, TEAM, near, put, put_each, search, sources, unit
 
 #: Texts by the ids of their sources, and the queries that find each first.
 TEXTS = {
@@ -43,7 +44,7 @@ def test_words_are_found_however_they_are_written(provider: MilvusProvider) -> N
     for source_id, (_, queries) in TEXTS.items():
         for query in queries:
             assert search(provider, query).hits[0].source_id == source_id, query
-    provider.set_title("team_one", "src_de", "Gewässer")
+    provider.set_title(TEAM, "src_de", "Gewässer")
     assert [hit.source_id for hit in search(provider, "gewaessern").hits] == ["src_de"]
 
 
@@ -53,6 +54,14 @@ def test_a_quoted_phrase_must_occur_and_a_cut_search_says_so(provider: MilvusPro
     assert ([hit.source_id for hit in page.hits], page.warnings) == (["src_2"], ())
     put(provider, "src_4", *[f"length of line {number}" for number in range(120)])
     assert "quoted phrases" in search(provider, '"line length"').warnings[0]
+
+
+def test_a_hybrid_search_finds_no_passage_without_the_quoted_phrase(provider: MilvusProvider) -> None:
+    put_each(provider, src_1="a line of length", src_2="the line length of code")
+    provider.put_vectors(TEAM, MODEL, [("chk_1_1_0", unit(1, 0)), ("chk_2_1_0", unit(0, 1))])
+    for query, found_ids in (("line length", ["src_1", "src_2"]), ('"line length"', ["src_2"])):
+        page = near(provider, query, 1, 0, mode=SearchMode.HYBRID)
+        assert sorted(sources(page)) == found_ids, query
 
 
 def test_a_word_that_no_passage_has_is_named(provider: MilvusProvider) -> None:
