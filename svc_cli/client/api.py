@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from io import StringIO
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
@@ -14,14 +16,17 @@ from svc_cli.client.events import EventCalls
 from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls, Storage
+from svc_cli.client.source_lookups import find_source
 from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
+from svc_cli.console import Console
 from svc_cli.credentials import ServiceAddress
 from svc_cli.daemon.probes import tls_context
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import NotReady
 from svc_cli.interrupts import shielded
+from svc_cli.settings import CliSettings
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
@@ -94,27 +99,30 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         base_url: str | None = None,
         api_key: str | None = None,
         *,
+        autostart: bool = False,
         policy: RetryPolicy | None = None,
         service: str = "",
         certificate: str | None = None,
         proof: Proof | None = None,
     ) -> None:
-        """Without `base_url` and `api_key`, take them from the environment, as `svc` does.
+        """Without `base_url` and `api_key`, find the service and the key as `svc` does.
 
-        The address is `SVC_BASE_URL`, or else that of the local daemon. The key is `SVC_API_KEY`, the content of
-        `SVC_API_KEY_FILE`, the one that `svc auth login` has stored, or that of the local daemon. Raises
-        NotAuthenticated if there is no key for this service, and DaemonUnreachable if there is no address and no daemon
-        that proves to be the local one.
+        The address is `SVC_BASE_URL` or that of the settings, or else that of the local daemon, which is started with
+        `autostart` if it isn't running. The key is `SVC_API_KEY`, the content of `SVC_API_KEY_FILE`, the one that `svc
+        auth login` has stored, or that of the local daemon. Raises NotAuthenticated if there is no key for this
+        service, and DaemonUnreachable if there is no address and no daemon that proves to be the local one.
 
         With `certificate` (in PEM form), an https server must have exactly this certificate. `proof` is called with
         each new connection before anything else is sent, and raises an error if the wrong service is at its other end.
         `service` is the name under which the command line keeps state about the service; other programs leave it out.
         """
-        address = ServiceAddress(base_url or os.environ.get("SVC_BASE_URL") or "", None, certificate, proof)
+        given_url = base_url or (os.environ.get("SVC_BASE_URL") if certificate else None)
+        address = ServiceAddress(given_url or "", None, certificate, proof)
         if not address.base_url:
-            from svc_cli.daemon.process import Installation
+            from svc_cli.daemon.services import reach
 
-            address = Installation(os.environ).get().address
+            silent = Console(StringIO(), StringIO(), os.environ, is_quiet=True)
+            address = reach(CliSettings.load(os.environ, Path.cwd()), silent, autostart=autostart)[0]
         self.base_url = address.base_url.rstrip("/")
         #: Identifies the service in files that the command line keeps, because the URL of a local daemon may change.
         self.service = service or self.base_url
@@ -238,8 +246,13 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
                 return
             asked["after"] = page["last_id"]
 
-    def source(self, source_id: str, *, verify: bool = False) -> "SourceVerifiedDict":
-        """Return one source; with `verify`, also its state in the search index."""
+    def source(self, source: str, *, bucket: str | None = None, verify: bool = False) -> "SourceVerifiedDict":
+        """Return one source; with `verify`, also its state in the search index.
+
+        With `bucket`, it is named as on the command line: by its id, the beginning of its id, its title or its file
+        name. Raises SourceAmbiguous if several match.
+        """
+        source_id = source if bucket is None else find_source(self, source, bucket)
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
     def source_text(self, source_id: str, *, hidden: bool = False) -> "SourceTextDict":

@@ -227,6 +227,8 @@ class Installation:
         while True:
             found = self.find() if self.record() else None
             if found:
+                # The daemon outlives this process, which Python would otherwise warn about.
+                process.returncode = 0
                 return found
             if process.poll() == Exit.LOCKED:
                 seen = probe(self.fixed_url, timeout_s=0.5) if self.fixed_url else None

@@ -12,7 +12,15 @@ from typing import Any, Literal, Union, get_args, get_origin
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from svc_cli.client import Client, NotAuthenticated, TitleConflict, types
+from svc_cli.client import (
+    ApiError,
+    Client,
+    DaemonUnreachable,
+    NotAuthenticated,
+    SourceAmbiguous,
+    TitleConflict,
+    types,
+)
 from svc_cli.client.transport import Reply
 from tests.acceptance import downstream
 from tests.acceptance.forks import ROOT
@@ -154,6 +162,44 @@ def test_client_takes_address_and_key_from_the_environment(
     monkeypatch.setenv("SVC_API_KEY", shared_installation.key)
     with Client() as client:
         assert client.version()["object"] == "version"
+
+
+def test_client_finds_a_source_as_the_command_line_does(shared_installation: Installation, tmp_path: Path) -> None:
+    with Client(shared_installation.base_url, shared_installation.key) as client:
+        for bucket in ("named", "named-too"):
+            client.ensure_bucket(bucket)
+            (tmp_path / "leave.md").write_text(bucket)
+            client.upload_file(bucket, tmp_path / "leave.md", title="docs/leave.md")
+        whole = client.source("docs/leave.md", bucket="named")
+        for name in (whole["id"], "leave.md"):
+            assert client.source(name, bucket="named")["id"] == whole["id"], name
+        (tmp_path / "leave.md").write_text("More.")
+        client.upload_file("named", tmp_path / "leave.md", title="old/leave.md")
+        with pytest.raises(SourceAmbiguous):
+            client.source("leave.md", bucket="named")
+        with pytest.raises(ApiError, match="There is no source in the bucket named"):
+            client.source("none.md", bucket="named")
+
+
+def test_client_without_arguments_finds_what_the_command_line_finds_and_starts_it_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Installation(tmp_path)
+    for name, value in made.environ.items():
+        monkeypatch.setenv(name, value)
+    try:
+        with pytest.raises(DaemonUnreachable):
+            Client()
+        with Client(autostart=True) as client:
+            client.ensure_bucket("b")
+            url = client.base_url
+        with Client() as client:
+            assert ([each["slug"] for each in client.buckets()["buckets"]], client.base_url) == (["b"], url)
+        assert made.svc("config", "set", "base_url", "http://127.0.0.1:1").exit == 0
+        with pytest.raises(DaemonUnreachable, match=r"Nothing answers at http://127\.0\.0\.1:1"):
+            Client()
+    finally:
+        made.clear()
 
 
 @pytest.mark.rule("client.retries")

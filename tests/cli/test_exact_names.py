@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 
 from svc_cli.client.api import Client
-from svc_cli.commands.source_lookups import EVENT, KEY, exact_id
+from svc_cli.client.source_lookups import EVENT, KEY, exact_id
 from svc_cli.errors import ApiError, NotExact, UsageError
 from tests.acceptance.installations import Installation
 from tests.cli.consoles import Json, RunSvc

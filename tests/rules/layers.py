@@ -12,7 +12,8 @@ LEVELS = {
     "cluster.rate_limit_rows cluster.postgres > databases data_directory child_processes > core > errors > "
     "settings tools cluster exits > logs > wire paths",
     "svc_cli": "__main__ > main > app > commands > sync evals exports mcp > "
-    "transfer daemon.connections > client daemon.units > daemon.process > daemon.probes progress render > daemon > "
+    "transfer daemon.connections > client daemon.units > daemon.services > daemon.process > "
+    "daemon.probes progress render > daemon > "
     "console > settings credentials > trust > private_files given_files > deadlines > "
     "errors interrupts http_responses > exits",
 }

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from svc_cli.client.source_lookups import find_source, is_id
 from svc_cli.client.waiting import following
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.commands.nouns.batches import BATCH_PREFIX, render_batch
 from svc_cli.commands.nouns.source_views import render_source, render_sources
-from svc_cli.commands.source_lookups import is_id, resolve_source
 from svc_cli.console import Console, clean_styled, is_terminal
 from svc_cli.exits import Exit
 from svc_cli.progress import PLAIN_INTERVAL_S
@@ -99,7 +99,7 @@ def status(
         if source and is_id(source, BATCH_PREFIX):
             view = _BatchView(call, client, source)
         elif source:
-            view = _SourceView(call, client, resolve_source(call, client, source, bucket))
+            view = _SourceView(call, client, find_source(client, source, call.settings.get("bucket", bucket)))
         elif bucket:
             view = _BucketView(call, client, bucket)
         else:

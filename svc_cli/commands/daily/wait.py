@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from svc_cli.client.source_lookups import find_source, is_id
 from svc_cli.client.waiting import GONE, UNKNOWN_ROUTE, Watch, look_up, wait_for_batches, wait_until_settled
 from svc_cli.commands.invocations import Invocation, SourceBucketOption, TimeoutOption, command, new_app, parse_duration
 from svc_cli.commands.nouns.batches import BATCH_PREFIX
-from svc_cli.commands.source_lookups import is_id, resolve_source
 from svc_cli.errors import ApiError, WaitTimedOut, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
@@ -84,9 +84,9 @@ def wait(
     call.limit_time(timeout if timeout_s else None)
     with call.client() as client, call.progress() as progress:
         batches = [name for name in sources if is_id(name, BATCH_PREFIX)]
-        ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
-        waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
-        waited.batches.update({each: client.batch(each) for each in waited.batches})
+        within = call.settings.get("bucket", bucket)
+        ids = [find_source(client, name, within) for name in sources if name not in batches]
+        waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: client.batch(each) for each in batches})
         progress.begin("waiting", waited.total)
         try:
             # Fail now if an id does not exist.

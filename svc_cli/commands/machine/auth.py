@@ -10,8 +10,8 @@ import typer
 from svc_cli.client.api import Client
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of, read_key
-from svc_cli.daemon.connections import reach
 from svc_cli.daemon.probes import DaemonHealth, refuse_other_installation
+from svc_cli.daemon.services import reach
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields

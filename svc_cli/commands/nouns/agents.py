@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from svc_cli.client.source_lookups import find_source
 from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_app
-from svc_cli.commands.source_lookups import find_source
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, table
 from svc_daemon.wire import Json, JsonMapping

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from svc_cli.client.source_lookups import KEY, exact_id
 from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_app
-from svc_cli.commands.source_lookups import KEY, exact_id
 from svc_cli.credentials import ADMIN_HINT, LOGIN_HINT
 from svc_cli.errors import KeyNotShown, UsageError
 from svc_cli.render import table

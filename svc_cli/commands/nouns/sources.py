@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from svc_cli.client.source_lookups import find_source
 from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
@@ -18,7 +19,6 @@ from svc_cli.commands.invocations import (
     new_app,
 )
 from svc_cli.commands.nouns.source_views import render_source, render_sources, save_content, send_content
-from svc_cli.commands.source_lookups import find_source, resolve_source
 from svc_cli.console import clean
 from svc_cli.errors import UsageError
 from svc_cli.render import place_of, state_of
@@ -96,7 +96,7 @@ def show(
 ) -> None:
     """Show everything about one source."""
     with call.client() as client:
-        answer = client.source(resolve_source(call, client, source, bucket), verify=verify)
+        answer = client.source(find_source(client, source, call.settings.get("bucket", bucket)), verify=verify)
     call.console.show(answer, lambda: render_source(call.console, answer))
 
 
@@ -116,7 +116,7 @@ def text(
     if chunks and hidden:
         raise UsageError("Hidden text has no passages.", hint="give --chunks or --hidden.")
     with call.client() as client:
-        answer = client.source_text(resolve_source(call, client, source, bucket), hidden=hidden)
+        answer = client.source_text(find_source(client, source, call.settings.get("bucket", bucket)), hidden=hidden)
     if hidden:
         pieces = []
         for piece in answer.get("hidden", []):
@@ -162,7 +162,7 @@ def get(
     if output is None and not call.console.is_text:
         raise UsageError("Standard output can't hold both the bytes and JSON.", hint="add -o FILE.")
     with call.client() as client:
-        found = client.source(resolve_source(call, client, source, bucket))
+        found = client.source(find_source(client, source, call.settings.get("bucket", bucket)))
         blocks = client.source_content(found["id"])
         if output is None:
             send_content(call.console, found, blocks)

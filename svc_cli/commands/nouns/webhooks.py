@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from svc_cli.client.source_lookups import EVENT, MOST_CANDIDATES, before, exact_id, find_source, is_whole_id
 from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_app, parse_metadata
 from svc_cli.commands.nouns.events import MISSED, keep_following
-from svc_cli.commands.source_lookups import EVENT, MOST_CANDIDATES, before, exact_id, find_source, is_whole_id
 from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit

@@ -16,7 +16,6 @@ from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
-    from svc_cli.commands.invocations import Invocation
 
 
 class IdKind(NamedTuple):
@@ -57,11 +56,6 @@ def before(name: str, prefix: str) -> str:
     """Return a text that sorts before the ids that start with `name`, to list them from there."""
     # A list leaves out the id that is given as `after`, but not the ids of which that is a prefix.
     return name[:-1] if is_whole_id(name, prefix) else name
-
-
-def resolve_source(call: "Invocation", client: "Client", name: str, bucket: str | None = None) -> str:
-    """Find a source for a command that only reads, in the bucket of the flag or settings, or else in all buckets."""
-    return find_source(client, name, call.settings.get("bucket", bucket))
 
 
 def find_source(
