@@ -62,8 +62,8 @@ class TextUnit(NamedTuple):
 
     @property
     def is_initials(self) -> bool:
-        """Whether these are single letters with dots between them."""
-        return re.fullmatch(r"[^\W\d_](?:\.[^\W\d_])+", self.whole) is not None
+        """Whether these are one or two letters each with dots between them, as in U.S. and Ph.D."""
+        return re.fullmatch(r"[^\W\d_]{1,2}(?:\.[^\W\d_]{1,2})+", self.whole) is not None
 
 
 #: Scripts without spaces, of which pairs of characters are searched: Han, kana, Hangul.

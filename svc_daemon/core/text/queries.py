@@ -190,7 +190,8 @@ class _QueryReader:
                 is_same = not unit.has_digits or other in same
                 word.add(1.0 if is_same else SOME, other, in_forms=True)
             if not unit.has_digits:
-                word.add_either(1.0, spell(unit.whole, language)[0])
+                joined = "".join(part.text for part in unit.parts) if unit.is_initials else unit.whole
+                word.add_either(1.0, spell(joined, language)[0])
             if len(unit.parts) <= MOST_TERMS:
                 run = [spell(part.text, language)[0] for part in unit.parts]
                 word.add(1.0 if letters else APART, *run)
