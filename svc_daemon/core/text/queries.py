@@ -220,13 +220,14 @@ def group_digits(digits: str) -> list[str]:
 def _spell_all(text: str, languages: tuple[str, ...]) -> dict[tuple[tuple[str, ...], bool], float]:
     """Find the ways in which a word of letters may be written, and the weight of each."""
     plain, word = fold(text), _Word(text)
-    word.add_either(1.0, fit(plain))
-    word.add(UNSTEMMED, fit(plain), in_forms=True)
+    word.add(1.0, fit(plain))
     for language in languages:
         term, forms = spell(text, language)
-        # What is joined in a text is a form there, and stemmed.
-        word.add_either(1.0, term)
+        word.add(1.0, term)
         word.add(1.0, spell(plain, language)[0])
+        # What is joined in a text is a form there, and stemmed. A word that is its own stem is no form of itself.
+        word.add(JOINED, term, in_forms=True)
+        word.add(JOINED if term == plain else UNSTEMMED, fit(plain), in_forms=True)
         for form in forms:
             word.add(SPELLED if form.startswith(EXACT) else 1.0, form, in_forms=True)
         if text != plain:
