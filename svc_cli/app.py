@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from svc_cli.commands.help_pages import HELP_FLAGS, HelpfulGroup, write_examples
+from svc_cli.commands.help_pages import HELP_FLAGS, HelpfulGroup, meant_by, meant_options, write_examples
 from svc_cli.commands.invocations import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
 from svc_cli.errors import NO_ROOM, BadAnswer, Interrupted, SvcError, UsageError, refused_by_system
@@ -55,6 +55,29 @@ ELSEWHERE = {
     "export": "svc bucket export",
     **{name: f"svc-daemon {name}" for name in ("backup", "restore", "verify", "migrate", "team", "model")},
 }
+#: Words of other programs, each with the commands that may be meant.
+MEANT = {
+    **dict.fromkeys(("ls", "list", "dir"), ("svc source ls -b BUCKET", "svc bucket ls")),
+    **dict.fromkeys(("rm", "delete", "remove", "del"), ("svc source rm SOURCE", "svc bucket rm BUCKET")),
+    **dict.fromkeys(("open", "get", "download", "cp"), ("svc source get SOURCE -o FILE",)),
+    **dict.fromkeys(("cat", "text", "read"), ("svc source text SOURCE",)),
+    **dict.fromkeys(("show", "info", "view"), ("svc source show SOURCE", "svc bucket show BUCKET")),
+    **dict.fromkeys(("set", "edit", "rename", "mv", "tag"), ("svc source set SOURCE",)),
+    **{name: (f"svc source {name} SOURCE",) for name in ("retry", "refresh", "attach", "detach")},
+    **{name: (f"svc daemon {name}",) for name in ("start", "stop", "restart", "run", "logs")},
+    **dict.fromkeys(("log", "journal"), ("svc daemon logs", "svc events")),
+    **dict.fromkeys(("serve", "server"), ("svc daemon run",)),
+    **dict.fromkeys(("add", "put", "push", "index", "ingest"), ("svc upload PATH -b BUCKET",)),
+    **dict.fromkeys(("fetch", "crawl", "pull"), ("svc import URL -b BUCKET",)),
+    **dict.fromkeys(("create", "new", "mkdir", "init"), ("svc bucket create SLUG",)),
+    **dict.fromkeys(("find", "query", "grep"), ("svc search QUERY",)),
+    **dict.fromkeys(("chat", "answer"), ("svc ask QUESTION",)),
+    **{name: (f"svc auth {name}",) for name in ("login", "logout", "token")},
+    **dict.fromkeys(("ps", "stat"), ("svc status",)),
+    **dict.fromkeys(("settings", "env"), ("svc config list",)),
+    "trust": ("svc config trust",),
+    "version": ("svc --version",),
+}
 
 EXAMPLES = ("svc upload docs -b handbook", "svc search parental leave -b handbook", "svc ask who approves leave")
 
@@ -76,15 +99,20 @@ class Commands(HelpfulGroup):
         """Return the command that the arguments name. Fails if there is none, and suggests a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = next(iter(get_close_matches(args[0], COMMANDS, n=1)), None)
-            meant = ELSEWHERE.get(args[0], close)
-            ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {meant!r}?' if meant else ''}")
+            meant = MEANT.get(args[0], ())
+            word = None if meant else ELSEWHERE.get(args[0], close)
+            message = f"There is no command {args[0]!r}.{f' Did you mean {word!r}?' if word else ''}"
+            raise UsageError(message, hint=meant_by(meant) or "`svc --help` shows how it is used.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
         """Write the table of commands without loading any of them."""
         write_examples(formatter, EXAMPLES)
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        for folder, title in (("daily", "Every day"), ("nouns", "Manage"), ("machine", "More")):
+            with formatter.section(title):
+                rows = [(name, line) for name, (module, line) in COMMANDS.items() if module.startswith(folder)]
+                # The names stand in one column over all sections.
+                formatter.write_dl([(name.ljust(max(map(len, COMMANDS))), line) for name, line in rows])
 
 
 def load(name: str) -> Any:
@@ -141,7 +169,11 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         path = context.command_path if context else "svc"
         what, colon, why = error.format_message().partition(": ")
         message = f"{what}{colon}{plain(why)}" if colon else plain(what)
-        return _fail(console, UsageError(message, hint=f"`{path} --help` shows how it is used."))
+        meant = meant_by(meant_options(error, context))
+        # Typer's own guess may be another one.
+        message = message.partition(" (Possible options")[0] if meant else message
+        hint = meant or f"`{path} --help` shows how it is used."
+        return _fail(console, UsageError(message, hint=hint))
     except (KeyboardInterrupt, typer.Abort):
         return _fail(console, Interrupted("Interrupted."))
     except Exception as error:

@@ -51,6 +51,36 @@ def test_failure_prints_one_json_value_or_an_error_line_and_exits_with_its_code(
 
 
 @pytest.mark.parametrize(
+    ("command", "hint"),
+    (
+        ("ls -b b", "`svc source ls -b BUCKET` or `svc bucket ls`"),
+        ("rm a.md -b b --force", "`svc source rm SOURCE` or `svc bucket rm BUCKET`"),
+        ("delete b", "`svc source rm SOURCE` or `svc bucket rm BUCKET`"),
+        ("open a.md", "`svc source get SOURCE -o FILE`"),
+        ("start", "`svc daemon start`"),
+        ("stop", "`svc daemon stop`"),
+        ("logs --tail 3", "`svc daemon logs`"),
+        ("bucket list", "`svc bucket ls`"),
+        ("source delete a.md -b b", "`svc source rm`"),
+        ("key delete k", "`svc key revoke`"),
+        ("agent sett a", "`svc agent set`"),
+        ("search -n 5 x", "`svc search -k`"),
+        ("search x --limit 5", "`svc search -k`"),
+        ("source ls -b b -n 5", "`svc source ls --limit`"),
+        ("sync docs -b b -n", "`svc sync --dry-run`"),
+        ("source rm a.md -b b -y", "`svc source rm --force`"),
+    ),
+)
+def test_a_command_or_option_of_other_programs_is_a_usage_error_whose_hint_names_ours(
+    command: str, hint: str, svc: RunSvc
+) -> None:
+    refused = svc(*command.split(), "--json")
+    assert refused.failure == (2, "svc_usage"), refused.stdout
+    assert refused.json["error"]["hint"] == f"did you mean {hint}?"
+    assert "Possible options" not in refused.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
     ("command", "message"),
     (
         ("uplaod", "Did you mean 'upload'?"),

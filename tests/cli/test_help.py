@@ -9,6 +9,8 @@ import pytest
 from typer.main import get_command
 
 from svc_cli.app import build
+from svc_cli.commands.help_pages import MORE
+from svc_cli.commands.parameters import Flags
 from svc_daemon.command.main import app as daemon_app
 from tests.cli.consoles import RunSvc
 
@@ -36,6 +38,25 @@ def test_h_and_help_show_the_same_page(svc: RunSvc) -> None:
         assert "...\n" not in pages[0].stdout.split("Commands:")[-1], f"{path}: a sentence is cut off"
         assert svc("help", *words, "--json").json == {"command": path, "help": pages[0].stdout.rstrip("\n")}
     assert svc("help", *words).stdout == pages[0].stdout
+
+
+def test_help_shows_the_own_options_and_one_line_about_the_common_ones(svc: RunSvc) -> None:
+    pages = {name: svc("help", *name.split()).stdout for name in ("upload", "source get", "watch run", "daemon status")}
+    for name, page in pages.items():
+        assert [line for line in page.splitlines() if "--json" in line] == [MORE], name
+        assert not re.search(r"--no-autostart|--debug|Common options", page), name
+    common = svc("help", "options").stdout
+    flags = [f"--{each.replace('_', '-')}" for each in Flags.__dataclass_fields__]
+    assert [flag for flag in flags if flag not in common] == []
+    assert svc("help", "options", "--json").json == {"command": "svc options", "help": common.rstrip("\n")}
+
+
+def test_help_lists_the_commands_of_every_day_first(svc: RunSvc) -> None:
+    page = svc("--help").stdout
+    places = [page.index(f"\n{title}:\n") for title in ("Every day", "Manage", "More")]
+    assert places == sorted(places)
+    assert places[0] < page.index("\n  upload ") < page.index("\n  search ") < places[1] < page.index("\n  bucket ")
+    assert page.index("\n  agent ") < places[2] < page.index("\n  daemon ")
 
 
 def test_help_of_a_misspelled_command_suggests_one(svc: RunSvc) -> None:

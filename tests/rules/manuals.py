@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from svc_cli.app import build
-from svc_cli.commands.help_pages import HELP_FLAGS
+from svc_cli.commands.help_pages import HELP_FLAGS, MORE, HelpfulGroup, write_common_options
 from svc_daemon.command.main import app
 from svc_daemon.wire.versions import VERSION
 from tests.rules.modules import ROOT
@@ -39,6 +39,9 @@ class Roff:
         self.lines.append(".PP")
 
     def write_text(self, text: str) -> None:
+        if text == MORE:  # the page has these options itself
+            self.lines.pop()
+            return
         for paragraph in text.split("\n\n"):
             self.lines += [".PP", _escaped(" ".join(paragraph.split()))]
 
@@ -76,6 +79,8 @@ def manual(program: str, command: Any, summary: str, exits: Sequence[tuple[str, 
     for path, each in _commands(program, command):
         roff.lines.append(f".SS {_escaped(path)}")
         each.format_help(each.context_class(each, info_name=path, **HELP_FLAGS), roff)
+    if isinstance(command, HelpfulGroup):
+        write_common_options(command.context_class(command, info_name=program, **HELP_FLAGS), roff)
     if roff.common:
         roff.lines += [f".SH {COMMON.upper()}", *roff.common]
     roff.lines.append(".SH EXIT STATUS")
