@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cite": ("daily.cite", "Check the quotes of an answer against the stored files."),
     "eval": ("daily.eval", "Measure how well searches find the expected passages, for example in CI."),
     "bucket": ("nouns.buckets", "List, create, show, change, archive, export, import and delete buckets."),
-    "source": ("nouns.sources", "List, show, download, retry, refresh, attach, detach and delete sources."),
+    "source": ("nouns.sources", "List, show, download, change, retry, refresh, attach, detach and delete sources."),
     "batch": ("nouns.batches", "Show the state of files that were uploaded together as a batch."),
     "agent": ("nouns.agents", "List, create, show, change and delete agents."),
     "events": ("nouns.events", "Show what has happened to sources, buckets and batches, and follow what happens."),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import Installation
-from tests.cli.consoles import RunSvc
+from tests.cli.consoles import RunSvc, write
 from tests.cli.odd_servers import OddServer
 from tests.samples import make_pdf
 
@@ -168,3 +168,26 @@ def test_source_get_writes_into_a_named_pipe_without_replacing_it(svc: RunSvc, p
     assert svc(*GET, "-o", "pipe").exit == 0
     assert reader.communicate(timeout=60)[0] == plan
     assert Path("pipe").is_fifo()
+
+
+def test_set_changes_title_tags_and_metadata_of_exactly_one_source(here: RunSvc, bucket: str) -> None:
+    write(Path(), "leave.md")
+    assert here("upload", "leave.md", "-b", bucket).exit == 0
+    words = ("source", "set", "leave.md", "-b", bucket)
+    assert here(*words, "--json").failure == (2, "svc_usage")
+    dry = here(*words, "--tag", "hr", "--dry-run", "--json").json
+    assert (dry["dry_run"], dry["tags"]) == (True, ["hr"])
+    assert here(*words, "--tag", "hr", "--tag", "old", "--meta", "owner=Kim", "--meta", "a=b").exit == 0
+    done = here(*words, "--remove-tag", "old", "--remove-meta", "a", "--title", "Leave 2026", "--json").json
+    assert [done[name] for name in ("title", "tags", "metadata")] == ["Leave 2026", ["hr"], {"owner": "Kim"}]
+    again = here("source", "set", done["id"], "--tag", "hr")
+    assert (again.exit, "is so already" in again.stdout) == (0, True)
+    assert here(*words, "--tag", "x", "--json").failure == (2, "svc_not_exact"), "a file name is a guess"
+
+
+def test_set_keeps_the_title_of_a_synced_file(here: RunSvc, bucket: str) -> None:
+    write(Path(), "docs/a.md")
+    assert here("sync", "docs", "-b", bucket).exit == 0
+    words = ("source", "set", "a.md", "-b", bucket, "--json")
+    assert here(*words, "--title", "b.md", "--tag", "x").failure == (6, "svc_title_of_mapping")
+    assert here(*words, "--title", "a.md", "--tag", "y").json["tags"] == ["y"]

@@ -1,7 +1,7 @@
 """`svc source …`: lists, shows, downloads and changes sources."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,15 +17,19 @@ from svc_cli.commands.invocations import (
     accounted,
     command,
     new_app,
+    parse_metadata,
 )
 from svc_cli.commands.nouns.source_views import render_source, render_sources, save_content, send_content
 from svc_cli.console import clean
-from svc_cli.errors import UsageError
+from svc_cli.errors import TitleConflict, UsageError
 from svc_cli.render import place_of, state_of
 from svc_daemon.wire import JsonMapping
 
+if TYPE_CHECKING:
+    from svc_cli.client.types import SourceUpdateDict
+
 app = new_app(
-    "List, show, download, retry, refresh, attach, detach and delete sources.",
+    "List, show, download, change, retry, refresh, attach, detach and delete sources.",
     "svc source ls -b handbook",
     "svc source show docs/leave.md -b handbook",
     "svc source get plan.pdf -b handbook -o plan.pdf",
@@ -173,6 +177,67 @@ def get(
 
 def _cleaned(text: str) -> str:
     return "\n".join(clean(line) for line in text.rstrip("\n").split("\n"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSetFlags:
+    """The arguments and options of `source set`."""
+
+    source: ExactSourceArgument
+    bucket: ExactSourceBucketOption = None
+    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Give the source this title.")] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag; repeatable.")] = None
+    remove_tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Remove this tag; repeatable.")] = None
+    meta: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="Set the metadata field K to the text V; repeatable.")
+    ] = None
+    remove_meta: Annotated[
+        list[str] | None, typer.Option(metavar="K", help="Remove the metadata field K; repeatable.")
+    ] = None
+    dry_run: DryRunOption = False
+
+    def changes(self, source: JsonMapping) -> "SourceUpdateDict":
+        """Return the fields of the source that change. Raises TitleConflict if a sync owns the title."""
+        tags, metadata = dict.fromkeys((*source["tags"], *(self.tag or ()))), dict(source["metadata"])
+        tags = {tag: None for tag in tags if tag not in (self.remove_tag or ())}
+        metadata |= parse_metadata(self.meta or [])
+        metadata = {name: value for name, value in metadata.items() if name not in (self.remove_meta or ())}
+        changes: SourceUpdateDict = {}
+        if list(tags) != source["tags"]:
+            changes["tags"] = list(tags)
+        if metadata != source["metadata"]:
+            changes["metadata"] = metadata
+        if self.title is not None and self.title != source["title"]:
+            changes["title"] = self.title
+            if source.get("mapping"):
+                raise TitleConflict(
+                    f"The synced folder {source['mapping']!r} knows {source['id']} by its title; nothing was changed.",
+                    code="svc_title_of_mapping",
+                    hint="rename the file in the folder and sync it; tags and metadata can be changed here.",
+                    details={"source_id": source["id"], "mapping": source["mapping"]},
+                )
+        return changes
+
+
+@command(
+    app,
+    "set",
+    "svc source set docs/leave.md -b handbook --tag hr --meta owner=Kim",
+    "svc source set src_01k3zq8q4y7x --title 'Leave 2026' --remove-tag draft",
+)
+def set_source(call: Invocation, flags: SourceSetFlags) -> None:
+    """Change the title, the tags or the metadata of a source; its bytes stay as they are."""
+    if not any((flags.title, flags.tag, flags.remove_tag, flags.meta, flags.remove_meta)):
+        raise UsageError("Nothing to change is given.", hint="give --title, --tag, --meta, or what to remove.")
+    with call.client() as client:
+        found = client.source(find_source(client, flags.source, flags.bucket, guess=False))
+        changes = flags.changes(found)
+        answer: JsonMapping = found
+        if changes:
+            answer = {**found, **changes} if flags.dry_run else client.update_source(found["id"], **changes)
+    said = f"would have another {' and '.join(changes)}" if flags.dry_run else f"changed its {' and '.join(changes)}"
+    said = said if changes else "is so already"
+    call.console.show(_marked(answer, flags.dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
 
 
 @command(app, "retry", "svc source retry scan.pdf -b handbook")
