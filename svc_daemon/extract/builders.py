@@ -297,5 +297,24 @@ class FlowDocument(DocumentNotes):
         )
 
 
+#: Most lines of a header, and a field of it: `Title: Harbours`, or `:Title: Harbours`.
+_HEADER_LINES = 40
+_FIELD = re.compile(r":?([A-Za-z][\w-]{0,40}):(?:\s+(.*))?")
+
+
+def find_header_title(lines: Sequence[str]) -> str | None:
+    """Return the title that a header of fields has, with which a text begins, as mails and proposals do."""
+    fields: list[tuple[str, str]] = []
+    for line in lines[:_HEADER_LINES]:
+        field = _FIELD.fullmatch(line)
+        if field:
+            fields.append((field[1].lower(), field[2] or ""))
+        elif fields and line[:1].isspace() and line.strip():
+            fields[-1] = fields[-1][0], f"{fields[-1][1]} {line.strip()}"
+        else:
+            break
+    return next((value.strip() for name, value in fields if name == "title"), None) if len(fields) > 1 else None
+
+
 def _title(words: str | None) -> str | None:
     return one_line(fit(words))[:TITLE_CHARACTERS].rstrip() or None if words else None

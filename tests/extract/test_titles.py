@@ -33,6 +33,20 @@ def test_title_is_the_first_heading_if_there_is_no_other(data: bytes, filename: 
     assert read(data, filename).title == "Harbours"
 
 
+@pytest.mark.parametrize("filename", ["a.rst", "a.txt"])
+@pytest.mark.parametrize(
+    ("header", "title"),
+    [
+        ("PEP: 9\nTitle: Harbours and\n  Quays\nAuthor: A", "Harbours and Quays"),
+        (":Title: Harbours\n:Author: A", "Harbours"),
+        ("Title: of one line alone", None),
+        ("Text.\nTitle: Harbours", None),
+    ],
+)
+def test_title_may_be_in_a_header_of_fields(filename: str, header: str, title: str | None) -> None:
+    assert read(f"{header}\n\nText.\n".encode(), filename).title == title
+
+
 def test_names_of_sheets_and_columns_are_no_title() -> None:
     sheet = make_open_document("spreadsheet", table(f"<table:table-row>{cell('One')}</table:table-row>"))
     files = ((samples.make_xlsx({"Sheet1": [["One"]]}), "a.xlsx"), (sheet, "a.ods"), (b"name,place\na,b\n", "a.csv"))

@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract.builders import LineDocument, fit
+from svc_daemon.extract.builders import LineDocument, find_header_title, fit
 
 #: What a line is; a blank line ends a paragraph or an item.
 BLANK, TEXT, CODE, ROW, ITEM = "", "paragraph", "code", "row", "item"
@@ -15,6 +15,7 @@ class MarkedLines:
 
     def __init__(self, text: str) -> None:
         self.lines = fit(text).split("\n")
+        self._given = self.lines[:]
         self.kinds = [TEXT if line.strip() else BLANK for line in self.lines]
         #: The title that the text declares; the first heading otherwise.
         self.title: str | None = None
@@ -63,6 +64,7 @@ class MarkedLines:
     def finish(self, warnings: tuple[str, ...]) -> Document:
         """Make each run of lines of one kind a block. An item has the text after it."""
         document = LineDocument("\n".join(self.lines))
+        title = self.title or find_header_title(self._given)
         for words, reason, line in self._hidden:
             document.hide(words, reason, line=line)
         begun, kinds = 0, self.kinds
@@ -77,4 +79,4 @@ class MarkedLines:
                 document.add_heading(level, title, begun, last)
             elif kinds[begun]:
                 document.add(kinds[begun], begun, end - 1)
-        return document.finish(title=self.title or document.headings.first, warnings=warnings)
+        return document.finish(title=title or document.headings.first, warnings=warnings)

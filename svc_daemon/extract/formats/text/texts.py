@@ -9,7 +9,7 @@ from svc_daemon.core.text.charsets import decode_declared
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import holds_text, marked_encoding
 from svc_daemon.extract import documents
-from svc_daemon.extract.builders import HEADING_CHARACTERS, LineDocument
+from svc_daemon.extract.builders import HEADING_CHARACTERS, LineDocument, find_header_title
 from svc_daemon.extract.formats import Given
 
 #: Only this many leading bytes show whether text has two bytes for each character.
@@ -90,7 +90,7 @@ def read_text(given: Given) -> Document:
     text, warnings = decode(given.data, given.charset)
     document = LineDocument(text)
     document.add_paragraphs("paragraph", 0, len(document.lines) - 1)
-    return document.finish(warnings=warnings)
+    return document.finish(title=find_header_title(document.lines), warnings=warnings)
 
 
 def read_code(given: Given) -> Document:
