@@ -207,7 +207,8 @@ _PIECE = re.compile(r"\S+")
 def find_places(text: str, words: Sequence[QueryWord], language: str) -> list[list[tuple[int, int]]]:
     """For each word of a query, find where it stands in a text in this language: the start and end of each place."""
     ways = [way for word in words for way in word.alternatives]
-    found = _find_terms(text, {term for way in ways for term in way.terms}, language)
+    has_runs = any(len(way.terms) > 1 for way in ways)
+    found = _find_terms(text, {term for way in ways for term in way.terms}, language, has_runs=has_runs)
     by_position = {position: (term, end) for (term, _), places in found.items() for position, _, end in places}
     return [
         _merge(
@@ -223,14 +224,37 @@ def find_places(text: str, words: Sequence[QueryWord], language: str) -> list[li
     ]
 
 
-def _find_terms(text: str, wanted: Set[str], language: str) -> dict[tuple[str, bool], list[tuple[int, int, int]]]:
-    """Find where terms, and terms that are forms, stand in a text: which of its words each is, and start and end."""
+#: Takes all signs out of a text in ASCII.
+_SIGNS_OUT = {code: None for code in range(128) if not chr(code).isalnum()}
+#: Beginnings of words that lose theirs in a stem: dying is die.
+_OTHER_HEADS = {"di": "dy", "li": "ly", "ti": "ty", "sk": "sk"}
+
+
+def _heads(terms: Iterable[str]) -> re.Pattern[str]:
+    """Match a piece of text in ASCII that may have one of these terms, without its signs.
+
+    Cutting a piece into its terms takes long if it is none of those in memory. Stems begin as their words do.
+    """
+    plain = {term.translate(_SIGNS_OUT) for term in terms}
+    heads = {term[: 1 if term[:1].isdigit() else 2] for term in plain if term.isascii()}
+    return re.compile("|".join(sorted(heads | {_OTHER_HEADS[head] for head in heads & _OTHER_HEADS.keys()})) or r"(?!)")
+
+
+def _find_terms(
+    text: str, wanted: Set[str], language: str, *, has_runs: bool
+) -> dict[tuple[str, bool], list[tuple[int, int, int]]]:
+    """Find where terms, and terms that are forms, stand in a text: which of its words each is, and start and end.
+
+    Which word is counted right only with `has_runs`.
+    """
     known = _KNOWN.get(language, _KNOWN[""])
     matches = list(_PIECE.finditer(text))
     pieces = [match[0] for match in matches]
     found: dict[tuple[str, bool], list[tuple[int, int, int]]] = {}
-    position = 0
+    position, heads = 0, _heads(wanted)
     for match, piece in zip(matches, pieces if "A" not in pieces else _lower_articles(pieces), strict=True):
+        if not has_runs and piece.isascii() and not heads.search(piece.lower().translate(_SIGNS_OUT)):
+            continue
         terms, forms = known[piece]
         inner = terms.split(" ") if terms else []
         if not wanted.isdisjoint(inner) or (forms and not wanted.isdisjoint(forms.split(" "))):
