@@ -146,9 +146,14 @@ async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[
         updated = source_event(EventType.SOURCE_UPDATED, changed, key_id=key.id)
         record_events(connection, context.ids, key.team_id, [updated])
         touch_buckets_of(connection, source_id)
+        if changed.tags != found.tags:
+            # Searches know the source by its tags, too.
+            create_detachment(connection, key.team_id, source_id)
         return changed
 
-    return await context.write(work)
+    changed = await context.write(work)
+    context.wakes.syncing.set()
+    return changed
 
 
 def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: str) -> tuple[BucketRow, SourceRow]:

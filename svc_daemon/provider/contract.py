@@ -45,6 +45,9 @@ class IndexDocument:
     #: The chunks in order, with ordinals from 0.
     chunks: tuple[Chunk, ...]
     bucket_ids: Sequence[str]
+    #: The title in the text, if it has one.
+    own_title: str = ""
+    tags: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +198,8 @@ class Hit:
     rank: int
     #: The query words in the chunk, in the query's order.
     matches: tuple[TermMatch, ...]
+    #: Where these words are in the chunk's text: start and end of each, in order, without overlaps.
+    highlights: tuple[tuple[int, int], ...] = ()
     #: How much of the query the chunk covers, 0 to 1: the total idf of `matches`, divided by the total idf
     #: of all query words.
     coverage: float
@@ -204,6 +209,15 @@ class Hit:
     semantic: SemanticMatch | None
     #: The merged score of a hybrid search; None in other modes.
     fused: float | None
+    #: Whether the query names the document, as by its title. The best chunks of such documents come first.
+    is_named: bool = False
+
+
+class Suggestion(NamedTuple):
+    """A word of the query that stands nowhere, and one that does and may have been meant."""
+
+    word: str
+    instead: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +233,8 @@ class HitPage:
     warnings: tuple[str, ...] = ()
     #: Number of the team's chunks, from which idf is computed.
     chunks: int = 0
+    #: For words that stand nowhere in the buckets and sources searched.
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 class SearchProvider(Protocol):
@@ -237,8 +253,8 @@ class SearchProvider(Protocol):
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         """Set the document's buckets. Raises DocumentMissing if the index has another generation."""
 
-    def set_title(self, team_id: str, source_id: str, title: str) -> None:
-        """Change the document's title, so that searches find the new title. Raises DocumentMissing."""
+    def set_title(self, team_id: str, source_id: str, title: str, tags: Sequence[str] | None = None) -> None:
+        """Change the document's title, and its tags unless they are None. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
         """Remove the source's document and its vectors, if there is one."""

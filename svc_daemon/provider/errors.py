@@ -2,6 +2,7 @@
 
 ProviderError           any failure, and whether the call can be retried
  ├─ DocumentMissing     the document is not in the index and must be indexed first
+ ├─ IndexBuilding       the words of a team's index are indexed anew
  ├─ SearchTimeout       the search reached its deadline and was interrupted
  └─ ProviderFailed      the provider itself failed: disk error, damage, or unreachable
          └─ IndexDamaged    a team's index is damaged and must be rebuilt
@@ -29,6 +30,15 @@ class SearchTimeout(ProviderError):
 
     def __init__(self) -> None:
         super().__init__("The search took too long; narrow it down or try again.", retryable=True)
+
+
+class IndexBuilding(ProviderError):
+    """The postings of a team's index are made anew from its texts. Searches are refused meanwhile."""
+
+    def __init__(self, team_id: str, elapsed_s: float, done: int, total: int) -> None:
+        """`done` of `total` passages are indexed since `elapsed_s`."""
+        self.elapsed_s, self.done, self.total = elapsed_s, done, total
+        super().__init__(f"The words of {team_id} are indexed anew: {done} of {total} passages.", retryable=True)
 
 
 class ProviderFailed(ProviderError):

@@ -1,11 +1,11 @@
 """Orders and scores the chunks that a search has found, and writes its warnings. Used by all search providers."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Generic, TypeVar
 
 from svc_daemon.core.search.ranking import POOL, Candidate, fuse, hybrid_score, reorder, semantic_score, weigh_feedback
-from svc_daemon.core.text.words import ParsedQuery
 from svc_daemon.provider.contract import KeywordMatch, Part, SearchMode, SearchQuery, SemanticMatch, VectorCount
 
 K = TypeVar("K")
@@ -25,6 +25,8 @@ class Placed(Generic[K]):
     keyword: KeywordMatch | None = None
     semantic: SemanticMatch | None = None
     fused: float | None = None
+    #: Whether the query names the chunk's document.
+    is_named: bool = False
 
 
 def refine(
@@ -70,6 +72,17 @@ def fuse_placed(words: Sequence[Placed[K]], meaning: Sequence[Placed[K]]) -> lis
     ]
 
 
+def put_first(named: Sequence[Placed[K]], order: Sequence[Placed[K]]) -> list[Placed[K]]:
+    """Return the chunks in this order, but those of documents that the query names first."""
+    keys = {placed.key for placed in named}
+    joined = [*(replace(placed, is_named=True) for placed in named), *(each for each in order if each.key not in keys)]
+    ranks = count(1)
+    return [
+        replace(placed, keyword=replace(placed.keyword, rank=next(ranks))) if placed.keyword else placed
+        for placed in joined
+    ]
+
+
 def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) -> float:
     """Compute a hit's score for the search mode."""
     if mode is SearchMode.KEYWORD:
@@ -79,11 +92,11 @@ def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) 
 
 
 def list_warnings(
-    query: SearchQuery, parsed: ParsedQuery, mode: SearchMode, count_vectors: Callable[[], VectorCount]
+    query: SearchQuery, words_left_out: int, mode: SearchMode, count_vectors: Callable[[], VectorCount]
 ) -> Iterator[str]:
     """List warnings about what the search could not do; `mode` is the mode that was used."""
-    if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
-        yield f"The query is long: its last {parsed.words_left_out} words were left out."
+    if words_left_out and mode is not SearchMode.SEMANTIC:
+        yield f"The query is long: its last {words_left_out} words were left out."
     if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:
         yield "The search used keywords only, because the query has no vector."
     if mode is SearchMode.KEYWORD:
@@ -107,3 +120,14 @@ def embeddable(title: str, headings: Sequence[str], text: str) -> str:
 def distinct(bucket_ids: Iterable[str]) -> tuple[str, ...]:
     """Return the ids, sorted and without duplicates."""
     return tuple(sorted(set(bucket_ids)))
+
+
+def merge_spans(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Sort places in a text, and join those that overlap."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)

@@ -56,7 +56,7 @@ from svc_daemon.process.resource_shortages import Shortages
 from svc_daemon.process.telemetry import open_traces
 from svc_daemon.server.certificates import ServerCertificate, load_certificate
 from svc_daemon.server.engines import EMBEDDED, Engines, choose_engines
-from svc_daemon.server.sockets import base_url_of, bind, most_connections, notifying_service_manager
+from svc_daemon.server.sockets import base_url_of, bind, bound_arenas, most_connections, notifying_service_manager
 from svc_daemon.server.uvicorn_server import Server, run_until_stopped
 from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.limits import Limits
@@ -109,6 +109,7 @@ def serve(settings: Settings) -> None:
     certificate = load_certificate(settings.tls) if settings.tls else None
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    bound_arenas()
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:

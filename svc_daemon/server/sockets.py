@@ -7,6 +7,7 @@ reports cease, the service manager can restart the daemon. Nothing is sent unles
 """
 
 import asyncio
+import ctypes
 import errno
 import logging
 import os
@@ -136,6 +137,19 @@ def take_allowances() -> None:
             f"This process may use only {memory_bytes // 1024**2} MB of address space, and needs "
             f"{LEAST_MEMORY_BYTES // 1024**2} MB at least. Raise the limit with `ulimit -v`."
         )
+
+
+#: Number of the option of glibc's `mallopt` that limits arenas, and the limit.
+_ARENA_MAX, ARENAS = -8, 2
+
+
+def bound_arenas() -> None:
+    """Let the C library keep freed memory in few places.
+
+    The threads of the search library come and go, and each would leave some megabytes in a place of its own.
+    """
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, ARENAS)
 
 
 def most_connections(most: int) -> int:

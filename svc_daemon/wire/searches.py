@@ -77,6 +77,8 @@ class Explanation(TypedDict):
 
     #: Rank in the results, from 1.
     rank: int
+    #: Whether the query names the document, as by its title. The best passages of such documents come first.
+    named: bool
     #: The score that determines the rank in a hybrid search; null in other modes.
     fused: float | None
     #: The share of the query's words that occur in the passage, 0 to 1. Rare words count more.
@@ -101,9 +103,18 @@ class SearchResult(TypedDict):
     tags: list[str]
     metadata: dict[str, Any]
     text: str
+    #: Where words of the query are in `text`: start and end of each, in characters.
+    highlights: list[list[int]]
     location: Location
     #: Null unless the request has `explain`.
     explain: Explanation | None
+
+
+class SuggestedWord(TypedDict):
+    """A word of the query that stands nowhere in what was searched, and one that does and may have been meant."""
+
+    word: str
+    instead: str
 
 
 class SearchPage(TypedDict):
@@ -113,6 +124,7 @@ class SearchPage(TypedDict):
     data: list[SearchResult]
     has_more: bool
     warnings: list[str]
+    suggestions: list[SuggestedWord]
     request_id: str
 
 

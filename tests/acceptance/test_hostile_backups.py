@@ -203,7 +203,6 @@ OUTSIZED = {
     "headings": "UPDATE chunks SET headings = printf('%.*c', 9000000, 'A')",
     "a title": "UPDATE documents SET title = printf('%.*c', 9000000, 'A')",
     "a piece of a text": "UPDATE texts SET text_zlib = zeroblob(9000000)",
-    "postings": "UPDATE chunk_index_data SET block = zeroblob(9000000) WHERE id > 10",
     "vectors": "INSERT INTO vectors VALUES (1, 1, zeroblob(9000000))",
 }
 

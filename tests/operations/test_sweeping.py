@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -158,8 +159,7 @@ def test_a_webhook_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemo
 def test_a_lost_index_is_rebuilt_with_the_same_source_ids(working: Daemon, make_daemon: MakeDaemon) -> None:
     ids = {working.add_ready() for _ in range(3)}
     working.close()
-    for path in working.files.index.iterdir():
-        path.unlink()
+    shutil.rmtree(working.files.index)
     daemon = make_daemon()
     assert daemon.loop.run(sweeping.rebuild_lost(daemon.context)) == 1
     assert daemon.search("quay").json()["error"]["code"] == "team_store_maintenance"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from svc_daemon.provider.embedded import embeddings, writing
-from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
+from svc_daemon.provider.embedded.files import IndexFiles
+from svc_daemon.provider.embedded.indexes import TeamIndex
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.embedded.semantics import SignsCache, SignsKey, warm_up
@@ -49,21 +50,6 @@ def test_a_large_document_takes_its_vectors_along(provider: EmbeddedProvider, fo
     # Dropping goes past one slice, too.
     provider.drop_vectors(TEAM, None)
     assert rows(folder) == [0, 0]
-
-
-def test_a_vector_that_comes_while_a_large_document_is_copied_is_made_again(folder: Path) -> None:
-    """Between the slices of a copy the original gets a vector: the copy counts only what it has."""
-    provider = EmbeddedProvider(folder)
-    embed(provider, "src_1", *[unit(1, 1)] * (SLICE_CHUNKS + 10))
-    provider.close()
-    with closing(sqlite3.connect(folder / f"{TEAM}.db", isolation_level=None)) as connection:
-        # As if the copy had been made before this chunk had its vector.
-        for table in ("vectors", "signs"):
-            connection.execute(f"DELETE FROM {table} WHERE chunk_key & 1048575 = 5")
-    provider = EmbeddedProvider(folder)
-    provider.set_title(TEAM, "src_1", "new")
-    assert [chunk.chunk_id for chunk in provider.list_unembedded(TEAM, MODEL, 9)] == ["chk_1_1_5"]
-    provider.close()
 
 
 def test_a_removed_vector_can_not_be_read_in_the_file(provider: EmbeddedProvider, folder: Path) -> None:
@@ -170,9 +156,9 @@ def held(index: TeamIndex, cache: SignsCache, bucket: str | None, most: int = 99
 def test_signs_are_read_once_and_after_a_change_only_what_changed(index: TeamIndex) -> None:
     cache = SignsCache(10**6)
     assert [held(index, cache, bucket) for bucket in ("bkt_1", "bkt_1", None)] == [(10, 1), (10, 0), (100, 1)]
-    writing.delete(index.database, "src_15")
+    writing.delete(index, "src_15")
     assert held(index, cache, "bkt_1") == (9, 0)
-    writing.set_buckets(index.database, "src_25", 1, ["bkt_1"])
+    writing.set_buckets(index, "src_25", 1, ["bkt_1"])
     assert held(index, cache, "bkt_1") == (10, 1)
 
 

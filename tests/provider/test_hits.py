@@ -1,17 +1,14 @@
-"""What the embedded provider returns of a hit, where its ways of finding that out differ."""
+"""What a search returns of a hit: its words, and where they are."""
 
-from svc_daemon.provider.embedded.hits import WALKED
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from tests.provider.samples import put, search, terms
+from tests.provider.samples import put, search
 
 
-def test_a_word_that_most_chunks_have_is_seen_in_those_of_a_page(provider: EmbeddedProvider) -> None:
-    """So many that the page's chunks are looked up one by one, and not found by a walk through the word's."""
-    texts = [f"fox {'dog' if number % 3 else 'cat'}" for number in range(3 * WALKED)]
-    put(provider, "src_1", *texts, title="fox", buckets=["bkt_1"])
-    assert terms(search(provider, "fox dog", limit=2)) == [["fox", "dog"]] * 2
-    (hit, _) = search(provider, "cat fox", limit=2, explain=True).hits
-    assert [(match.term, match.parts) for match in hit.matches] == [("cat", ("text",)), ("fox", ("title", "text"))]
+def test_a_hit_tells_in_which_parts_its_words_are_and_where_in_the_text(provider: EmbeddedProvider) -> None:
+    put(provider, "src_1", "A fox. Foxes, and a dog!", title="fox", buckets=["bkt_1"])
+    (hit,) = search(provider, "dog fox unicorn", explain=True).hits
+    assert [(match.term, match.parts) for match in hit.matches] == [("dog", ("text",)), ("fox", ("title", "text"))]
+    assert [hit.chunk.text[slice(*span)] for span in hit.highlights] == ["fox", "Foxes", "dog"]
 
 
 def test_a_word_without_spaces_around_it_is_listed_with_the_parts_that_have_it(provider: EmbeddedProvider) -> None:

@@ -11,6 +11,8 @@ BROAD_EXCEPTS = (
     *("svc_daemon.databases", "svc_daemon.cluster.postgres", "svc_daemon.workers", "svc_daemon.api", "svc_cli.app"),
     # What it runs raises plain exceptions.
     "svc_daemon.embed.onnx_inference",
+    # A panic of the library under it is no Exception.
+    "svc_daemon.provider.embedded.postings",
 )
 #: The parts that have SQL in them.
 SQL_OWNERS = ("svc_daemon.databases", "svc_daemon.store", "svc_daemon.provider", "svc_daemon.cluster", "svc_cli.sync")

@@ -102,6 +102,8 @@ def search(call: Invocation, flags: SearchFlags) -> Exit:
         empty = [] if page["data"] else warn_of_emptiness(client)
     for warning in [*(page.get("warnings") or []), *empty]:
         call.console.warn(str(warning))
+    for each in page.get("suggestions") or []:
+        call.console.note(f"nothing has {clean(each['word'])!r}: did you mean {clean(each['instead'])!r}?")
     call.console.show_page(page, "data", lambda: render_page(call.console, page))
     return Exit.DONE
 
@@ -184,6 +186,8 @@ def explanation(console: Console, explain: dict[str, Any]) -> str:
         rows.append((f"- {clean(term['term'])}", None, f"idf {term['idf']:.2f}", parts))
     if semantic:
         rows.append(("meaning", semantic["rank"], f"cosine {semantic['cosine']:.3f}", clean(semantic["model"])))
+    if explain.get("named"):
+        rows.append(("name", None, "", "the query names the document"))
     if fused is not None:
         rows.append(("both", explain["rank"], f"fused {fused:.4f}", ""))
     return table(console, ("found by", "rank", "scored", ""), rows)

@@ -62,6 +62,7 @@ async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> R
         "data": [_result(found, explain=asked.explain) for found in results.found],
         "has_more": results.has_more,
         "warnings": list(results.warnings),
+        "suggestions": [wire.SuggestedWord(word=each.word, instead=each.instead) for each in results.suggestions],
     }
     return respond(request, page)
 
@@ -94,6 +95,7 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
     words, meaning = hit.keyword, hit.semantic
     explanation = wire.Explanation(
         rank=hit.rank,
+        named=hit.is_named,
         fused=hit.fused,
         coverage=hit.coverage,
         terms=[wire.ExplainedTerm(term=each.term, idf=each.idf, parts=list(each.parts)) for each in hit.matches],
@@ -113,6 +115,7 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
         tags=list(source.tags),
         metadata=source.metadata,
         text=hit.chunk.text,
+        highlights=[list(span) for span in hit.highlights],
         location=view_location(hit.chunk),
         explain=explanation if explain else None,
     )

@@ -30,7 +30,7 @@ class MilvusProvider:
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         writing.set_buckets(self._server, self._stamps, team_id, source_id, generation, distinct(bucket_ids))
 
-    def set_title(self, team_id: str, source_id: str, title: str) -> None:
+    def set_title(self, team_id: str, source_id: str, title: str, tags: Sequence[str] | None = None) -> None:  # noqa: ARG002 - it knows documents by their titles alone
         writing.set_title(self._server, self._stamps, team_id, source_id, storable(title))
         self._counts.forget(team_id)
 

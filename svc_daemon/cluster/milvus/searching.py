@@ -14,7 +14,6 @@ from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.text.languages import STEMMERS
 from svc_daemon.core.text.queries import LITTLE, ParsedQuery, parse_query
 from svc_daemon.core.text.terms import QueryWord, find_places
-from svc_daemon.core.text.words import WordQuery
 from svc_daemon.provider import contract
 from svc_daemon.provider.errors import SearchTimeout
 from svc_daemon.provider.ranked_chunks import CANDIDATES, PARTS, Placed, fuse_placed, list_warnings, refine, score_hit
@@ -72,7 +71,7 @@ class MilvusSearch:
             has_more=len(order) > query.limit,
             mode=mode,
             warnings=(
-                *list_warnings(query, WordQuery((), parsed.words_left_out), mode, self._count_vectors),
+                *list_warnings(query, parsed.words_left_out, mode, self._count_vectors),
                 *self._list_gaps(having),
             ),
             chunks=total,

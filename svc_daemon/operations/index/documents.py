@@ -47,6 +47,8 @@ def put(context: Context, documents: Sequence[tuple[SourceRow, Extraction]]) -> 
                 text=extraction.text,
                 chunks=extraction.chunks,
                 bucket_ids=source.searched_places,
+                own_title=extraction.title or "",
+                tags=source.tags,
             )
             for source, extraction in documents
         ],

@@ -31,8 +31,8 @@ from svc_daemon.store.rows.tombstones import (
 
 log = logging.getLogger(__name__)
 
-#: A source's title and buckets, as written to the index.
-_Words = tuple[str, list[str]]
+#: A source's title, tags and buckets, as written to the index.
+_Words = tuple[str, tuple[str, ...], list[str]]
 
 #: Maximum number of memberships that the worker claims at a time.
 CLAIM_LIMIT = 64
@@ -165,7 +165,7 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Update the index for sources that left a bucket or have a new title. Returns how many were updated.
+    """Update the index for sources that left a bucket or have a new title or tags. Returns how many were updated.
 
     Call this repeatedly until it returns 0. A source whose update fails is skipped, so that one team's damaged index
     does not block other teams.
@@ -220,7 +220,7 @@ def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> 
 
 
 async def _update_index(context: Context, detachment: Detachment) -> _Words | None:
-    """Write the source's title and buckets to the index. Returns the title and buckets; None if the index failed."""
+    """Write the source's title, tags and buckets to the index. Returns them; None if the index failed."""
     team_id, source_id = detachment.team_id, detachment.source_id
     source = context.read(lambda connection: _find(connection, detachment))
     words = _words(source)
@@ -228,10 +228,10 @@ async def _update_index(context: Context, detachment: Detachment) -> _Words | No
         return words
     provider = context.provider
     try:
-        await asyncio.to_thread(provider.set_title, team_id, source_id, source.title)
+        await asyncio.to_thread(provider.set_title, team_id, source_id, source.title, source.tags)
         await asyncio.to_thread(provider.set_buckets, team_id, source_id, source.generation, source.searched_places)
     except DocumentMissing:
-        # Indexing will write the title and the buckets.
+        # Indexing will write them.
         return words
     except ProviderError as error:
         log.warning("the index could not be updated for %s: %s", source_id, error)
@@ -244,4 +244,4 @@ def _find(connection: Connection, detachment: Detachment) -> SourceRow | None:
 
 
 def _words(source: SourceRow | None) -> _Words:
-    return (source.title, list(source.places)) if source is not None else ("", [])
+    return (source.title, source.tags, list(source.places)) if source is not None else ("", (), [])

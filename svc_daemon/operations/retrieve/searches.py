@@ -10,6 +10,7 @@ from functools import partial
 from svc_daemon.core import readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent, check_filter
+from svc_daemon.core.task_retries import retry_after_s
 from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
@@ -17,8 +18,8 @@ from svc_daemon.operations.retrieve.availability import refuse_in_maintenance
 from svc_daemon.operations.retrieve.search_scopes import SearchScope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.shared.usage import counting_answer
 from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState
-from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, SearchQuery
-from svc_daemon.provider.errors import ProviderError, SearchTimeout
+from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, SearchQuery, Suggestion
+from svc_daemon.provider.errors import IndexBuilding, ProviderError, SearchTimeout
 from svc_daemon.store.rows.buckets import list_revisions, take_census
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.memberships import list_unplaced
@@ -96,6 +97,8 @@ class Results:
     score_threshold: float | None = None
     #: Number of chunks in the team's index.
     chunks: int = 0
+    #: For words of the query that stand nowhere.
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,12 @@ class _Asking:
 def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
+    except IndexBuilding as building:
+        raise ServiceError(
+            ErrorCode.TEAM_STORE_MAINTENANCE,
+            "The words of the team's documents are being indexed anew; try again shortly.",
+            retry_after_seconds=retry_after_s(building.elapsed_s, building.done, building.total),
+        ) from building
     except ProviderError as error:
         # If the index is closed because of a rebuild, report the rebuild instead of the error.
         context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
@@ -238,7 +247,13 @@ def _judge_page(
     is_overtaken = is_remade or (has_lost and list_revisions(connection, scope.bucket_ids) != scope.revisions)
     good = [found for found in kept if found.hit.score >= (request.score_threshold or 0.0)]
     has_more = page.has_more or len(good) > request.max_num_results
-    results = Results(tuple(good[: request.max_num_results]), has_more, page.warnings, chunks=page.chunks)
+    results = Results(
+        tuple(good[: request.max_num_results]),
+        has_more,
+        page.warnings,
+        chunks=page.chunks,
+        suggestions=page.suggestions,
+    )
     return Judged(results, is_short=is_short, is_overtaken=is_overtaken)
 
 

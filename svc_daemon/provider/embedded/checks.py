@@ -11,12 +11,14 @@ from svc_daemon.core.problems import LOG_BYTES, Problem, Repair
 from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import log_bytes, open_unchanging
 from svc_daemon.provider.contract import InspectedDocument
-from svc_daemon.provider.embedded import documents
+from svc_daemon.provider.embedded import document_rows, documents
 from svc_daemon.provider.embedded.files import index_path, list_teams
+from svc_daemon.provider.embedded.indexes import postings_folder
+from svc_daemon.provider.embedded.postings import PostingsDamaged, check_files, count_documents
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank, prepare
 
 #: Most bytes of a value of a passage, which has at most 8000 characters, and of any other. They are generous.
-MOST_BYTES, MOST_OTHER_BYTES = dict.fromkeys(("headings", "text", "unspaced"), 2**20), 2**23
+MOST_BYTES, MOST_OTHER_BYTES = dict.fromkeys(("headings", "text"), 2**20), 2**23
 
 
 class _RowCheck(NamedTuple):
@@ -46,19 +48,6 @@ _ROW_CHECKS = (
         "SELECT chunks AS counted, (SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 0) AS found"
         " FROM totals WHERE counted <> found",
         "the totals count {counted} chunks, there are {found}",
-    ),
-    _RowCheck(
-        "I6",
-        "SELECT d.source_id, count(*) AS found FROM chunks AS c"
-        " JOIN documents AS d ON d.document_key = c.chunk_key >> :bits"
-        " WHERE d.hidden = 0 AND c.chunk_key NOT IN (SELECT id FROM chunk_index_docsize) GROUP BY d.source_id",
-        "{found} chunks of {source_id} are found by no search",
-    ),
-    _RowCheck(
-        "I8",
-        "SELECT count(*) AS found FROM chunk_index_docsize WHERE id NOT IN (SELECT chunk_key FROM chunks)"
-        " HAVING count(*) > 0",
-        "the postings name {found} chunks that are not there",
     ),
     _RowCheck(
         "I7",
@@ -95,7 +84,7 @@ class IndexInspector:
             problems.append(Problem("I10", message, Repair.TRIM_LOG, about))
         try:
             with open_unchanging(path) as connection:
-                found = list(_check(connection, read_data=read_data))
+                found = list(_check(connection, path, read_data=read_data))
         except sqlite3.DatabaseError as error:
             found = [("I10", f"it can't be read: {error}")]
         for invariant, message in found:
@@ -134,10 +123,8 @@ def is_own_index(path: Path) -> bool:
             prepare(made)
             if find_difference(read_objects(connection), read_objects(made)) is not None:
                 return False
-            # The schema is ours, and thereby the names in it. A virtual table has no values of its own.
-            listed = connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
-            )
+            # The schema is ours, and thereby the names in it.
+            listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             return not any(_has_outsized(connection, table) for (table,) in listed.fetchall())
     except sqlite3.Error:
         return False
@@ -151,7 +138,7 @@ def _has_outsized(connection: sqlite3.Connection, table: str) -> bool:
     return connection.execute(f"SELECT 1 FROM {table} WHERE {' OR '.join(tests)} LIMIT 1").fetchone() is not None  # noqa: S608
 
 
-def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
+def _check(connection: sqlite3.Connection, path: Path, *, read_data: bool) -> Iterator[tuple[str, str]]:
     # An empty file is not a problem: a crash can leave one, and its tables are created when it is opened.
     if is_blank(connection):
         return
@@ -166,9 +153,9 @@ def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple
     for check in _ROW_CHECKS:
         for row in connection.execute(check.statement, {"bits": ORDINAL_BITS}):
             yield check.invariant, check.message.format(**dict(row))
+    yield from _check_postings(connection, path)
     if read_data:
         yield from _check_texts(connection)
-        yield from _check_postings(connection)
 
 
 def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
@@ -186,14 +173,20 @@ def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
             yield "I6", f"{wrong} chunks of {source_id} do not match its text"
 
 
-def _check_postings(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Check that the index of words matches the chunks.
-
-    FTS5's check writes, so it runs on a temporary copy.
-    """
-    with closing(sqlite3.connect("", isolation_level=None)) as copy:
-        connection.backup(copy)
-        try:
-            copy.execute("INSERT INTO chunk_index (chunk_index, rank) VALUES ('integrity-check', 1)")
-        except sqlite3.DatabaseError as error:
-            yield "I6", f"its postings are not those of its texts: {error}"
+def _check_postings(connection: sqlite3.Connection, path: Path) -> Iterator[tuple[str, str]]:
+    """Check the files of the postings, and that they have the chunks of each document."""
+    number, _ = document_rows.find_postings(connection)
+    folder = postings_folder(path, number)
+    if not number or not folder.exists():
+        # They are made from the rows when the index is opened, as after a restore.
+        return
+    try:
+        check_files(folder)
+        held = count_documents(folder)
+    except (PostingsDamaged, OSError) as error:
+        yield "I6", f"its postings are damaged: {error}"
+        return
+    for posted_as, chunks in documents.count_posted(connection).items():
+        if held.get(posted_as, 0) < chunks:
+            stored = documents.find_by_number(connection, posted_as)
+            yield "I6", f"{chunks} chunks of {stored['source_id'] if stored else posted_as} are found by no search"

@@ -3,8 +3,10 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from svc_daemon.core.text.chunking import Chunk
+from svc_daemon.core.text.languages import guess_language
 from svc_daemon.provider.contract import (
     STATE_ACTIVE,
     DocumentState,
@@ -14,10 +16,13 @@ from svc_daemon.provider.contract import (
     chunk_id,
     document_id,
 )
-from svc_daemon.provider.embedded.packing import ChunkRow, PackedDocument, unpack_headings, unpack_text
-from svc_daemon.provider.embedded.schema import MAX_ORDINAL, KeyRange
+from svc_daemon.provider.embedded.packing import ChunkRow, Wording, unpack_names, unpack_text
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS, KeyRange
 from svc_daemon.provider.errors import DocumentMissing
 from svc_daemon.wire.parsing import parse_json
+
+#: The language of a document is guessed from this many of its chunks.
+SAMPLE_CHUNKS = 20
 
 
 def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
@@ -129,17 +134,88 @@ def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | No
     )
 
 
-def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDocument:
-    """Read a stored document in the form in which documents are written, so that a changed copy can be stored."""
-    rows: list[ChunkRow] = [tuple(row)[1:] for row in _chunk_rows(connection, stored["document_key"])]
-    return PackedDocument(
-        source_id=stored["source_id"],
-        generation=stored["generation"],
-        title=stored["title"],
-        bucket_ids=list_buckets(connection, stored["document_key"]),
-        pieces=tuple(_pieces(connection, stored["document_key"])),
-        chunk_rows=tuple(rows),
+def read_wording(connection: sqlite3.Connection, stored: sqlite3.Row, **changes: Any) -> Wording:
+    """Read what the postings of a stored document have in common, with these changes."""
+    kept = {
+        "posted_as": stored["posted_as"],
+        "title": stored["title"],
+        "names": stored["names"],
+        "language": stored["language"],
+        "bucket_ids": list_buckets(connection, stored["document_key"]),
+    }
+    return Wording(**{**kept, **changes})
+
+
+def read_chunk_rows(connection: sqlite3.Connection, document_key: int, ordinal: int, count: int) -> list[ChunkRow]:
+    """Read up to `count` chunks of a document, from `ordinal` on."""
+    rows = connection.execute(
+        """
+        SELECT char_start, char_end, page, line_start, line_end, headings, text FROM chunks
+        WHERE chunk_key BETWEEN :first AND :last ORDER BY chunk_key
+        """,
+        KeyRange.of_chunks(document_key, ordinal, count).parameters(),
     )
+    return [ChunkRow(*row) for row in rows]
+
+
+def find_by_number(connection: sqlite3.Connection, number: int) -> sqlite3.Row | None:
+    """Return the row of the visible document with this number in the postings, or None."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM documents WHERE posted_as = :number AND hidden = 0", {"number": number}
+    ).fetchone()
+    return row
+
+
+def find_by_numbers(connection: sqlite3.Connection, numbers: Iterable[int]) -> list[sqlite3.Row]:
+    """Return the rows of the visible documents with these numbers in the postings."""
+    return connection.execute(
+        "SELECT * FROM documents WHERE hidden = 0 AND posted_as IN (SELECT value FROM json_each(:numbers))",
+        {"numbers": json.dumps(list(numbers))},
+    ).fetchall()
+
+
+def read_words(connection: sqlite3.Connection, chunk_keys: Sequence[int]) -> dict[int, str]:
+    """Read the titles, headings and texts of chunks, by their keys."""
+    rows = connection.execute(
+        """
+        SELECT c.chunk_key, d.title || ' ' || c.headings || ' ' || c.text AS words FROM chunks AS c
+        JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
+        WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
+        """,
+        {"keys": json.dumps(list(chunk_keys)), "ordinal_bits": ORDINAL_BITS},
+    )
+    return {row["chunk_key"]: row["words"] for row in rows}
+
+
+def find_out_language(connection: sqlite3.Connection, number: int) -> sqlite3.Row | None:
+    """Guess a document's language from its first chunks, and return its row; None if it is gone."""
+    stored = find_by_number(connection, number)
+    if stored is None:
+        return None
+    rows = read_chunk_rows(connection, stored["document_key"], 0, SAMPLE_CHUNKS)
+    connection.execute(
+        "UPDATE documents SET language = :language WHERE document_key = :key",
+        {"language": guess_language(" ".join(row.text for row in rows)), "key": stored["document_key"]},
+    )
+    return find_by_number(connection, number)
+
+
+def find_posted(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, int]:
+    """Map numbers of documents in the postings to their keys, without hidden documents and unknown numbers."""
+    (listed,) = connection.execute(
+        """
+        SELECT json_group_array(json_array(posted_as, document_key)) FROM documents
+        WHERE hidden = 0 AND posted_as IN (SELECT value FROM json_each(:numbers))
+        """,
+        {"numbers": json.dumps(list(numbers))},
+    ).fetchone()
+    return dict(parse_json(listed))
+
+
+def count_posted(connection: sqlite3.Connection) -> dict[int, int]:
+    """Map the numbers that visible documents with chunks have in the postings to their numbers of chunks."""
+    rows = connection.execute("SELECT posted_as, chunks FROM documents WHERE hidden = 0 AND chunks > 0")
+    return dict(tuple(row) for row in rows)
 
 
 def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> list[ListedDocument]:
@@ -169,7 +245,7 @@ def chunk_from_row(row: sqlite3.Row) -> Chunk:
         text=row["text"],
         char_start=row["char_start"],
         char_end=row["char_end"],
-        headings=unpack_headings(row["headings"]),
+        headings=unpack_names(row["headings"]),
         page=row["page"],
         line_start=row["line_start"],
         line_end=row["line_end"],
@@ -179,7 +255,7 @@ def chunk_from_row(row: sqlite3.Row) -> Chunk:
 def _chunk_rows(connection: sqlite3.Connection, document_key: int) -> sqlite3.Cursor:
     return connection.execute(
         """
-        SELECT chunk_key, char_start, char_end, page, line_start, line_end, headings, text, unspaced FROM chunks
+        SELECT chunk_key, char_start, char_end, page, line_start, line_end, headings, text FROM chunks
         WHERE chunk_key BETWEEN :first AND :last ORDER BY chunk_key
         """,
         KeyRange.of_document(document_key).parameters(),

@@ -4,6 +4,7 @@ A document's row has the key of the model that embedded it last, and the number 
 earlier models are ignored until they are replaced.
 """
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,8 @@ from dataclasses import dataclass
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.provider.contract import ChunkText, VectorCount, chunk_id, parse_chunk_id
 from svc_daemon.provider.embedded import documents
-from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, unpack_headings
+from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, unpack_names
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS, KeyRange, overwriting
-from svc_daemon.provider.embedded.scopes import as_json
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.ranked_chunks import embeddable
 
@@ -59,7 +59,7 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
     for row in rows:
         ordinal = row["chunk_key"] & (1 << ORDINAL_BITS) - 1
         name = chunk_id(row["source_id"], row["generation"], ordinal)
-        chunks.append(ChunkText(name, embeddable(row["title"], unpack_headings(row["headings"]), row["text"])))
+        chunks.append(ChunkText(name, embeddable(row["title"], unpack_names(row["headings"]), row["text"])))
     return chunks
 
 
@@ -99,8 +99,8 @@ def count_missing(
         """,
         {
             "model_key": find_model(connection, model),
-            "bucket_ids": as_json(bucket_ids),
-            "source_ids": as_json(source_ids),
+            "bucket_ids": None if bucket_ids is None else json.dumps(bucket_ids),
+            "source_ids": None if source_ids is None else json.dumps(source_ids),
         },
     ).fetchone()
     return VectorCount(row["chunks"] - row["embedded"], row["chunks"])
@@ -137,35 +137,6 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
     )
     for document_key in {key >> ORDINAL_BITS for key, _ in rows}:
         _count(connection, document_key, model_key)
-
-
-def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ordinal: int, count: int) -> None:
-    """Copy the vectors of `count` chunks, from `ordinal` on, to a copy of their document."""
-    origin = KeyRange.of_chunks(origin_key, ordinal, count)
-    parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
-    connection.execute(
-        """
-        INSERT INTO vectors (chunk_key, model_key, vector)
-        SELECT chunk_key + :shift, model_key, vector FROM vectors WHERE chunk_key BETWEEN :first AND :last
-        """,
-        parameters,
-    )
-    connection.execute(
-        """
-        INSERT INTO signs (chunk_key, model_key, signs)
-        SELECT chunk_key + :shift, model_key, signs FROM signs WHERE chunk_key BETWEEN :first AND :last
-        """,
-        parameters,
-    )
-
-
-def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Record in the row of a copied document how many vectors were copied.
-
-    The number in `origin`, the original's row, may be higher: it includes vectors that were stored after the copying.
-    """
-    if origin["model_key"] is not None:
-        _count(connection, document_key, origin["model_key"])
 
 
 def delete(connection: sqlite3.Connection, keys: KeyRange) -> None:

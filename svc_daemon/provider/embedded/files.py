@@ -1,31 +1,21 @@
-"""The folder of index files: one file per team, opened on first use."""
+"""The folder of indexes: a file and a folder of postings for each team, opened on first use."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from svc_daemon.core import ids
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.paths import sync_folder
+from svc_daemon.provider.embedded.indexes import TeamIndex
 from svc_daemon.provider.embedded.schema import from_sqlite, prepare, translated
-from svc_daemon.provider.embedded.scopes import CountsCache
-from svc_daemon.provider.embedded.writing import remove_left_overs
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 
 #: The files of an SQLite database.
 _SUFFIXES = (".db", ".db-wal", ".db-shm")
-
-
-@dataclass(frozen=True, slots=True)
-class TeamIndex:
-    """One team's open index."""
-
-    team_id: str
-    database: SqliteDatabase
-    counts: CountsCache = field(default_factory=CountsCache)
 
 
 def list_teams(folder: Path) -> list[str]:
@@ -89,10 +79,12 @@ class IndexFiles:
             with ExitStack() as stack:
                 database = SqliteDatabase(path, prepare=prepare, on_broken=lambda error: self._report(team_id, error))
                 stack.callback(database.close)
-                remove_left_overs(database)
+                index = TeamIndex(team_id, database, self._folder)
+                stack.callback(index.close)
+                index.open()
                 stack.pop_all()
             self._damaged.discard(team_id)
-            index = self._open[team_id] = TeamIndex(team_id, database)
+            self._open[team_id] = index
             return index
 
     def delete(self, team_id: str) -> None:
@@ -100,7 +92,10 @@ class IndexFiles:
         with self.translated(team_id), self._lock:
             index = self._open.pop(team_id, None)
             if index is not None:
+                index.close()
                 index.database.close()
+            for path in self._folder.glob(f"{self._path(team_id, '').name}.postings-*"):
+                shutil.rmtree(path)
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
             if self._folder.exists():
@@ -131,6 +126,7 @@ class IndexFiles:
         with self._lock:
             self._closed = True
             for index in self._open.values():
+                index.close()
                 index.database.close()
             self._open.clear()
 

@@ -9,21 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.search.ranking import coverage
-from svc_daemon.core.text.words import cut_unspaced
+from svc_daemon.core.text.terms import QueryWord, find_places
 from svc_daemon.provider.contract import Hit, Part, SearchMode, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents
-from svc_daemon.provider.embedded.packing import unpack_headings
+from svc_daemon.provider.embedded.packing import unpack_names
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
-from svc_daemon.provider.ranked_chunks import PARTS, Placed, score_hit
-from svc_daemon.wire.parsing import parse_json
-
-#: If a word occurs in at most this many chunks for each hit, the word's whole list of chunks is read. For more chunks,
-#: looking up each hit is faster.
-WALKED = 400
-
-#: The indexed columns: `PARTS`, and a column for words in scripts without spaces.
-COLUMNS = (*PARTS, "unspaced")
+from svc_daemon.provider.ranked_chunks import PARTS, Placed, merge_spans, score_hit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +23,9 @@ class Question:
     """A query split into words, with the statistics for ranking."""
 
     mode: SearchMode
-    #: Inverse document frequency of each word, in the query's order.
+    words: Sequence[QueryWord]
+    #: Inverse document frequency of each word, by its text.
     weights: Mapping[str, float]
-    #: How many chunks contain each word.
-    having: Mapping[str, int]
     #: The query's vector and access to the index's vectors; None if they can't be compared.
     meaning: Meaning | None
     explain: bool
@@ -47,17 +38,23 @@ def read_hits(
     keys = [placed.key for placed in order]
     rows = _chunk_rows(connection, keys)
     buckets = documents.list_buckets_of_all(connection, {key >> ORDINAL_BITS for key in keys})
-    having = {word: _keys_having(connection, question, word, keys) for word in question.weights}
-    parts = _find_parts(connection, question, rows) if question.explain else {}
     # Hits that only the keyword search found have no cosine yet.
     meaning, others = question.meaning, [placed.key for placed in order if placed.semantic is None]
     cosines = meaning.measure(connection, others) if meaning is not None and others else {}
     for rank, placed in enumerate(order, start=offset + 1):
-        key, row, semantic = placed.key, rows[placed.key], placed.semantic
-        if meaning is not None and semantic is None and key in cosines:
-            semantic = meaning.match(None, cosines[key])
-        matched = [word for word in question.weights if key in having[word]]
-        covered = coverage(question.weights, matched)
+        key, row = placed.key, rows[placed.key]
+        semantic = meaning.match(None, cosines[key]) if meaning is not None and key in cosines else placed.semantic
+        places = {part: find_places(text, question.words, row["language"] or "") for part, text in _parts(row).items()}
+        matches = tuple(
+            TermMatch(
+                term=word.text,
+                idf=question.weights[word.text],
+                parts=tuple(part for part in PARTS if places[part][number]) if question.explain else (),
+            )
+            for number, word in enumerate(question.words)
+            if any(found[number] for found in places.values())
+        )
+        covered = coverage(question.weights, {match.term for match in matches})
         yield Hit(
             chunk_id=chunk_id(row["source_id"], row["generation"], key & MAX_ORDINAL),
             source_id=row["source_id"],
@@ -66,65 +63,32 @@ def read_hits(
             chunk=documents.chunk_from_row(row),
             score=score_hit(question.mode, covered, semantic),
             rank=rank,
-            matches=tuple(
-                TermMatch(
-                    term=word,
-                    idf=question.weights[word],
-                    parts=tuple(part for part in PARTS if key in parts.get((word, part), ())),
-                )
-                for word in matched
-            ),
+            matches=matches,
+            highlights=merge_spans(span for found in places["text"] for span in found),
             coverage=covered,
             keyword=placed.keyword,
             semantic=semantic,
             fused=placed.fused,
+            is_named=placed.is_named,
         )
 
 
-def _find_parts(
-    connection: sqlite3.Connection, question: Question, rows: Mapping[int, sqlite3.Row]
-) -> dict[tuple[str, Part], frozenset[int]]:
-    """For each word and each part (title, headings, text), find the chunks with the word in that part."""
-    # For languages without spaces, such as Chinese, the index has one column for all parts. So look in the texts.
-    cut: dict[int, dict[Part, frozenset[str]]] = {}
-    for key, row in rows.items():
-        texts: dict[Part, str] = {
-            "title": row["title"],
-            "headings": " ".join(unpack_headings(row["headings"])),
-            "text": row["text"],
-        }
-        cut[key] = {part: frozenset(cut_unspaced(text.lower())) for part, text in texts.items()}
+def _parts(row: sqlite3.Row) -> dict[Part, str]:
+    """Return the texts of the parts in which a chunk's words can be."""
     return {
-        (word, part): _keys_having(connection, question, word, list(rows), (part,))
-        | {key for key, parts in cut.items() if word in parts[part]}
-        for word in question.weights
-        for part in PARTS
+        "title": "\n".join((row["title"], *unpack_names(row["names"]))),
+        "headings": "\n".join(unpack_names(row["headings"])),
+        "text": row["text"],
     }
 
 
 def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, sqlite3.Row]:
     rows = connection.execute(
         """
-        SELECT c.*, d.source_id, d.generation, d.title FROM chunks AS c
+        SELECT c.*, d.source_id, d.generation, d.title, d.names, d.language FROM chunks AS c
         JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
         WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
         """,
         {"keys": json.dumps(keys), "ordinal_bits": ORDINAL_BITS},
     )
     return {row["chunk_key"]: row for row in rows}
-
-
-def _keys_having(
-    connection: sqlite3.Connection, question: Question, word: str, keys: Sequence[int], parts: Sequence[str] = COLUMNS
-) -> frozenset[int]:
-    """Find which of these chunks contain the word, stemmed and without accents, in these parts."""
-    # The unary plus makes FTS5 read the word's whole list instead of looking up each key.
-    rowid = "+rowid" if question.having[word] <= WALKED * len(keys) else "rowid"
-    (found,) = connection.execute(
-        f"""
-        SELECT json_group_array(rowid) FROM chunk_index
-        WHERE chunk_index MATCH :expression AND {rowid} IN (SELECT value FROM json_each(:keys))
-        """,  # noqa: S608 - `rowid` has no user input
-        {"expression": f'{{{" ".join(parts)}}} : "{word}"', "keys": json.dumps(keys)},
-    ).fetchone()
-    return frozenset(parse_json(found))

@@ -1,18 +1,16 @@
-"""Converts a document to rows and postings before the write transaction, to keep the transaction short.
+"""Converts a document to rows and postings before the write transaction, to keep the transaction short."""
 
-FTS5 only marks removed rows as deleted. So once most chunks have been removed, the postings are rebuilt from the view
-`indexed_chunks`. FTS5's command `merge` with a negative number is not used: after repeated use, SQLite reports a
-damaged index.
-"""
-
-import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from svc_daemon.core.text.words import cut_unspaced
+from svc_daemon.core.search.naming import names_of
+from svc_daemon.core.text.languages import guess_language
+from svc_daemon.core.text.terms import index_terms
 from svc_daemon.provider.contract import IndexDocument
-from svc_daemon.provider.embedded.schema import MAX_ORDINAL, KeyRange
+from svc_daemon.provider.embedded.postings import Posting
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.ranked_chunks import distinct, storable
 
@@ -30,8 +28,21 @@ BATCH_CHARACTERS = 300_000
 #: Ends each heading in a stored list of headings; readable text doesn't contain it.
 HEADING_END = "\x1f"
 
-#: A row of the table `chunks` without its key.
-ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str, str]
+#: Stands between title, headings and text in a chunk's words, so that no phrase goes from one to the other.
+BARRIER = " \x1e "
+
+
+class ChunkRow(NamedTuple):
+    """A row of the table `chunks` without its key."""
+
+    char_start: int
+    char_end: int
+    page: int | None
+    line_start: int | None
+    line_end: int | None
+    #: Each ended by `HEADING_END`.
+    headings: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +52,10 @@ class PackedDocument:
     source_id: str
     generation: int
     title: str
+    #: The title in the text, which may be empty, and the tags, each ended by `HEADING_END`.
+    names: str
+    #: See `core.text.terms`.
+    language: str
     #: Ids of the buckets, sorted and without duplicates.
     bucket_ids: tuple[str, ...]
     #: The compressed pieces of the text.
@@ -51,7 +66,7 @@ class PackedDocument:
     @property
     def characters(self) -> int:
         """Number of indexed characters."""
-        return sum(len(row[-3]) + len(row[-2]) + len(row[-1]) for row in self.chunk_rows)
+        return sum(len(row.headings) + len(row.text) for row in self.chunk_rows)
 
     @property
     def is_large(self) -> bool:
@@ -82,18 +97,19 @@ def pack(document: IndexDocument) -> PackedDocument:
         source_id=document.source_id,
         generation=document.generation,
         title=storable(document.title),
+        names=pack_names((document.own_title, *document.tags)),
+        language=guess_language(text),
         bucket_ids=distinct(document.bucket_ids),
         pieces=tuple(zlib.compress(text[start : start + PIECE_CHARACTERS].encode(), ZLIB_LEVEL) for start in starts),
         chunk_rows=tuple(
-            (
+            ChunkRow(
                 chunk.char_start,
                 chunk.char_end,
                 chunk.page,
                 chunk.line_start,
                 chunk.line_end,
-                "".join(storable(heading).replace(HEADING_END, " ") + HEADING_END for heading in chunk.headings),
+                pack_names(chunk.headings),
                 storable(chunk.text),
-                pack_unspaced(*chunk.headings, chunk.text),
             )
             for chunk in document.chunks
         ),
@@ -117,6 +133,23 @@ def cut_batches(documents: Sequence[PackedDocument]) -> Iterator[list[PackedDocu
         yield batch
 
 
+#: Postings that are made anew are committed after this many chunks.
+COMMIT_CHUNKS = 5_000
+
+
+def in_batches(missing: Sequence[int], wanted: Mapping[int, int]) -> Iterator[list[int]]:
+    """Split these documents into batches of about `COMMIT_CHUNKS` chunks."""
+    batch, chunks = list[int](), 0
+    for number in missing:
+        batch.append(number)
+        chunks += wanted.get(number, 0)
+        if chunks >= COMMIT_CHUNKS:
+            yield batch
+            batch, chunks = [], 0
+    if batch:
+        yield batch
+
+
 def unpack_text(pieces: Sequence[bytes]) -> str:
     """Join the pieces of a text. Raises zlib.error or UnicodeDecodeError if one is damaged, or unpacks to too much."""
     return "".join(map(_unpack_piece, pieces))
@@ -130,76 +163,44 @@ def _unpack_piece(piece: bytes) -> str:
     return text.decode()
 
 
-def unpack_headings(packed: str) -> tuple[str, ...]:
+def pack_names(names: Iterable[str]) -> str:
+    """Join headings, or names, to one string."""
+    return "".join(storable(name).replace(HEADING_END, " ") + HEADING_END for name in names)
+
+
+def unpack_names(packed: str) -> tuple[str, ...]:
     return tuple(packed.split(HEADING_END)[:-1])
 
 
-def pack_unspaced(*texts: str) -> str:
-    """Return the words in scripts without spaces, separated by spaces. FTS5 can't split such texts into words."""
-    return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What all postings of a document have in common."""
+
+    #: The document's number in the postings.
+    posted_as: int
+    title: str
+    names: str
+    language: str
+    bucket_ids: Sequence[str]
+
+    def postings(self, ordinal: int, rows: Iterable[ChunkRow]) -> Iterator[Posting]:
+        """Yield the postings of chunks; the first one has this ordinal."""
+        own_title, *tags = unpack_names(self.names) or ("",)
+        known_as = [index_terms(name, self.language) for name in (*names_of(self.title, own_title), *tags)]
+        name = _joined(*(part for terms in known_as for part in (terms.words, terms.forms)))
+        title, buckets = index_terms(self.title, self.language), " ".join(self.bucket_ids)
+        for number, row in enumerate(rows, start=ordinal):
+            above = index_terms(row.headings.replace(HEADING_END, "\n"), self.language)
+            text = index_terms(row.text, self.language)
+            yield Posting(
+                key=self.posted_as << ORDINAL_BITS | number,
+                buckets=buckets,
+                words=BARRIER.join(filter(None, (title.words, above.words, text.words))),
+                forms=_joined(title.forms, above.forms, text.forms),
+                name=name,
+                called="" if number else name,
+            )
 
 
-#: If fewer chunks than this were removed, rebuilding the postings is not worth the time.
-LEAST_REMOVED = 500
-#: In an index with more chunks, rebuilding the postings would block writes for over a second.
-REBUILD_MOST = 50_000
-
-#: Selects the text to index for a range of chunks.
-_CHUNKS = """
-    SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
-    WHERE chunk_key BETWEEN :first AND :last
-"""
-
-
-def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
-    """Add the words of these chunks to the index."""
-    # Add all chunks with one statement, because FTS5 writes a segment for each statement.
-    connection.execute(
-        f"INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets) {_CHUNKS} ORDER BY chunk_key",
-        keys.parameters(),
-    )
-
-
-def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> int:
-    """Remove the words of these chunks from the index. Returns the number of chunks.
-
-    The view `indexed_chunks` must still return the text that was indexed.
-    """
-    rows = connection.execute(_CHUNKS, keys.parameters()).fetchall()
-    for row in rows:
-        # One statement for each row: FTS5 writes an extra segment after a statement that removes several.
-        connection.execute(
-            """
-            INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
-            VALUES ('delete', ?, ?, ?, ?, ?, ?)
-            """,
-            row,
-        )
-    return len(rows)
-
-
-def count_removed(connection: sqlite3.Connection, chunks: int) -> None:
-    """Add to the number of removed chunks."""
-    connection.execute("UPDATE totals SET removed = removed + :chunks", {"chunks": chunks})
-
-
-def clean_up(connection: sqlite3.Connection) -> None:
-    """Rebuild the postings if many chunks were removed, or clear them if no document is left.
-
-    The number of removed chunks is then 1, so that the next purge overwrites the pages that this has freed.
-    """
-    totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
-    if connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None:
-        _run(connection, "delete-all", removed=1)
-    elif totals["removed"] > max(LEAST_REMOVED, totals["chunks"]) and totals["chunks"] <= REBUILD_MOST:
-        _run(connection, "rebuild", removed=1)
-
-
-def drop_removed_words(connection: sqlite3.Connection, *, anew: bool) -> None:
-    """Remove the words of removed chunks: write all postings `anew`, or merge them, which takes a fifth of the time."""
-    _run(connection, "rebuild" if anew else "optimize", removed=0)
-
-
-def _run(connection: sqlite3.Connection, command: str, *, removed: int) -> None:
-    connection.execute("INSERT INTO chunk_index (chunk_index) VALUES (:command)", {"command": command})
-    connection.execute("UPDATE totals SET removed = :removed", {"removed": removed})
+def _joined(*terms: str) -> str:
+    return " ".join(filter(None, terms))

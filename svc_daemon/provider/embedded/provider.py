@@ -8,9 +8,10 @@ from pathlib import Path
 
 from svc_daemon.provider import contract
 from svc_daemon.provider.embedded import document_rows, documents, embeddings, writing
-from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
+from svc_daemon.provider.embedded.files import IndexFiles
+from svc_daemon.provider.embedded.indexes import TeamIndex
 from svc_daemon.provider.embedded.packing import pack
-from svc_daemon.provider.embedded.searching import search
+from svc_daemon.provider.embedded.searching import Overtaken, search
 from svc_daemon.provider.embedded.semantics import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 from svc_daemon.provider.ranked_chunks import storable
@@ -52,24 +53,24 @@ class EmbeddedProvider:
             return set()
         index = self._files.get(team_id)
         with self._files.translated(team_id):
-            return writing.put(index.database, packed)
+            return writing.put(index, packed)
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         index = self._index_of(team_id, source_id)
         with self._files.translated(team_id):
-            writing.set_buckets(index.database, source_id, generation, bucket_ids)
+            writing.set_buckets(index, source_id, generation, bucket_ids)
 
-    def set_title(self, team_id: str, source_id: str, title: str) -> None:
+    def set_title(self, team_id: str, source_id: str, title: str, tags: Sequence[str] | None = None) -> None:
         index = self._index_of(team_id, source_id)
         with self._files.translated(team_id):
-            writing.set_title(index.database, source_id, storable(title))
+            writing.set_title(index, source_id, storable(title), tags)
 
     def delete_document(self, team_id: str, source_id: str) -> None:
         index = self._files.find(team_id)
         if index is None:
             return
         with self._files.translated(team_id):
-            writing.delete(index.database, source_id)
+            writing.delete(index, source_id)
 
     def get_document(self, team_id: str, source_id: str) -> contract.DocumentState | None:
         index = self._files.find(team_id)
@@ -102,7 +103,11 @@ class EmbeddedProvider:
                 return search(connection, index, self._signs, query, lambda: self._check(query.deadline_s))
 
         with self._files.translated(team_id):
-            return index.database.read(work)
+            while True:
+                try:
+                    return index.database.read(work)
+                except Overtaken:
+                    self._check(query.deadline_s)
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
         index = self._files.find(team_id)
@@ -156,9 +161,11 @@ class EmbeddedProvider:
         if index is None:
             return False
         with self._files.translated(team_id):
+            index.clear_garbage(more_than=0)
             if not index.database.read(document_rows.is_purge_due):
                 return False
             index.database.write(document_rows.purge)
+            index.build()
             index.database.empty_log()
         return True
 

@@ -1,11 +1,14 @@
 """The schema of an index file, and the errors of its engine.
 
 - The key of a chunk is `document_key << 20 | ordinal`, so the keys of a document's chunks are contiguous.
-- `chunk_index` has only the postings (which words are in which chunks). Texts are read from the view `indexed_chunks`.
-- The column `buckets` has a word for each bucket of a chunk, so that the chunks of a small bucket are found quickly.
 - `vectors` has full vectors. `signs` has one bit per component of each vector. Searches scan `signs` first.
 - `embedded_at` is the `vector_revision` of the index at which a document's vectors last changed.
 - A document is hidden while it is written or removed. Searches and counts ignore hidden documents.
+- The postings, which tell what words are in which chunks, are in a folder beside the file. They are made from the rows,
+  and can always be made again. They know a document by its `posted_as`, a number that changes with its buckets and
+  names, and a search ignores what they have under a number that no document has. So each change of a document becomes
+  visible with a commit of the file.
+- `removed_postings` has the numbers whose postings are still to be removed.
 """
 
 import sqlite3
@@ -17,10 +20,10 @@ from dataclasses import dataclass
 from svc_daemon.errors import ShuttingDown, StorageError
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed, SearchTimeout
 
-#: Schema version. There are no migrations: an index of another version is rebuilt.
-VERSION = 3
+#: Schema version. An index of the version before is migrated; one of any other is rebuilt.
+VERSION = 4
 
-#: How many low bits of a chunk's key contain its ordinal, as in the view `indexed_chunks`.
+#: How many low bits of a chunk's key contain its ordinal.
 ORDINAL_BITS = 20
 MAX_ORDINAL = (1 << ORDINAL_BITS) - 1
 
@@ -31,15 +34,18 @@ STATEMENTS = (
         source_id TEXT NOT NULL,
         generation INTEGER NOT NULL,
         title TEXT NOT NULL,
-        title_unspaced TEXT NOT NULL,
         chunks INTEGER NOT NULL,
         pieces INTEGER NOT NULL,
         hidden INTEGER NOT NULL,
         model_key INTEGER,
         embedded INTEGER NOT NULL DEFAULT 0,
-        embedded_at INTEGER NOT NULL DEFAULT 0
+        embedded_at INTEGER NOT NULL DEFAULT 0,
+        posted_as INTEGER,
+        names TEXT NOT NULL DEFAULT '',
+        language TEXT
     ) STRICT
     """,
+    "CREATE UNIQUE INDEX posted_documents ON documents (posted_as)",
     "CREATE UNIQUE INDEX shown_documents ON documents (source_id) WHERE hidden = 0",
     "CREATE INDEX hidden_documents ON documents (document_key) WHERE hidden = 1",
     # Texts are stored in pieces, so that no transaction writes a large text as a whole.
@@ -60,8 +66,7 @@ STATEMENTS = (
         line_start INTEGER,
         line_end INTEGER,
         headings TEXT NOT NULL,
-        text TEXT NOT NULL,
-        unspaced TEXT NOT NULL
+        text TEXT NOT NULL
     ) STRICT
     """,
     # AUTOINCREMENT never reuses a key, so vectors of a deleted model can't be taken for those of a later model.
@@ -98,32 +103,49 @@ STATEMENTS = (
     """,
     # The index contains `chunks` too, so that a bucket's chunks can be counted without reading the table.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
-    # `revision` changes with the documents, `vector_revision` only with the vectors.
+    # `revision` changes with the documents, `vector_revision` only with the vectors. `last_key` is the highest number
+    # that a document or its postings ever had. `removed` counts the chunks that were removed since the postings were
+    # made anew, the first of them at `removed_at`, a Julian date. `postings` and `building` are the numbers of folders;
+    # 0 is none.
     """
     CREATE TABLE totals (
         revision INTEGER NOT NULL,
         vector_revision INTEGER NOT NULL,
         chunks INTEGER NOT NULL,
-        removed INTEGER NOT NULL
+        removed INTEGER NOT NULL,
+        removed_at REAL,
+        last_key INTEGER NOT NULL DEFAULT 0,
+        postings INTEGER NOT NULL DEFAULT 0,
+        building INTEGER NOT NULL DEFAULT 0
     ) STRICT
     """,
     "INSERT INTO totals (revision, vector_revision, chunks, removed) VALUES (0, 0, 0, 0)",
-    # FTS5 can't read a view with `json_each`, so headings are plain text. A bucket's id is indexed in hexadecimal with
-    # a digit at the end, as one word that the stemmer doesn't change.
-    """
-    CREATE VIEW indexed_chunks AS
-    SELECT chunk_key, title, headings, text, title_unspaced || ' ' || unspaced AS unspaced,
-        (SELECT group_concat(hex(bucket_id) || '0', ' ') FROM memberships AS m
-            WHERE m.document_key = d.document_key) AS buckets
-    FROM chunks AS c JOIN documents AS d ON d.document_key = c.chunk_key >> 20
-    """,
-    """
-    CREATE VIRTUAL TABLE chunk_index USING fts5(
-        title, headings, text, unspaced, buckets,
-        content = 'indexed_chunks', content_rowid = 'chunk_key', tokenize = 'porter unicode61'
-    )
-    """,
+    "CREATE TABLE removed_postings (posted_as INTEGER PRIMARY KEY) STRICT",
 )
+
+#: The statements that make an index of version 3, whose postings were in tables of FTS5, one of this version. The
+#: postings are then made from the rows.
+FROM_VERSION_3 = (
+    "DROP VIEW indexed_chunks",
+    "DROP TABLE chunk_index",
+    "ALTER TABLE chunks DROP COLUMN unspaced",
+    "ALTER TABLE documents DROP COLUMN title_unspaced",
+    "ALTER TABLE documents ADD COLUMN posted_as INTEGER",
+    "ALTER TABLE documents ADD COLUMN names TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE documents ADD COLUMN language TEXT",
+    "UPDATE documents SET posted_as = document_key",
+    "CREATE UNIQUE INDEX posted_documents ON documents (posted_as)",
+    "ALTER TABLE totals ADD COLUMN removed_at REAL",
+    "ALTER TABLE totals ADD COLUMN last_key INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE totals ADD COLUMN postings INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE totals ADD COLUMN building INTEGER NOT NULL DEFAULT 0",
+    "UPDATE totals SET removed = 0, last_key = (SELECT coalesce(max(document_key), 0) FROM documents)",
+    "CREATE TABLE removed_postings (posted_as INTEGER PRIMARY KEY) STRICT",
+)
+
+
+#: The statements that make a file of these versions one of this version; an empty file has version 0.
+_STEPS = {0: STATEMENTS, 3: FROM_VERSION_3}
 
 
 class WrongVersion(Exception):
@@ -132,18 +154,18 @@ class WrongVersion(Exception):
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Create the tables in a new file. Raises WrongVersion if the file has the schema of another release."""
-    # The setting ON would also write zeros over the pages that FTS5 frees, tens of megabytes when it merges segments.
-    # So only deleted texts are overwritten (see `overwriting`).
+    # Deleted texts are overwritten where they are deleted (see `overwriting`).
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in STATEMENTS:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
-    elif version != VERSION:
+    if version == VERSION:
+        return
+    if version not in _STEPS:
         raise WrongVersion(f"it has version {version}, this program makes version {VERSION}")
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _STEPS[version]:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:
@@ -161,11 +183,6 @@ def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
         yield
     finally:
         connection.execute("PRAGMA secure_delete = FAST")
-
-
-def bucket_word(bucket_id: str) -> str:
-    """Return the word by which a bucket is indexed, as in the view `indexed_chunks`."""
-    return bucket_id.encode().hex() + "0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,51 +1,199 @@
 """Keyword, semantic and hybrid search."""
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from svc_daemon.core.search.ranking import POOL, idf
-from svc_daemon.core.text.words import parse_query
-from svc_daemon.provider.contract import HitPage, SearchMode, SearchQuery, VectorCount
-from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank, refine
+import tantivy
+
+from svc_daemon.core.search.naming import DECIDES, choose_named, names_of, rate_names
+from svc_daemon.core.search.ranking import POOL
+from svc_daemon.core.text.queries import ParsedQuery, parse_query
+from svc_daemon.provider import ranked_chunks
+from svc_daemon.provider.contract import Hit, HitPage, SearchMode, SearchQuery, Suggestion, VectorCount
+from svc_daemon.provider.embedded import documents
+from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
-from svc_daemon.provider.embedded.files import TeamIndex
 from svc_daemon.provider.embedded.hits import Question, read_hits
-from svc_daemon.provider.embedded.scopes import Counts, choose_scope
-from svc_daemon.provider.embedded.semantics import SignsCache, find_meaning
-from svc_daemon.provider.ranked_chunks import CANDIDATES, Placed, fuse_placed, list_warnings
+from svc_daemon.provider.embedded.indexes import TeamIndex
+from svc_daemon.provider.embedded.matching import Matcher, Scope
+from svc_daemon.provider.embedded.packing import unpack_names
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
+from svc_daemon.provider.embedded.semantics import Meaning, SignsCache, find_meaning
+from svc_daemon.provider.ranked_chunks import CANDIDATES, Placed, distinct, fuse_placed, list_warnings, put_first
 
 #: Size of SQLite's page cache per connection, in KiB. A larger cache would help little.
 CACHE_KIB = 12_000
 
 
+#: How many chunks of the documents that the query names come first.
+NAMED_FIRST = 3
+
+
+class Overtaken(Exception):
+    """A document was replaced while the search began, which must begin again."""
+
+
 def search(
     connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, query: SearchQuery, check: Callable[[], None]
 ) -> HitPage:
-    """Search and read one page of hits, in this connection's transaction. `check` may raise SearchTimeout."""
+    """Search and read one page of hits, in this connection's transaction.
+
+    `check` may raise SearchTimeout. Raises Overtaken, or IndexBuilding.
+    """
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    parsed = parse_query(query.text)
+    counts, searcher = _look(connection, index)
+    languages = counts.list_languages(connection)
+    parsed = parse_query(query.text, languages)
     mode = query.mode if query.vector is not None else SearchMode.KEYWORD
     if any(ids is not None and not ids for ids in (query.bucket_ids, query.source_ids)):
         return HitPage(mode=mode)
-    counts = index.counts.at(connection)
-    having = {word: _count_having(connection, counts, word) for word in parsed.words}
-    question = Question(
-        mode=mode,
-        weights={word: idf(counts.chunks, count) for word, count in having.items()},
-        having=having,
+    check()
+    matcher = Matcher(searcher, parsed, languages, counts.chunks)
+    asked = _Asked(
+        connection=connection,
+        counts=counts,
+        query=query,
+        parsed=parsed,
+        matcher=matcher,
         meaning=None if mode is SearchMode.KEYWORD else find_meaning(connection, index, query, cache, check),
-        explain=query.explain,
     )
-    order = _ORDERS[mode](connection, counts, question, query)
+    order = asked.order(mode)
+    words = [word for word in parsed.words if word.text in matcher.weights]
+    question = Question(mode=mode, words=words, weights=matcher.weights, meaning=asked.meaning, explain=query.explain)
+    hits = tuple(read_hits(connection, question, order[: query.limit], query.offset))
+    count_vectors = partial(_count_vectors, connection, counts, query)
     return HitPage(
-        hits=tuple(read_hits(connection, question, order[: query.limit], query.offset)),
+        hits=hits,
         has_more=len(order) > query.limit,
         mode=mode,
-        warnings=tuple(list_warnings(query, parsed, mode, partial(_count_vectors, connection, counts, query))),
+        warnings=tuple(list_warnings(query, parsed.words_left_out, mode, count_vectors)),
         chunks=counts.chunks,
+        suggestions=() if query.offset or mode is SearchMode.SEMANTIC else tuple(asked.suggestions(hits)),
     )
+
+
+def _look(connection: sqlite3.Connection, index: TeamIndex) -> tuple[Counts, tantivy.Searcher]:
+    """Take the rows and the postings at the same moment. Raises Overtaken, or IndexBuilding."""
+    epoch = index.epoch
+    # The transaction begins to see the rows with its first statement.
+    counts = index.counts.at(connection)
+    searcher = index.postings().searcher()
+    if index.epoch != epoch:
+        raise Overtaken
+    return counts, searcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One search."""
+
+    connection: sqlite3.Connection
+    counts: Counts
+    query: SearchQuery
+    parsed: ParsedQuery
+    matcher: Matcher
+    meaning: Meaning | None
+
+    def order(self, mode: SearchMode) -> list[Placed[int]]:
+        """Return the page's chunks in order, and one more chunk if there is a next page."""
+        first, last = self.query.offset, self.query.offset + self.query.limit + 1
+        scope = self._scope()
+        if mode is SearchMode.SEMANTIC:
+            return self._by_meaning(scope, last)[first:]
+        named = self._list_named(scope) if self.parsed.words else []
+        order = self._rank(mode, scope, last)
+        if named:
+            best = self._rank(mode, Scope(numbers=named), NAMED_FIRST)[:NAMED_FIRST]
+            order = put_first(best, order)
+        return order[first:last]
+
+    def suggestions(self, hits: Sequence[Hit]) -> Iterator[Suggestion]:
+        """Yield suggestions for words of the query that stand nowhere in its scope."""
+        matched = {match.term for hit in hits for match in hit.matches}
+        scope, there = self._scope(), _Documents(self.connection)
+        for number, word in enumerate(self.parsed.words):
+            if word.weight < DECIDES or word.text in matched:
+                continue
+            instead = self.matcher.suggest(scope, number, there.list_visible)
+            if instead:
+                yield Suggestion(word.text, instead)
+
+    def _rank(self, mode: SearchMode, scope: Scope, count: int) -> list[Placed[int]]:
+        """Rank the chunks in this scope by words, or by words and meaning."""
+        if mode is SearchMode.KEYWORD:
+            return self._by_words(scope, count)
+        # The best `CANDIDATES` of both rankings, or more if the page needs more.
+        count = max(CANDIDATES, count)
+        return fuse_placed(self._by_words(scope, count), self._by_meaning(scope, count))
+
+    def _list_named(self, scope: Scope) -> list[int]:
+        """List the numbers of documents that the query names."""
+        rows = documents.find_by_numbers(self.connection, self.matcher.list_called(scope))
+        rated = []
+        for row in rows:
+            own_title, *_ = unpack_names(row["names"]) or ("",)
+            rating = rate_names(self.parsed, names_of(row["title"], own_title), row["language"] or "")
+            rated.append((row["posted_as"], rating))
+        return choose_named(rated)
+
+    def _by_words(self, scope: Scope, count: int) -> list[Placed[int]]:
+        if not self.parsed.words:
+            return []
+        there = _Documents(self.connection)
+        ranked = self.matcher.rank(scope, max(POOL, count), there.list_visible)
+        whole = self.matcher.list_whole(scope, POOL, there.list_visible) if ranked else set()
+        chunks = [(there.chunk_key(key), score) for key, score in ranked]
+        # Those that are alike in all come in the order of their documents.
+        chunks[:POOL] = sorted(chunks[:POOL], key=lambda pair: (-pair[1], pair[0]))
+        placed = ranked_chunks.refine(
+            chunks,
+            {there.chunk_key(key) for key in whole},
+            partial(documents.read_words, self.connection),
+        )
+        return placed[:count]
+
+    def _by_meaning(self, scope: Scope, count: int) -> list[Placed[int]]:
+        meaning = self.meaning
+        if meaning is None:
+            return []
+        keys = None if scope.numbers is None else documents.find_posted(self.connection, scope.numbers).values()
+        near = meaning.rank(self.connection, self.query.bucket_ids, keys, count)
+        return [Placed(key, semantic=meaning.match(rank, cosine)) for rank, (key, cosine) in enumerate(near, start=1)]
+
+    def _scope(self) -> Scope:
+        numbers = None
+        if self.query.source_ids is not None:
+            found = documents.find_all(self.connection, list(self.query.source_ids))
+            numbers = [row["posted_as"] for row in found.values()]
+        bucket_ids = None if self.query.bucket_ids is None else distinct(self.query.bucket_ids)
+        for bucket_id in bucket_ids or ():
+            count = partial(documents.count_bucket_chunks, self.connection, bucket_id)
+            if self.counts.get("bucket", bucket_id, count) == self.counts.chunks:
+                bucket_ids = None
+                break
+        return Scope(bucket_ids=bucket_ids, numbers=numbers)
+
+
+class _Documents:
+    """The documents of a search's hits, which the postings know by numbers."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._known: dict[int, int] = {}
+
+    def list_visible(self, keys: Iterable[int]) -> set[int]:
+        """Return which of these chunks, given by their keys in the postings, have a document that is visible."""
+        keys = list(keys)
+        unknown = {key >> ORDINAL_BITS for key in keys} - self._known.keys()
+        if unknown:
+            self._known |= documents.find_posted(self._connection, unknown)
+        return {key for key in keys if key >> ORDINAL_BITS in self._known}
+
+    def chunk_key(self, key: int) -> int:
+        """Return the key of a chunk, given by its key in the postings."""
+        return self._known[key >> ORDINAL_BITS] << ORDINAL_BITS | key & MAX_ORDINAL
 
 
 def _count_vectors(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> VectorCount:
@@ -61,45 +209,3 @@ def _count_vectors(connection: sqlite3.Connection, counts: Counts, query: Search
         ),
         chunks=counts.get("chunks", place, lambda: count_missing(connection, model, query.bucket_ids).chunks),
     )
-
-
-def _by_words(
-    connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery
-) -> list[Placed[int]]:
-    if not question.weights:
-        return []
-    words = tuple(question.weights)
-    limit = max(POOL, query.offset + query.limit + 1)
-    ranked = rank(connection, question.having, choose_scope(connection, counts, query), counts.chunks, limit)
-    refined = refine(connection, all_of(words) if len(words) > 1 else None, ranked)
-    return refined[query.offset :][: query.limit + 1]
-
-
-def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, query: SearchQuery) -> list[Placed[int]]:
-    meaning = question.meaning
-    if meaning is None:
-        return []
-    near = meaning.rank(connection, query, query.offset + query.limit + 1)
-    placed = [Placed(key, semantic=meaning.match(rank, cosine)) for rank, (key, cosine) in enumerate(near, start=1)]
-    return placed[query.offset :]
-
-
-def _by_both(
-    connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery
-) -> list[Placed[int]]:
-    """Merge the keyword and the semantic ranking: the best `CANDIDATES` of each, or more if the page needs more."""
-    count = max(CANDIDATES, query.offset + query.limit + 1)
-    first = replace(query, offset=0, limit=count - 1)
-    words = _by_words(connection, counts, question, first)
-    meaning = _by_meaning(connection, counts, question, first)
-    return fuse_placed(words, meaning)[query.offset : query.offset + query.limit + 1]
-
-
-#: For each mode, the function that returns the page's chunks in order, and one more chunk if there is a next page.
-_ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
-
-
-def _count_having(connection: sqlite3.Connection, counts: Counts, word: str) -> int:
-    """Count the chunks that contain the word; cached until the index changes."""
-    statement, expression = "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?", any_of([word])
-    return counts.get("word", word, lambda: int(connection.execute(statement, (expression,)).fetchone()[0]))

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from svc_daemon.provider.contract import QueryVector, SearchQuery, SemanticMatch
 from svc_daemon.provider.embedded.embeddings import find_model
-from svc_daemon.provider.embedded.files import TeamIndex
+from svc_daemon.provider.embedded.indexes import TeamIndex
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.ranked_chunks import distinct
@@ -167,24 +167,20 @@ class Meaning:
     #: Raises SearchTimeout once the deadline has passed.
     check: Callable[[], None]
 
-    def rank(self, connection: sqlite3.Connection, query: SearchQuery, count: int) -> list[tuple[int, float]]:
-        """Return up to `count` chunks of the query's scope with a cosine above 0, nearest first."""
+    def rank(
+        self,
+        connection: sqlite3.Connection,
+        bucket_ids: Sequence[str] | None,
+        document_keys: Collection[int] | None,
+        count: int,
+    ) -> list[tuple[int, float]]:
+        """Return up to `count` chunks of these buckets and documents with a cosine above 0, nearest first."""
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
         (wanted,) = arrays.pack_signs([self.vector.values])
-        document_keys = None
-        if query.source_ids is not None:
-            rows = connection.execute(
-                """
-                SELECT document_key FROM documents
-                WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))
-                """,
-                {"source_ids": json.dumps(list(query.source_ids))},
-            )
-            document_keys = [row["document_key"] for row in rows]
         chosen = max(count, MEASURED)
         parts = []
-        for bucket_id in [None] if query.bucket_ids is None else distinct(query.bucket_ids):
+        for bucket_id in [None] if bucket_ids is None else distinct(bucket_ids):
             signs = self.cache.at(connection, SignsKey(self.index, self.model_key, bucket_id))
             if signs is not None:
                 parts.append(arrays.nearest(signs, wanted, chosen, document_keys, self.check))

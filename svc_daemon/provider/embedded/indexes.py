@@ -1,0 +1,283 @@
+"""One team's open index: its rows, its postings, and the numbers that connect them.
+
+The postings are made anew from the rows, in a folder beside the old one, if they are missing or damaged, or to remove
+the words of deleted documents for good. Without usable postings, searches are refused until then.
+"""
+
+import logging
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.provider.embedded import document_rows, documents
+from svc_daemon.provider.embedded.counts import CountsCache
+from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, in_batches
+from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDamaged
+from svc_daemon.provider.embedded.schema import translated
+from svc_daemon.provider.errors import IndexBuilding, ProviderError
+
+log = logging.getLogger(__name__)
+
+#: How many numbers are reserved at a time.
+NUMBERS = 256
+#: If the postings of more removed documents than this are left, they are removed without waiting for another write.
+MOST_GARBAGE = 500
+
+#: Seconds before the next attempt to make postings, after an error such as a full disk.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+
+AddPostings = Callable[[Iterable[Posting]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the postings are made anew."""
+
+    began_s: float
+    done: int
+    total: int
+
+
+class TeamIndex:
+    """An open index. Thread-safe."""
+
+    def __init__(self, team_id: str, database: SqliteDatabase, folder: Path) -> None:
+        """Open `database`, whose postings are in a folder in `folder`."""
+        self.team_id = team_id
+        self.database = database
+        self.counts = CountsCache()
+        #: Held by each change of the index.
+        self.writing = threading.RLock()
+        #: Increases before postings of removed documents vanish. A search that began before must begin again.
+        self.epoch = 0
+        self._folder = folder
+        self._postings: Postings | None = None
+        self._numbers: list[int] = []
+        #: Numbers whose postings were removed since the index was opened.
+        self._cleared: set[int] = set()
+        self._progress: Progress | None = None
+        self._closed = threading.Event()
+        self._builder: threading.Thread | None = None
+        self._building = threading.Lock()
+
+    def open(self) -> None:
+        """Remove what an earlier process has left half done, and open the postings, or begin to make them anew."""
+        for key in self.database.read(document_rows.list_hidden):
+            remove_hidden(self.database, key)
+        row = self.database.read(
+            lambda connection: connection.execute("SELECT postings, building FROM totals").fetchone()
+        )
+        number, building = row["postings"], row["building"]
+        self._sweep({number, building})
+        if number:
+            try:
+                self._postings = self._open_checked(number)
+            except (PostingsDamaged, OSError) as error:
+                log.warning("the postings of %s are made anew from its texts: %s", self.team_id, error)
+        if self._postings is None and not self.database.read(documents.count_posted):
+            self._postings = Postings(self._folder_of(number + 1), is_new=True)
+            self.database.write(lambda connection: document_rows.name_postings(connection, number + 1, 0))
+        elif self._postings is None or building:
+            self._builder = threading.Thread(
+                target=self._build_until_done, name=f"postings:{self.team_id}", daemon=True
+            )
+            self._builder.start()
+
+    def close(self) -> None:
+        """Stop making postings anew, and close them."""
+        self._closed.set()
+        if self._builder is not None:
+            self._builder.join()
+        if self._postings is not None:
+            self._postings.close()
+
+    def postings(self) -> Postings:
+        """Return the postings to search; raises IndexBuilding while there are none."""
+        postings = self._postings
+        if postings is not None:
+            return postings
+        progress = self._progress or Progress(time.monotonic(), 0, 0)
+        raise IndexBuilding(self.team_id, time.monotonic() - progress.began_s, progress.done, progress.total)
+
+    def take_numbers(self, count: int) -> list[int]:
+        """Return numbers for documents in the postings, which no other document ever gets."""
+        if len(self._numbers) < count:
+            self._numbers += self.database.write(
+                lambda connection: document_rows.reserve_numbers(connection, max(count, NUMBERS))
+            )
+        taken, self._numbers = self._numbers[:count], self._numbers[count:]
+        return taken
+
+    @contextmanager
+    def posting(self) -> Iterator[AddPostings]:
+        """Lend a function that adds postings. They are committed at the end, without those of removed documents."""
+        postings = self._postings
+        if postings is None:
+            # They are made from the rows.
+            yield lambda _: None
+            return
+        yield postings.add
+        self._commit(postings)
+
+    @property
+    def uncommitted(self) -> object:
+        """Equal to what it was before, unless postings that were added, but not committed, were dropped meanwhile."""
+        return self._postings, self._postings and self._postings.dropped
+
+    def add(self, postings: Iterable[Posting]) -> None:
+        """Add postings, to be committed later."""
+        if self._postings is not None:
+            self._postings.add(postings)
+
+    def clear_garbage(self, *, more_than: int = MOST_GARBAGE) -> None:
+        """Remove the postings of removed documents if there are more than this many."""
+        if self._postings is not None and len(self._list_garbage()) > more_than:
+            self._commit(self._postings)
+
+    def read_slices(self, stored: sqlite3.Row) -> Iterator[tuple[int, list[ChunkRow]]]:
+        """Read the chunks of a document in slices, each with the ordinal of its first chunk."""
+        for ordinal in range(0, stored["chunks"], SLICE_CHUNKS):
+            yield (
+                ordinal,
+                self.database.read(
+                    lambda connection: documents.read_chunk_rows(
+                        connection,
+                        stored["document_key"],
+                        ordinal,  # noqa: B023 - run at once
+                        min(SLICE_CHUNKS, stored["chunks"] - ordinal),  # noqa: B023
+                    )
+                ),
+            )
+
+    def build(self) -> None:
+        """Make the postings anew from the rows, and use them instead of the old ones.
+
+        After a kill, the next call goes on where this one was.
+        """
+        with self._building, ExitStack() as stack:
+            number, is_new = self.database.write(document_rows.begin_building)
+            try:
+                target = Postings(self._folder_of(number), is_new=is_new)
+            except (PostingsDamaged, OSError):
+                target = Postings(self._folder_of(number), is_new=True)
+            stack.callback(target.close)
+            self._fill(target)
+            if not self._closed.is_set():
+                self._use(target, number)
+                stack.pop_all()
+
+    def _build_until_done(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while not self._closed.is_set():
+            try:
+                with translated(self.team_id):
+                    self.build()
+            except ProviderError as error:
+                log.warning("the postings of %s can't be made, which is tried again: %s", self.team_id, error)
+                self._closed.wait(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            else:
+                break
+
+    def _fill(self, target: Postings) -> None:
+        """Add all documents to postings that are made anew, until the index is closed."""
+        began_s = time.monotonic()
+        while missing := self._list_missing(target):
+            wanted = self.database.read(documents.count_posted)
+            done, total = sum(wanted.values()) - sum(wanted.get(each, 0) for each in missing), sum(wanted.values())
+            for batch in in_batches(missing, wanted):
+                self._progress = Progress(began_s, done, total)
+                if self._closed.is_set():
+                    return
+                self._post(target, batch)
+                target.commit()
+                done += sum(wanted.get(each, 0) for each in batch)
+
+    def _use(self, target: Postings, number: int) -> None:
+        """Add what was written meanwhile, and search these postings from now on."""
+        with self.writing:
+            self._post(target, self._list_missing(target))
+            wanted = self.database.read(documents.count_posted)
+            garbage = {each: count for each, count in target.count_documents().items() if each not in wanted}
+            target.remove(garbage)
+            target.commit()
+            self.database.write(
+                lambda connection: document_rows.end_building(connection, number, sum(garbage.values()))
+            )
+            self.epoch += 1
+            old, self._postings, self._progress = self._postings, target, None
+            self._cleared.clear()
+        if old is not None:
+            old.close()
+        self._sweep({number})
+
+    def _list_missing(self, target: Postings) -> list[int]:
+        held = target.count_documents()
+        wanted = self.database.read(documents.count_posted)
+        return sorted(number for number, chunks in wanted.items() if held.get(number, 0) < chunks)
+
+    def _post(self, target: Postings, numbers: Sequence[int]) -> None:
+        """Add the postings of these documents, unless they have changed meanwhile."""
+        for number in numbers:
+            stored = self.database.read(lambda connection: documents.find_by_number(connection, number))  # noqa: B023
+            if stored is not None and stored["language"] is None:
+                # An index of an earlier version doesn't know it.
+                stored = self.database.write(lambda connection: documents.find_out_language(connection, number))  # noqa: B023
+            if stored is None:
+                continue
+            wording = self.database.read(lambda connection: documents.read_wording(connection, stored))  # noqa: B023
+            for slice_ in self.read_slices(stored):
+                target.add(wording.postings(*slice_))
+
+    def _open_checked(self, number: int) -> Postings:
+        """Open the postings, and compare them with the rows. Raises PostingsDamaged."""
+        postings = Postings(self._folder_of(number))
+        held, wanted = postings.count_documents(), self.database.read(documents.count_posted)
+        lost = [each for each, chunks in wanted.items() if held.get(each, 0) < chunks]
+        if lost:
+            raise PostingsDamaged(f"{len(lost)} documents are not in them")
+        garbage = [each for each in held if each not in wanted]
+        known = set(self.database.read(document_rows.list_garbage))
+        if set(garbage) - known:
+            self.database.write(lambda connection: document_rows.note_garbage(connection, garbage, 0))
+        return postings
+
+    def _commit(self, postings: Postings) -> None:
+        garbage = self._list_garbage()
+        postings.remove(garbage)
+        self.epoch += bool(garbage)
+        postings.commit()
+        self._cleared.update(garbage)
+
+    def _list_garbage(self) -> list[int]:
+        return [each for each in self.database.read(document_rows.list_garbage) if each not in self._cleared]
+
+    def _folder_of(self, number: int) -> Path:
+        return postings_folder(self.database.path, number)
+
+    def _sweep(self, numbers: set[int]) -> None:
+        """Remove folders of postings that the file doesn't name."""
+        named = {self._folder_of(number) for number in numbers}
+        for path in self._folder.glob(f"{self.database.path.stem}.postings-*"):
+            if path not in named:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def postings_folder(path: Path, number: int) -> Path:
+    """Return the folder of postings with this number, beside the index file."""
+    return path.with_name(f"{path.stem}.postings-{number}")
+
+
+def remove_hidden(database: SqliteDatabase, document_key: int) -> None:
+    """Remove a hidden document. Its row is deleted last, so that after a crash, the next start removes the rest."""
+    while database.write(lambda connection: document_rows.remove_last_chunks(connection, document_key)):
+        pass
+    while database.write(lambda connection: document_rows.remove_last_piece(connection, document_key)):
+        pass
+    database.write(lambda connection: document_rows.remove_row(connection, document_key))

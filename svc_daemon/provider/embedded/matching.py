@@ -1,0 +1,225 @@
+"""Asks the postings for the chunks that have a query's words, best first by BM25."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import tantivy
+
+from svc_daemon.core.search.naming import DECIDES
+from svc_daemon.core.search.ranking import idf
+from svc_daemon.core.text.queries import SPELLED, UNSTEMMED, ParsedQuery, splits
+from svc_daemon.core.text.terms import Alternative, QueryWord, suggest
+from svc_daemon.provider.embedded.postings import SCHEMA, translated
+from svc_daemon.provider.embedded.schema import ORDINAL_BITS
+
+#: How much a word counts in a document's names, where it counts 1 in headings and text.
+NAME_WEIGHT = 0.5
+#: How much it counts that two words of the query follow each other.
+PAIR_WEIGHT = 0.2
+#: Two words are looked up as a pair only if one of them is in at most this many chunks, since this reads all places.
+PAIR_MOST = 5_000
+#: How many documents are looked at, of those whose names have words of the query.
+CALLED = 12
+
+_Query = tantivy.Query
+#: The fields with the words of a chunk.
+_FIELDS = ("words", "forms", "name")
+_MUST, _SHOULD = tantivy.Occur.Must, tantivy.Occur.Should
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The buckets, and the documents by their numbers in the postings, to search; None means no limit."""
+
+    bucket_ids: Sequence[str] | None = None
+    numbers: Sequence[int] | None = None
+
+    def queries(self) -> list[_Query]:
+        queries = []
+        if self.bucket_ids is not None:
+            queries.append(_Query.term_set_query(SCHEMA, "buckets", list(self.bucket_ids)))
+        if self.numbers is not None:
+            queries.append(_Query.term_set_query(SCHEMA, "document", [str(number) for number in self.numbers]))
+        return [_Query.const_score_query(query, 0.0) for query in queries]
+
+
+class Matcher:
+    """The words of one query, in one state of the postings."""
+
+    def __init__(
+        self, searcher: tantivy.Searcher, parsed: ParsedQuery, languages: Collection[str], chunks: int
+    ) -> None:
+        """`languages` are those of the index's documents, `chunks` is the number of their chunks."""
+        self._searcher = searcher
+        self._parsed = parsed
+        self._having: dict[tuple[str, str], int] = {}
+        with translated():
+            self._ways = [self._list_ways(word, languages) for word in parsed.words]
+            #: How many chunks have each word, removed ones included.
+            counts = [self._count_having(ways) for ways in self._ways]
+        self._counts = counts
+        self._idfs = [idf(chunks, count) for count in counts]
+        #: The inverse document frequency of each word that decides.
+        self.weights = {
+            word.text: weight for word, weight in zip(parsed.words, self._idfs, strict=True) if word.weight >= DECIDES
+        }
+        with translated():
+            self._words = [self._word(number) for number in range(len(parsed.words))]
+
+    def rank(self, scope: Scope, limit: int, is_there: Callable[[Iterable[int]], set[int]]) -> list[tuple[int, float]]:
+        """Return the best `limit` chunks, with their scores; chunks with equal scores in no certain order.
+
+        `is_there` returns which of these chunks, given by their keys in the postings, have a document that is visible.
+        """
+        return self._ask([self._any_word(), *self._phrases(), *scope.queries()], limit, is_there)
+
+    def list_whole(self, scope: Scope, limit: int, is_there: Callable[[Iterable[int]], set[int]]) -> set[int]:
+        """Return the best chunks that have every word which decides, up to `limit`."""
+        deciding = [
+            word for word, query in zip(self._words, self._parsed.words, strict=True) if query.weight >= DECIDES
+        ]
+        if len(deciding) < 2:
+            return set()
+        queries = [*deciding, self._any_word(), *self._phrases(), *scope.queries()]
+        return {key for key, _ in self._ask(queries, limit, is_there)}
+
+    def list_called(self, scope: Scope) -> list[int]:
+        """List the numbers of documents whose names have words of the query, the most likely first."""
+        terms = [[_term("called", way.terms[0]) for way in self._named(number)] for number in range(len(self._ways))]
+        any_name = _Query.boolean_query([(_SHOULD, _best(each)) for each in terms])
+        return [key >> ORDINAL_BITS for key, _ in self._search([any_name, *scope.queries()], CALLED)]
+
+    def suggest(self, scope: Scope, number: int, is_there: Callable[[Iterable[int]], set[int]]) -> str | None:
+        """Return a word that stands in the scope, if this word of the query doesn't, and may have been meant by it."""
+        word = self._parsed.words[number].text
+        if not word.isalpha() or self._ask([self._words[number], *scope.queries()], 1, is_there):
+            return None
+        within = _Query.boolean_query([(_MUST, query) for query in scope.queries()]) if scope.queries() else None
+        fields = ("words", "forms")
+        with translated():
+            candidates = [
+                each for field in fields for each in self._searcher.terms_with_prefix(field, word[:1], within)
+            ]
+        found = suggest(word, candidates)
+        # It may be of a document that was removed a moment ago.
+        if found is None or not self._ask(
+            [_best([_term(field, found) for field in fields]), *scope.queries()], 1, is_there
+        ):
+            return None
+        return found
+
+    def _ask(
+        self, queries: Sequence[_Query], limit: int, is_there: Callable[[Iterable[int]], set[int]]
+    ) -> list[tuple[int, float]]:
+        asked = limit
+        while True:
+            hits = self._search(queries, asked)
+            there = is_there(key for key, _ in hits)
+            found = [hit for hit in hits if hit[0] in there]
+            if len(found) >= limit or len(hits) < asked:
+                return found[:limit]
+            asked *= 4
+
+    def _search(self, queries: Sequence[_Query], limit: int) -> list[tuple[int, float]]:
+        query = _Query.boolean_query([(_MUST, query) for query in queries]) if len(queries) > 1 else queries[0]
+        with translated():
+            hits = self._searcher.search(query, limit, count=False).hits
+            keys: list[Any] = self._searcher.fast_field_values("chunk", [address for _, address in hits])
+        return [(key, score) for key, (score, _) in zip(keys, hits, strict=True)]
+
+    def _any_word(self) -> _Query:
+        """Match chunks that have a word which decides. Others, and words that follow each other, add to it."""
+        parts = [*zip(self._words, self._parsed.words, strict=True)]
+        deciding = _Query.boolean_query([(_SHOULD, query) for query, word in parts if word.weight >= DECIDES])
+        others = [*(query for query, word in parts if word.weight < DECIDES), *self._pairs()]
+        return _Query.boolean_query([(_MUST, deciding), *((_SHOULD, query) for query in others)])
+
+    def _word(self, number: int) -> _Query:
+        """Match chunks that have the word, or whose document is called by it.
+
+        How often a word stands in a way that is not its stem says little, so these ways add a constant.
+        """
+        weight, idf_ = self._parsed.words[number].weight, self._idfs[number]
+        ways = [way for way in self._ways[number] if self._occurs(way)]
+        plain = [way for way in ways if _is_plain(way)]
+        spelled = [way for way in ways if way.in_forms and way.weight in {SPELLED, UNSTEMMED} and plain]
+        others = [way for way in ways if way not in plain and way not in spelled]
+        parts = [
+            _best(
+                [_boosted(_term("words", way.terms[0]), way.weight) for way in plain]
+                + [_Query.const_score_query(_alternative(way), way.weight * idf_) for way in others]
+            ),
+            *(_Query.const_score_query(_alternative(way), (way.weight - 1) * idf_) for way in spelled),
+            _boosted(
+                _best([_boosted(_term("name", way.terms[0]), way.weight) for way in self._named(number)]),
+                NAME_WEIGHT,
+            ),
+        ]
+        return _boosted(_Query.boolean_query([(_SHOULD, part) for part in parts]), weight)
+
+    def _named(self, number: int) -> list[Alternative]:
+        """List the ways in which this word of the query stands in names."""
+        return [way for way in self._ways[number] if len(way.terms) == 1 and self._count("name", way.terms[0])]
+
+    def _pairs(self) -> list[_Query]:
+        """Match each two words of the query that follow each other."""
+        firsts = [next((way for way in ways if _is_plain(way) and self._occurs(way)), None) for ways in self._ways]
+        pairs = zip(pairwise(firsts), pairwise(self._counts), strict=True)
+        return [
+            _boosted(_run((one.terms[0], other.terms[0])), PAIR_WEIGHT)
+            for (one, other), counts in pairs
+            if one and other and one != other and min(counts) <= PAIR_MOST
+        ]
+
+    def _phrases(self) -> list[_Query]:
+        return [_Query.disjunction_max_query([_run(terms) for terms in runs]) for runs in self._parsed.phrases]
+
+    def _list_ways(self, word: QueryWord, languages: Collection[str]) -> list[Alternative]:
+        """List the ways in which a word can stand in a text, also as two words if both occur, and seldom."""
+        apart = [
+            way
+            for way in splits(word.text, languages)
+            if min(counts := [self._count("words", term) for term in way.terms]) > 0 and min(counts) <= PAIR_MOST
+        ]
+        return [*word.alternatives, *apart]
+
+    def _count_having(self, ways: Iterable[Alternative]) -> int:
+        """Count the chunks with a word. Where it stands as several words only, count those with the rarest of them."""
+        single = [self._count(field, each.terms[0]) for each in ways if len(each.terms) == 1 for field in _FIELDS]
+        several = [min(self._count("words", term) for term in each.terms) for each in ways if len(each.terms) > 1]
+        return max(single, default=0) or max(several, default=0)
+
+    def _occurs(self, way: Alternative) -> bool:
+        return all(self._count("forms" if way.in_forms else "words", term) for term in way.terms)
+
+    def _count(self, field: str, term: str) -> int:
+        if (field, term) not in self._having:
+            self._having[field, term] = self._searcher.doc_freq(field, term)
+        return self._having[field, term]
+
+
+def _alternative(each: Alternative) -> _Query:
+    return _term("forms", each.terms[0]) if each.in_forms else _run(each.terms)
+
+
+def _is_plain(way: Alternative) -> bool:
+    """Whether this is a single term that texts have among their words."""
+    return len(way.terms) == 1 and not way.in_forms
+
+
+def _best(queries: Sequence[_Query]) -> _Query:
+    return _Query.disjunction_max_query(queries) if queries else _Query.empty_query()
+
+
+def _run(terms: Sequence[str]) -> _Query:
+    return _term("words", terms[0]) if len(terms) == 1 else _Query.phrase_query(SCHEMA, "words", list(terms))
+
+
+def _term(field: str, term: str) -> _Query:
+    return _Query.term_query(SCHEMA, field, term, "freq")
+
+
+def _boosted(query: _Query, weight: float) -> _Query:
+    return query if weight == 1 else _Query.boost_query(query, weight)

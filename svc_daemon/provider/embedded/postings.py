@@ -1,0 +1,258 @@
+"""The postings of an index: which terms are in which chunks, in a folder of the search library Tantivy.
+
+- Tantivy syncs its files, but not the folder after it has renamed `meta.json`, so `commit` does that.
+- A writer has threads and a buffer of its own. It is opened when needed, and closed after a time without writes.
+- Each file ends with a checksum by Tantivy, which itself never checks it. Its files are mapped into memory, and reading
+  a mapped file that was cut short kills the process. So all files are checked before they are opened.
+- Files that `meta.json` doesn't name are left from a crash, and removed on opening. Tantivy's own list of such files
+  can lack some of them.
+"""
+
+import shutil
+import struct
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import tantivy
+
+from svc_daemon.paths import sync_folder
+from svc_daemon.provider.embedded.schema import ORDINAL_BITS
+from svc_daemon.wire.parsing import parse_json
+
+#: Size of a writer's buffer, at least 15 MB.
+HEAP_BYTES = 30_000_000
+#: A writer is closed after this time without a commit.
+IDLE_S = 5.0
+#: What ends each file of Tantivy's: the length of the footer before it, and this number.
+_MAGIC, _END = 1337, struct.Struct("<II")
+#: How much of a file is read at a time.
+_BLOCK_BYTES = 2**20
+#: The suffixes of the files of a segment; those of its deleted documents are named by the number of a commit too.
+_SUFFIXES = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm")
+#: Tantivy's own files beside those of segments.
+_LOCKS = frozenset({".tantivy-writer.lock", ".tantivy-meta.lock"})
+_OWN = _LOCKS | {"meta.json", ".managed.json"}
+
+
+class PostingsDamaged(Exception):
+    """The folder is not there, or its files are not what Tantivy wrote."""
+
+
+class Posting(NamedTuple):
+    """The terms of a chunk, in strings separated by spaces."""
+
+    #: The document's number in the postings, and the chunk's ordinal (see `schema`).
+    key: int
+    buckets: str
+    #: The words of headings and text, in order.
+    words: str
+    #: Other forms of these words.
+    forms: str
+    #: The words by which the document is called, and their other forms.
+    name: str
+    #: The same in a document's first chunk, so that documents are found by them, too.
+    called: str
+
+
+SCHEMA = (
+    tantivy.SchemaBuilder()
+    .add_unsigned_field("chunk", fast=True)
+    .add_text_field("document", tokenizer_name="raw", index_option="basic")
+    .add_text_field("buckets", tokenizer_name="terms", index_option="basic")
+    .add_text_field("words", tokenizer_name="terms", index_option="position")
+    .add_text_field("forms", tokenizer_name="terms", index_option="freq")
+    .add_text_field("name", tokenizer_name="terms", index_option="freq")
+    .add_text_field("called", tokenizer_name="terms", index_option="freq")
+    .build()
+)
+
+
+class Postings:
+    """An open folder of postings. Its writes must be serialized by the caller; searches may run meanwhile."""
+
+    def __init__(self, folder: Path, *, is_new: bool = False) -> None:
+        """Open the folder, or make it anew if `is_new`. Raises PostingsDamaged or OSError."""
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._writer: tantivy.IndexWriter | None = None
+        self._closing: threading.Timer | None = None
+        self._uses = 0
+        #: How many writers were closed or dropped, each with what it had not committed.
+        self.dropped = 0
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700, parents=True)
+        else:
+            sweep(folder)
+        with translated():
+            self._index = tantivy.Index(SCHEMA, str(folder), reuse=True)
+        self._index.register_tokenizer("terms", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+        self._index.config_reader("manual")
+        if is_new:
+            sync_folder(folder)
+            sync_folder(folder.parent)
+
+    def add(self, postings: Iterable[Posting]) -> None:
+        """Add chunks with the next commit."""
+        with self._writing() as writer:
+            for each in postings:
+                document = tantivy.Document()
+                document.add_unsigned("chunk", each.key)
+                document.add_text("document", str(each.key >> ORDINAL_BITS))
+                for field in ("buckets", "words", "forms", "name", "called"):
+                    if text := getattr(each, field):
+                        document.add_text(field, text)
+                writer.add_document(document)
+
+    def remove(self, documents: Iterable[int]) -> None:
+        """Remove documents with the next commit; those added after this call stay."""
+        with self._writing() as writer:
+            for number in documents:
+                writer.delete_documents_by_term("document", str(number))
+
+    def commit(self) -> None:
+        """Make additions and removals durable, and show them to searches."""
+        with self._writing() as writer:
+            writer.commit()
+            sync_folder(self.folder)
+        self.reload()
+
+    def reload(self) -> None:
+        with translated():
+            self._index.reload()
+
+    def searcher(self) -> tantivy.Searcher:
+        return self._index.searcher()
+
+    def count_documents(self) -> dict[int, int]:
+        """Return the numbers of chunks of all documents; removed ones may still be among them."""
+        return _count_documents(self._index)
+
+    def close(self) -> None:
+        """Close the writer, after it has finished merging."""
+        with self._lock:
+            if self._closing is not None:
+                self._closing.cancel()
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self.dropped += 1
+            with translated():
+                writer.wait_merging_threads()
+
+    @contextmanager
+    def _writing(self) -> Iterator[tantivy.IndexWriter]:
+        """Lend the writer. After an error it is dropped, with what it has not committed."""
+        with self._lock:
+            try:
+                with translated():
+                    if self._writer is None:
+                        self._writer = self._index.writer(heap_size=HEAP_BYTES, num_threads=1)
+                    yield self._writer
+            except BaseException:
+                self._writer = None
+                self.dropped += 1
+                raise
+            self._uses += 1
+            if self._closing is None:
+                self._await_idleness()
+
+    def _await_idleness(self) -> None:
+        self._closing = threading.Timer(IDLE_S, self._close_if_idle, (self._uses,))
+        self._closing.daemon = True
+        self._closing.start()
+
+    def _close_if_idle(self, uses: int) -> None:
+        with self._lock:
+            self._closing = None
+            if self._uses == uses:
+                self._close_writer()
+            elif self._writer is not None:
+                self._await_idleness()
+
+
+def count_documents(folder: Path) -> dict[int, int]:
+    """Return the numbers of chunks of all documents in a folder whose files are whole, without changing it."""
+    # Tantivy makes lock files in a folder that it opens.
+    with TemporaryDirectory() as name, translated():
+        for path in folder.iterdir():
+            if path.name not in _LOCKS:
+                Path(name, path.name).symlink_to(path.resolve())
+        return _count_documents(tantivy.Index.open(name))
+
+
+def _count_documents(index: tantivy.Index) -> dict[int, int]:
+    with translated():
+        return {int(term): count for term, count in index.searcher().terms_with_prefix("document", "")}
+
+
+def read_meta(folder: Path) -> frozenset[str]:
+    """Return the names of the files that `meta.json` names. Raises PostingsDamaged."""
+    try:
+        segments = parse_json((folder / "meta.json").read_bytes())["segments"]
+        names = set()
+        for segment in segments:
+            stem = segment["segment_id"].replace("-", "")
+            names |= {stem + suffix for suffix in _SUFFIXES}
+            if segment["deletes"] is not None:
+                names.add(f"{stem}.{segment['deletes']['opstamp']}.del")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PostingsDamaged(f"its list of files can't be read: {error}") from error
+    return frozenset(names)
+
+
+def check_files(folder: Path) -> None:
+    """Raise PostingsDamaged unless every file that `meta.json` names is as Tantivy wrote it."""
+    for name in sorted(read_meta(folder)):
+        try:
+            _check_file(folder / name)
+        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+            raise PostingsDamaged(f"{name} can't be read: {error}") from error
+
+
+def sweep(folder: Path) -> None:
+    """Check the files, and remove those that `meta.json` doesn't name. Raises PostingsDamaged or OSError."""
+    check_files(folder)
+    named = read_meta(folder) | _OWN
+    for path in folder.iterdir():
+        if path.name not in named:
+            path.unlink()
+
+
+def _check_file(path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(size - _END.size)
+        length, magic = _END.unpack(file.read(_END.size))
+        body = size - _END.size - length
+        if magic != _MAGIC or body < 0:
+            raise ValueError("it is cut short")
+        file.seek(body)
+        wanted = parse_json(file.read(length))["crc"]
+        file.seek(0)
+        found, left = 0, body
+        while left > 0 and (block := file.read(min(left, _BLOCK_BYTES))):
+            found, left = zlib.crc32(block, found), left - len(block)
+    if left or found != wanted:
+        raise ValueError("its checksum differs")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Within the block, raise what Tantivy raises as OSError; a panic of its too."""
+    try:
+        yield
+    except (ValueError, RuntimeError) as error:
+        raise OSError(f"the search library failed: {error}") from error
+    except BaseException as error:
+        # A panic of the library is no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise OSError(f"the search library failed: {error}") from error

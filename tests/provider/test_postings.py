@@ -1,0 +1,314 @@
+"""The postings of the embedded provider: made from the rows whenever they are lost, and checked before they answer."""
+
+import gzip
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.provider.embedded import packing
+from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDamaged, check_files, read_meta
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.provider.errors import IndexBuilding, ProviderFailed
+from tests.acceptance.installations import wait_until
+from tests.provider.samples import MODEL, TEAM, found, near, put, put_each, search
+
+#: An index of version 3, whose postings are in tables of FTS5.
+VERSION_3 = Path(__file__).with_name("index_v3.db.gz")
+
+
+def folders(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob(f"{TEAM}.postings-*"))
+
+
+def the_folder(folder: Path) -> Path:
+    (path,) = folder.glob(f"{TEAM}.postings-*")
+    return path
+
+
+@pytest.fixture
+def reopened(folder: Path) -> Iterator[Callable[[], EmbeddedProvider]]:
+    """Opens the folder, and closes it at the end or when it is opened again."""
+    opened: list[EmbeddedProvider] = []
+
+    def reopen() -> EmbeddedProvider:
+        if opened:
+            opened[-1].close()
+        opened.append(EmbeddedProvider(folder))
+        return opened[-1]
+
+    yield reopen
+    if opened:
+        opened[-1].close()
+
+
+def settled(provider: EmbeddedProvider) -> EmbeddedProvider:
+    """Wait until the postings are made."""
+
+    def is_searchable() -> bool:
+        try:
+            search(provider, "fox")
+        except IndexBuilding:
+            return False
+        return True
+
+    wait_until(is_searchable, "the postings are made")
+    return provider
+
+
+# Of the version before
+
+
+def test_an_index_of_the_version_before_is_found_by_its_words_again_and_keeps_its_vectors(
+    folder: Path, reopened: Callable[[], EmbeddedProvider]
+) -> None:
+    folder.mkdir()
+    (folder / f"{TEAM}.db").write_bytes(gzip.decompress(VERSION_3.read_bytes()))
+    provider = settled(reopened())
+    (hit,) = search(provider, "foxes", bucket_ids=["bkt_1"]).hits
+    assert (hit.chunk_id, hit.bucket_ids, hit.chunk.page) == ("chk_1_1_0", ("bkt_1", "bkt_2"), 3)
+    assert found(provider, "契约", "bkt_2") == ["src_2"]
+    assert found(provider, "gone") == []
+    assert len(found(provider, "large one", limit=500)) == 300
+    assert [each.chunk_id for each in near(provider, "x", 0, 1).hits] == ["chk_1_1_1"]
+    assert provider.count_unembedded(TEAM, MODEL, ["bkt_1"]).missing == 0
+    put(provider, "src_1", "cat", generation=2)
+    assert (found(provider, "fox"), found(reopened(), "cat")) == ([], ["src_1"])
+
+
+# Made anew
+
+
+def test_while_postings_are_made_searches_are_refused_and_writes_are_not(
+    folder: Path, reopened: Callable[[], EmbeddedProvider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = reopened()
+    put_each(first, **{f"src_{number:02}": "fox" for number in range(30)})
+    first.close()
+    monkeypatch.setattr(packing, "COMMIT_CHUNKS", 10)
+    may_go_on, commit = threading.Event(), Postings.commit
+
+    def wait_and_commit(postings: Postings) -> None:
+        assert may_go_on.wait(60)
+        commit(postings)
+
+    monkeypatch.setattr(Postings, "commit", wait_and_commit)
+    for path in the_folder(folder).glob("*.idx"):
+        path.unlink()
+    provider = reopened()
+    with pytest.raises(IndexBuilding, match="0 of"):
+        search(provider, "fox")
+    put(provider, "src_30", "fox")
+    put(provider, "src_00", "owl", generation=2)
+    provider.set_title(TEAM, "src_01", "vulpes")
+    provider.delete_document(TEAM, "src_02")
+    assert provider.get_document(TEAM, "src_30") is not None
+    may_go_on.set()
+    settled(provider)
+    assert sorted(found(provider, "fox", limit=50)) == [f"src_{n:02}" for n in range(1, 31) if n != 2]
+    assert (found(provider, "owl"), found(provider, "vulpes")) == (["src_00"], ["src_01"])
+    assert len(folders(folder)) == 1
+
+
+def test_a_build_that_was_cut_short_goes_on(
+    folder: Path, reopened: Callable[[], EmbeddedProvider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = reopened()
+    put_each(first, **{f"src_{number:02}": "fox" for number in range(30)})
+    first.close()
+    monkeypatch.setattr(packing, "COMMIT_CHUNKS", 10)
+    (the_folder(folder) / "meta.json").unlink()
+    commits, commit, add = [0], Postings.commit, Postings.add
+    added: list[Posting] = []
+
+    def commit_once(postings: Postings) -> None:
+        commits[0] += 1
+        if commits[0] > 1:
+            raise OSError("the disk is full")
+        commit(postings)
+
+    monkeypatch.setattr(Postings, "commit", commit_once)
+    stopped = reopened()
+    with pytest.raises(IndexBuilding):
+        search(stopped, "fox")
+    wait_until(lambda: commits[0] > 1, "the second commit")
+    stopped.close()
+    monkeypatch.setattr(Postings, "commit", commit)
+
+    def note_and_add(postings: Postings, more: Iterable[Posting]) -> None:
+        added.extend(more := [*more])
+        add(postings, more)
+
+    monkeypatch.setattr(Postings, "add", note_and_add)
+    provider = settled(reopened())
+    assert (len(found(provider, "fox", limit=50)), len(added)) == (30, 20)
+    assert len(folders(folder)) == 1
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no folder": lambda path: path.rename(path.with_name("gone")),
+    "no list of files": lambda path: (path / "meta.json").unlink(),
+    "a list that is no JSON": lambda path: (path / "meta.json").write_text("{"),
+    "a list of another shape": lambda path: (path / "meta.json").write_text('{"segments": [1]}'),
+    "a missing file": lambda path: next(path.glob("*.term")).unlink(),
+    "an empty file": lambda path: next(path.glob("*.idx")).write_bytes(b""),
+    "a file that is cut short": lambda path: _change(next(path.glob("*.pos")), lambda data: data[:-40]),
+    "a flipped bit": lambda path: _change(next(path.glob("*.term")), lambda data: bytes([data[0] ^ 1]) + data[1:]),
+    "a folder in place of a file": lambda path: _moved(next(path.glob("*.fast"))).mkdir(),
+}
+
+
+def _moved(path: Path) -> Path:
+    path.rename(path.with_name("gone"))
+    return path
+
+
+def _change(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_postings_are_noticed_before_they_answer_and_made_anew(
+    folder: Path, reopened: Callable[[], EmbeddedProvider], damage: str
+) -> None:
+    provider = reopened()
+    put_each(provider, src_1="fox", src_2="owl")
+    provider.close()
+    DAMAGES[damage](the_folder(folder))
+    if the_folder_exists := bool(folders(folder)):
+        with pytest.raises(PostingsDamaged):
+            check_files(the_folder(folder))
+    provider = settled(reopened())
+    assert (found(provider, "fox"), found(provider, "owl")) == (["src_1"], ["src_2"])
+    assert the_folder_exists or damage == "no folder"
+
+
+def test_postings_that_lack_a_document_are_made_anew(folder: Path, reopened: Callable[[], EmbeddedProvider]) -> None:
+    provider = reopened()
+    put_each(provider, src_1="fox", src_2="owl")
+    provider.close()
+    with closing(sqlite3.connect(folder / f"{TEAM}.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE documents SET posted_as = 1000 WHERE source_id = 'src_1'")
+    assert found(settled(reopened()), "fox") == ["src_1"]
+
+
+# What a crash leaves
+
+
+def test_postings_without_a_document_are_found_by_no_search_and_removed(
+    folder: Path, reopened: Callable[[], EmbeddedProvider]
+) -> None:
+    """As if the process had died after the postings' commit, before that of the row."""
+    provider = reopened()
+    put(provider, "src_1", "fox", buckets=["bkt_1"])
+    provider.close()
+    postings = Postings(the_folder(folder))
+    postings.add([Posting(77 << 20, "bkt_1", "fox ghost", "", "ghost", "ghost")])
+    postings.commit()
+    postings.close()
+    provider = reopened()
+    assert (found(provider, "fox"), found(provider, "ghost"), found(provider, "fox", "bkt_1")) == (
+        ["src_1"],
+        [],
+        ["src_1"],
+    )
+    assert search(provider, "ghots").suggestions == ()
+    provider.delete_document(TEAM, "src_1")
+    provider.purge(TEAM)
+    provider.close()
+    postings = Postings(the_folder(folder))
+    assert postings.count_documents() == {}
+    postings.close()
+
+
+def test_files_that_the_list_does_not_name_are_removed_on_opening(
+    folder: Path, reopened: Callable[[], EmbeddedProvider]
+) -> None:
+    provider = reopened()
+    put(provider, "src_1", "fox")
+    provider.close()
+    path = the_folder(folder)
+    for name in (".tmpAbCdEf", "0123456789abcdef0123456789abcdef.idx", "notes"):
+        (path / name).write_bytes(b"left")
+    (folder / f"{TEAM}.postings-99").mkdir()
+    provider = reopened()
+    assert found(provider, "fox") == ["src_1"]
+    assert {each.name for each in path.iterdir()} <= {*read_meta(path), "meta.json", ".managed.json"} | {
+        ".tantivy-meta.lock",
+        ".tantivy-writer.lock",
+    }
+    assert folders(folder) == [path.name]
+
+
+def test_a_write_whose_postings_fail_changes_nothing_and_can_be_repeated(
+    provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(provider, "src_1", "fox", title="first")
+    commit = Postings.commit
+
+    def fail(_: Postings) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Postings, "commit", fail)
+    writes: list[Callable[[], object]] = [
+        lambda: put(provider, "src_1", "owl", generation=2),
+        lambda: put(provider, "src_2", *["owl"] * 600),
+        lambda: provider.set_buckets(TEAM, "src_1", 1, ["bkt_1"]),
+        lambda: provider.set_title(TEAM, "src_1", "second"),
+    ]
+    for write in writes:
+        with pytest.raises(ProviderFailed, match="disk is full"):
+            write()
+        assert (found(provider, "fox"), found(provider, "owl"), found(provider, "second")) == (["src_1"], [], [])
+    monkeypatch.setattr(Postings, "commit", commit)
+    for write in writes[1:]:
+        write()
+    assert (found(provider, "fox", "bkt_1"), found(provider, "second")) == (["src_1"], ["src_1"])
+    assert found(provider, "owl", limit=1000) == ["src_2"] * 600
+
+
+# Words
+
+
+def test_a_word_that_stands_nowhere_gets_one_that_does_within_what_is_searched(provider: EmbeddedProvider) -> None:
+    put(provider, "src_1", "a mooring for boats", buckets=["bkt_1"])
+    put(provider, "src_2", "a harbour", buckets=["bkt_2"])
+    put(provider, "src_3", "a lighthouse", buckets=["bkt_1"])
+    provider.delete_document(TEAM, "src_3")
+
+    def suggested(query: str, *buckets: str) -> list[tuple[str, str]]:
+        return [
+            (word, instead) for word, instead in search(provider, query, bucket_ids=list(buckets) or None).suggestions
+        ]
+
+    assert suggested("moorng boats") == [("moorng", "mooring")]
+    # Nothing of other buckets, or of what was deleted, is told.
+    assert (suggested("harbuor", "bkt_1"), suggested("harbuor", "bkt_2")) == ([], [("harbuor", "harbour")])
+    assert suggested("lighthuose") == []
+    assert (suggested("mooring"), suggested("12345"), suggested("zzzzzz")) == ([], [], [])
+
+
+def test_a_document_that_a_query_names_comes_first_and_in_it_the_passage_that_is_meant(
+    provider: EmbeddedProvider,
+) -> None:
+    for number in range(1, 40):
+        title = f"peps/pep-{number:04}.rst"
+        others = f"line length, as in PEP {number % 7} and PEP 8, PEP 8, PEP 8 " * 3
+        put(provider, f"src_{number}", "Author: somebody", f"about {number}: {others}", title=title)
+    put(provider, "src_8", "Author: nobody", "the line length is 79", generation=2, title="peps/pep-0008.rst")
+    for query in ("PEP 8", "what does PEP 8 say about line length", "who is the author of pep 8"):
+        assert found(provider, query)[0] == "src_8", query
+    (hit, *_) = search(provider, "what does PEP 8 say about line length").hits
+    assert (hit.chunk.text, hit.is_named) == ("the line length is 79", True)
+    assert not any(hit.is_named for hit in search(provider, "line length").hits)
+
+
+def test_tags_and_the_title_in_the_text_are_names(provider: EmbeddedProvider) -> None:
+    put_each(provider, src_1="fox", src_2="fox")
+    provider.set_title(TEAM, "src_1", "a", ["quarterly"])
+    assert found(provider, "quarterly") == ["src_1"]
+    provider.set_title(TEAM, "src_1", "b", [])
+    assert found(provider, "quarterly") == []
