@@ -147,5 +147,8 @@ def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
         title = clean(source["title"] or source["filename"])
         head = head_of(console, f"[{source['number']}]", title, place_of(source["location"]), source["source_id"])
         quote = " ".join(clean(source["quote"]).split())
-        blocks.append(f"\n{head}\n    {cut(f'“{quote}”', columns)}")
+        headings = " > ".join(map(clean, source["location"]["headings"]))
+        # Quotes that are alike differ in what they are about.
+        above = f"\n    {cut(headings, columns)}" if headings and len(sources) > 1 else ""
+        blocks.append(f"\n{head}{above}\n    {cut(f'“{quote}”', columns)}")
     return "".join(blocks)

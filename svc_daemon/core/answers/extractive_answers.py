@@ -153,6 +153,11 @@ class Asked:
         asks_what = _ASKS_WHAT.match(self.question)
         self.definition = re.compile(_DEFINITION.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
 
+    def may_be_in(self, passage: Passage) -> bool:
+        """Return whether a passage can have what the question names."""
+        text = f"{passage.context} {passage.lead} {passage.text}".lower()
+        return all(any(need.key in text for need in group) for group in self.groups)
+
     def lacks(self, statement: Statement) -> list[Need]:
         """Return what the question names and the statement isn't about; alternatives only if it is about none."""
         groups = [[need for need in group if not statement.has(need)] for group in self.groups]
@@ -210,6 +215,28 @@ class Asked:
         is_clear = best >= LITTLE_ASKED and len({each.shown.lower() for each in near}) == 1
         return near if is_clear else []
 
+    def choose(
+        self, passages: Sequence[Passage], worthy: Sequence[bool], scored: Sequence[Scored]
+    ) -> tuple[list[Scored], list[Scored]]:
+        """Return the statements to quote, and those that are nearest."""
+        if self.needs:
+            lacking = [(self.lacks(each.statement), each) for each in scored]
+            answers = self.answering([each for lacks, each in lacking if not lacks])
+            chosen = _choose(self, passages, answers)
+            lacking.sort(key=lambda pair: (len(pair[0]), -pair[1].worth))
+            fewest = len(lacking[0][0]) if lacking else 0
+            near = [
+                each
+                for lacks, each in lacking
+                if len(lacks) == fewest and (each.covered > 0 or fewest < len(self.groups))
+            ]
+            near = near or [each for _, each in lacking[:1]]
+            related = [each for each in near if each.statement.kind != "line" or each.statement.heads][:MOST_RELATED]
+        else:
+            chosen = _choose(self, passages, [each for each in scored if worthy[each.passage]])
+            related = [each for each in scored if each.covered > 0][:MOST_RELATED]
+        return chosen, related
+
 
 def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy: Sequence[bool] = ()) -> QuotedAnswer:
     """Return what the passages, ordered best first, say about a question.
@@ -219,21 +246,20 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy
     """
     asked = Asked(question, searched, passages)
     worthy = worthy or [True] * len(passages)
-    read = [at for at in range(len(passages)) if asked.needs or worthy[at] or not any(worthy)]
+    read = [at for at in range(len(passages)) if worthy[at] or not any(worthy)]
+    if asked.needs:
+        # Most passages lack what the question names; a few of them are enough to show what is related.
+        read = [at for at, passage in enumerate(passages) if asked.may_be_in(passage)] or list(
+            range(min(MOST_RELATED, len(passages)))
+        )
     scored = [asked.score(at, len(passages), each) for at in read for each in statements_of(passages[at])]
     scored.sort(key=lambda each: -each.worth)
-    related: Sequence[Scored]
-    if asked.needs:
-        lacking = [(asked.lacks(each.statement), each) for each in scored]
-        answers = asked.answering([each for lacks, each in lacking if not lacks])
-        chosen = _choose(asked, passages, answers)
-        lacking.sort(key=lambda pair: (len(pair[0]), -pair[1].worth))
-        related = [each for _, each in lacking if each.statement.kind != "line" or each.statement.heads][:MOST_RELATED]
-    else:
-        chosen = _choose(asked, passages, [each for each in scored if worthy[each.passage]])
-        related = [each for each in scored if each.covered > 0][:MOST_RELATED]
-    differ = any(_differ(one, other) for one, other in combinations(chosen, 2))
-    unmatched = _unmatched(asked, chosen, scored)
+    chosen, related = asked.choose(passages, worthy, scored)
+    differ = any(
+        _differ(one, other) and all(one.statement.has(need) == other.statement.has(need) for need in asked.needs)
+        for one, other in combinations(chosen, 2)
+    )
+    unmatched = _unmatched(asked, passages, chosen, scored)
     if unmatched and not asked.needs and differ:
         # Near-twins, and the question's word that tells them apart is nowhere.
         related, chosen = chosen, []
@@ -241,7 +267,8 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy
         nearest = tuple(
             Citation(number=at, passage=one.passage, span=one.span, index=0) for at, one in enumerate(related, 1)
         )
-        knows_all = all(any(each.statement.has(need) for each in scored) for need in asked.needs)
+        whole = " ".join(f"{passage.context} {passage.text}" for passage in passages).lower()
+        knows_all = all(need.key in whole for need in asked.needs)
         return QuotedAnswer(
             unmatched=unmatched, is_whole=False, knows_all=knows_all, nearest=nearest, names_something=bool(asked.needs)
         )
@@ -328,7 +355,9 @@ def _pieces(chosen: Sequence[Scored]) -> Iterator[Quoted]:
                 text = ""
 
 
-def _unmatched(asked: Asked, chosen: Sequence[Scored], scored: Sequence[Scored]) -> tuple[str, ...]:
+def _unmatched(
+    asked: Asked, passages: Sequence[Passage], chosen: Sequence[Scored], scored: Sequence[Scored]
+) -> tuple[str, ...]:
     """Return what the question names that the answer isn't about, or if it has all, the rare words found nowhere."""
     if chosen:
         missing = [need.text for need in asked.needs if not any(each.statement.has(need) for each in chosen)]
@@ -336,14 +365,14 @@ def _unmatched(asked: Asked, chosen: Sequence[Scored], scored: Sequence[Scored])
         nowhere = [need.text for need in asked.needs if not any(each.statement.has(need) for each in scored)]
         nearest = min((asked.lacks(each.statement) for each in scored), key=len, default=asked.needs)
         missing = nowhere or [need.text for need in nearest]
-    known = frozenset[str]().union(*(reading.words for each in scored for reading in each.statement.scope))
+    whole = " ".join(f"{passage.context} {passage.text}" for passage in passages).lower()
     rare = [
         word
         for word in words_of(asked.question)
         if word.isalpha()
         and word not in STOP_WORDS
         and chance_of(stem_of(word)) == RARE
-        and known.isdisjoint(likes_of(stem_of(word)))
+        and not any(like in whole for like in likes_of(stem_of(word)))
         and not any(word in need.text.lower() for need in asked.needs)
     ]
     return tuple(dict.fromkeys([*missing, *rare]))

@@ -7,6 +7,7 @@ contract 40. `needs_of` finds what a question names, and `facts_of` what a sente
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ _PLAIN = (
 )
 _NO_LABELS = frozenset(_PLAIN.split())
 _TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mx", "sir"))
+_NO_NAMES = STOP_WORDS | _TITLES | {"celsius", "fahrenheit"}
 #: Words of German questions, in which capitals don't show names.
 _GERMAN = frozenset("der das ist wie wer welche welcher welches wann wird im für von und ein eine einen".split())  # noqa: SIM905
 
@@ -50,6 +52,8 @@ class Need(NamedTuple):
     #: `code`, `label`, `quantity`, `day`, `quoted` or `name`.
     kind: str
     value: str | Quantity
+    #: A part of it that every text which has it has, in lower case; empty if that isn't sure.
+    key: str = ""
     #: Needs of one group are alternatives, such as the two contracts that a question compares.
     group: int = 0
 
@@ -124,7 +128,7 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
     for at, token in enumerate([*reading.tokens, TextToken(".", "", len(reading.text), 0)]):
         word = re.sub(r"['’]s?$", "", token.text)  # noqa: RUF001
         follows = reading.tokens[at + 1].text if at + 1 < len(reading.tokens) else ""
-        is_name = word[:1].isupper() and not token.is_code and token.low not in STOP_WORDS | _TITLES
+        is_name = word[:1].isupper() and not token.is_code and token.low not in _NO_NAMES
         begins = follows[:1].isupper() and follows.isalpha() and not is_familiar(word)
         if is_name and (_WITHIN.search(reading.text[max(0, token.start - 9) : token.start]) or begins):
             run.append(word)
@@ -141,11 +145,15 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
         between = reading.tokens[before + 1 : at] if before >= 0 else []
         is_joined = any(token.low in ("and", "or", "vs", "versus") for token in between) and len(between) <= 3
         is_alternative = needs and is_joined and needs[-1].kind == need.kind
-        needs.append(need._replace(group=needs[-1].group if is_alternative else place))
+        sure = need.value if need.kind in ("code", "label", "name") and isinstance(need.value, str) else ""
+        key = max(re.findall(r"\d+" if need.kind != "name" else r"\w+", sure), key=len, default="")
+        key = key.removesuffix("s")
+        needs.append(need._replace(group=needs[-1].group if is_alternative else place, key=key))
         before = at
     return needs
 
 
+@lru_cache(maxsize=8192)
 def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
     """Return whether a text has a particular. Unless it `has_units`, its numbers without a unit may have any."""
     if isinstance(need.value, Quantity) and not need.value.unit and "." in need.text:
@@ -166,7 +174,9 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
         return need.value in reading.days
     if need.kind == "name":
         return bool(reading.has_name(need.value.split()))
-    return need.value in reading.codes or any(_is_short_for(need.value, code) for code in reading.codes)
+    return need.value in reading.codes or any(
+        need.key in code and _is_short_for(need.value, code) for code in reading.codes
+    )
 
 
 def _is_short_for(one: str, other: str) -> bool:

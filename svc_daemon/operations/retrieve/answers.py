@@ -33,6 +33,8 @@ from svc_daemon.wire.searches import SearchRequest
 PART_CHARACTERS = 200
 #: How much of a document is read before a passage, and how far from its beginning the passage may be.
 LEAD_CHARACTERS, MOST_BEFORE = 20_000, 300_000
+#: So many of the passages found are read with the text before them.
+MOST_LED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     passages, worthy = await _judge_passages(ask, query, results)
     # Run in a thread: this can take a fifth of a second.
     findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
-    if findings.nearest and findings.names_something and any(passage.chunk.ordinal for passage in passages):
+    if not findings.pieces and findings.names_something and any(passage.chunk.ordinal for passage in passages):
         # A passage may continue a table or a list whose head names what it is about.
         passages = await context.search_in_thread(_lead, context, key.team_id, results.found, passages)
         findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
@@ -134,12 +136,13 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
             else:
                 related = () if piece.grounded else tuple(map(cite, findings.nearest))
                 warnings = (*results.warnings, *piece.warnings)
-                yield replace(piece, cited=tuple(cited), related=related, warnings=warnings)
+                unmatched = () if piece.grounded and cited and not piece.unmatched else findings.unmatched
+                yield replace(piece, cited=tuple(cited), related=related, warnings=warnings, unmatched=unmatched)
 
 
 def _lead(context: Context, team_id: str, found: Sequence[SearchHit], passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages with the text before them, as far as it is near the beginning of its document."""
-    wanted = [each for each in found if each.hit.chunk.ordinal and each.hit.chunk.char_start <= MOST_BEFORE]
+    wanted = [each for each in found if each.hit.chunk.ordinal and each.hit.chunk.char_start <= MOST_BEFORE][:MOST_LED]
     try:
         stored = {each.source.id: context.provider.get_text(team_id, each.source.id) for each in wanted}
     except ProviderError:

@@ -100,4 +100,4 @@ def test_two_things_that_a_question_compares_are_both_answered_or_named() -> Non
         "How long is the notice in contracts 7 and 8?": ("contracts 8",),
     }.items():
         found = quote_best(question, question, says)
-        assert (found.unmatched, found.is_whole) == (unmatched, not unmatched)
+        assert (found.unmatched, found.is_whole, found.warnings) == (unmatched, not unmatched, ())
