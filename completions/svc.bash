@@ -173,7 +173,7 @@ _svc() {
         "svc search --bucket" | "svc search -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc search --agent")
-            return ;;
+            COMPREPLY=($(compgen -W "$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" -- "$current")); return ;;
         "svc search -k")
             return ;;
         "svc search --mode")
@@ -189,7 +189,7 @@ _svc() {
         "svc ask --bucket" | "svc ask -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc ask --agent")
-            return ;;
+            COMPREPLY=($(compgen -W "$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" -- "$current")); return ;;
         "svc ask --timeout")
             return ;;
         "svc ask --progress")
@@ -203,7 +203,7 @@ _svc() {
         "svc eval --bucket" | "svc eval -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc eval --agent")
-            return ;;
+            COMPREPLY=($(compgen -W "$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" -- "$current")); return ;;
         "svc eval -k" | "svc eval --k")
             return ;;
         "svc eval --mode")
@@ -387,7 +387,7 @@ _svc() {
         "svc agent create --bucket" | "svc agent create -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc agent create --source")
-            return ;;
+            COMPREPLY=($(compgen -W "$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" -- "$current")); return ;;
         "svc agent create --scope")
             COMPREPLY=($(compgen -W "buckets sources team" -- "$current")); return ;;
         "svc agent create --filters")
@@ -415,7 +415,7 @@ _svc() {
         "svc agent set --bucket" | "svc agent set -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc agent set --source")
-            return ;;
+            COMPREPLY=($(compgen -W "$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" -- "$current")); return ;;
         "svc agent set --scope")
             COMPREPLY=($(compgen -W "buckets sources team" -- "$current")); return ;;
         "svc agent set --filters")
@@ -439,7 +439,7 @@ _svc() {
         "svc events --bucket" | "svc events -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc events --key")
-            return ;;
+            COMPREPLY=($(compgen -W "$(svc completion names key "${COMP_WORDS[@]:1}" 2>/dev/null)" -- "$current")); return ;;
         "svc events --after")
             return ;;
         "svc events --limit")
@@ -451,7 +451,7 @@ _svc() {
         "svc webhook deliveries --status")
             COMPREPLY=($(compgen -W "pending delivered failed" -- "$current")); return ;;
         "svc webhook deliveries --source")
-            return ;;
+            COMPREPLY=($(compgen -W "$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" -- "$current")); return ;;
         "svc webhook deliveries --limit")
             return ;;
         "svc webhook deliveries --after")
@@ -625,13 +625,13 @@ _svc() {
         "svc watch") commands="run add rm ls status flush log" flags="--help" ;;
         "svc watch run") commands="" flags="--bucket --name --prune --include --exclude --follow-links --stay --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc watch add") commands="" flags="--bucket --name --prune --include --exclude --tag --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch rm") commands="" flags="--dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch rm") commands="$(svc completion names watcher "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc watch ls") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch status") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch flush") commands="" flags="--timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch log") commands="" flags="--lines --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc status") commands="" flags="--bucket --watch --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc wait") commands="" flags="--bucket --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch status") commands="$(svc completion names watcher "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch flush") commands="$(svc completion names watcher "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch log") commands="$(svc completion names watcher "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--lines --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc status") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --watch --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc wait") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc search") commands="" flags="--bucket --agent --mode --tag --explain --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc ask") commands="" flags="--bucket --agent --stream --no-stream --strict --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc cite") commands="verify" flags="--help" ;;
@@ -648,23 +648,23 @@ _svc() {
         "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source") commands="ls show text get set retry refresh attach detach rm" flags="--help" ;;
         "svc source ls") commands="" flags="--bucket --status --type --tag --match --title --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source show") commands="" flags="--bucket --verify --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source text") commands="" flags="--bucket --chunks --hidden --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source get") commands="" flags="--bucket --output --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source set") commands="" flags="--bucket --title --tag --remove-tag --meta --remove-meta --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source retry") commands="" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source refresh") commands="" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source attach") commands="" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source detach") commands="" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source rm") commands="" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source show") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --verify --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source text") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --chunks --hidden --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source get") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --output --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source set") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --title --tag --remove-tag --meta --remove-meta --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source retry") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source refresh") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source attach") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source detach") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source rm") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc batch") commands="show" flags="--help" ;;
         "svc batch show") commands="" flags="--items --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc agent") commands="ls create show set rm" flags="--help" ;;
         "svc agent ls") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc agent create") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc agent show") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc agent set") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc agent rm") commands="" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent show") commands="$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent set") commands="$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent rm") commands="$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc events") commands="" flags="--follow --types --bucket --key --after --limit --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook") commands="deliveries resend secret verify listen" flags="--help" ;;
         "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -675,7 +675,7 @@ _svc() {
         "svc key") commands="create ls revoke" flags="--help" ;;
         "svc key create") commands="" flags="--preset --can --bucket --model --expires --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key ls") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc key revoke") commands="" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc key revoke") commands="$(svc completion names key "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc mcp") commands="" flags="--allow --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon") commands="run start stop restart status logs install uninstall" flags="--help" ;;
         "svc daemon run") commands="" flags="--listen --faults --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -693,8 +693,8 @@ _svc() {
         "svc auth token") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc config") commands="path get set trust list" flags="--help" ;;
         "svc config path") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc config get") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc config set") commands="" flags="--unset --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config get") commands="base_url bucket wait progress upload.jobs upload.mode upload.timeout upload.tags upload.strict upload.no_create sync.prune sync.max_delete sync.jobs sync.timeout sync.include sync.exclude sync.follow_links sync.strict sync.no_create search.k search.mode" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config set") commands="base_url bucket wait progress upload.jobs upload.mode upload.timeout upload.tags upload.strict upload.no_create sync.prune sync.max_delete sync.jobs sync.timeout sync.include sync.exclude sync.follow_links sync.strict sync.no_create search.k search.mode" flags="--unset --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc config trust") commands="" flags="--unset --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc config list") commands="" flags="--explain --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc doctor") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -9,6 +9,8 @@ from svc_daemon.wire.versions import VERSION
 
 #: The command that the completion scripts run at each TAB.
 BUCKET_NAMES = ["bucket", "ls", "--names", "--no-autostart"]
+#: The beginning of those for other names.
+NAMES = ["completion", "names"]
 
 
 def main() -> NoReturn:
@@ -36,10 +38,10 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, leave)
     # Ignore Ctrl-C during Python's shutdown.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    if arguments == BUCKET_NAMES:
-        from svc_cli.commands.machine.bucket_completion import write_bucket_names
+    if arguments == BUCKET_NAMES or arguments[:2] == NAMES:
+        from svc_cli.commands.machine.completed_names import write_bucket_names, write_names
 
-        if write_bucket_names():
+        if write_names(arguments[2:]) if arguments[:2] == NAMES else write_bucket_names():
             sys.exit(0)
     from svc_cli.app import run
 

@@ -2,9 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.completion import get_completion_inspect_parameters, get_completion_script  # type: ignore[attr-defined]
 
 from svc_daemon.command.admin import keys, search, teams
 from svc_daemon.command.backup import backup, restore
@@ -20,6 +21,9 @@ from svc_daemon.settings.daemon import Role
 from svc_daemon.settings.limits import SettingError
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.wire.versions import API_RANGE, VERSION
+
+#: The variable with which the completion scripts ask for the words to choose from.
+COMPLETE = "_SVC_DAEMON_COMPLETE"
 
 app = new_group("svc-daemon", "Run and administer the svc service on the machine that stores its data.")
 for group in (teams, keys, search, models):
@@ -122,6 +126,39 @@ def version(as_json: JsonFlag = False) -> None:
     print_result({"version": VERSION, "api": API_RANGE}, VERSION, as_json)
 
 
+@app.command()
+def completion(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish", "powershell"],
+        typer.Argument(metavar="SHELL", help="The shell: bash, zsh, fish or powershell."),
+    ],
+) -> None:
+    """Print the script that completes svc-daemon commands in a shell.
+
+    bash and zsh: add this line to ~/.bashrc or ~/.zshrc: eval "$(svc-daemon completion bash)", or zsh.
+    """
+    print(get_completion_script(prog_name="svc-daemon", complete_var=COMPLETE, shell=shell))
+
+
+@app.command("help")
+def show_help(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="The command, such as `backup` or `team create`.")
+    ] = None,
+) -> None:
+    """Show the help of svc-daemon or of one of its commands, as `--help` does."""
+    context: Any = ctx.find_root()
+    for word in words or []:
+        inner = context.command.get_command(context, word) if hasattr(context.command, "get_command") else None
+        if inner is None:
+            refuse("svc_usage", f"There is no command `{context.command_path} {word}`.", EXIT_USAGE, False)
+        context = inner.context_class(inner, info_name=word, parent=context)
+    print(context.get_help())
+
+
 def main() -> None:
     """Run `svc-daemon`."""
+    if COMPLETE in os.environ:
+        get_completion_inspect_parameters()  # makes the shells known, as Typer does for options of its own
     app()

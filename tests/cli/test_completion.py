@@ -1,5 +1,6 @@
 """Completion scripts: the committed ones are current and work in the installed shells."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,8 @@ import pytest
 from svc_cli.app import build
 from svc_cli.commands.machine.completion_scripts import FILES, SCRIPTS, grammar_of
 from svc_cli.main import BUCKET_NAMES
-from tests.acceptance.installations import environment
-from tests.cli.consoles import RunSvc
+from tests.acceptance.installations import Installation, environment
+from tests.cli.consoles import RunSvc, write
 from tests.cli.odd_servers import OddServer
 from tests.rules.modules import ROOT
 
@@ -102,3 +103,50 @@ def test_zsh_completes_commands_options_and_values() -> None:
     for line, offered in {**offers, "upload ": "FILES", "upload --title ": "FILES"}.items():
         printed = _run("zsh", "-f", "-c", _ASK_ZSH, "zsh", "svc", *line.split(" "))
         assert printed[: len(offered.split())] == offered.split(), line
+
+
+def test_tab_completes_names_of_every_kind_and_never_what_a_shell_would_run(
+    shared_installation: Installation, tmp_path: Path
+) -> None:
+    evil = "$(touch gone).md"
+    for name in ("docs/leave.md", evil):
+        write(tmp_path, name)
+    svc, bucket = shared_installation.svc, "completed"
+    assert svc("upload", ".", "-b", bucket, cwd=tmp_path).exit == 0
+    assert svc("agent", "create", "tab-agent", "-b", bucket).exit == 0
+    assert svc("watch", "add", str(tmp_path / "docs"), "-b", bucket, "--name", "tab-folder").exit == 0
+    shared_installation.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    title, ids = f"{tmp_path.name}/docs/leave.md", svc("source", "ls", "-b", bucket, "--json").json["sources"]
+    hidden = next(source["id"] for source in ids if evil in source["title"])
+    key = svc("key", "ls", "--json").json["keys"][0]["id"]
+    cells = {
+        f"source show -b {bucket} ": {title, hidden},
+        f"source rm -b {bucket} {tmp_path.name}": {title},
+        f"search x -b {bucket} --agent tab": {"tab-agent"},
+        "agent rm tab": {"tab-agent"},
+        "key revoke key_": {key},
+        "watch log tab": {"tab-folder"},
+        "config get upload.j": {"upload.jobs"},
+    }
+    shells = {"bash": ("-c", _ASK_BASH, "bash"), "zsh": ("-f", "-c", _ASK_ZSH, "zsh")}
+    for shell, words in shells.items():
+        if shutil.which(shell) is None:
+            continue
+        for line, offered in cells.items():
+            ended = shared_installation.run(shell, *words, "svc", *line.split(" "), cwd=ROOT)
+            assert offered <= set(ended.stdout.splitlines()), (shell, line, ended)
+            assert evil not in ended.stdout, (shell, line)
+    assert svc("watch", "rm", "tab-folder").exit == 0
+    gone = shared_installation.run(sys.executable, "-m", "svc_cli", "completion", "names", "source", "-b", "none")
+    assert (gone.exit, gone.stdout, gone.stderr) == (0, "", "")
+
+
+def test_svc_daemon_completes_its_commands_and_shows_their_help(shared_installation: Installation) -> None:
+    shared_installation.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ask = """eval "$(svc-daemon completion bash)"; COMP_WORDS=(svc-daemon team cr); COMP_CWORD=2
+    _svc_daemon_completion svc-daemon; printf '%s\\n' "${COMPREPLY[@]}" """
+    ended = shared_installation.run("bash", "-c", ask)
+    assert (ended.stdout, ended.stderr) == ("create\n", "")
+    pages = [shared_installation.run("svc-daemon", *words) for words in (("help", "team"), ("team", "--help"))]
+    assert pages[0].stdout == pages[1].stdout
+    assert shared_installation.run("svc-daemon", "help", "none").exit == 2

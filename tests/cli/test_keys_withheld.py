@@ -11,7 +11,7 @@ import pytest
 from svc_cli.client import Client
 from svc_cli.client.new_files import BytesContent
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.commands.machine import bucket_completion
+from svc_cli.commands.machine import completed_names
 from svc_cli.daemon.probes import LocalProof
 from svc_cli.errors import DaemonUnreachable, NetworkFailed, NotAuthenticated, SvcError
 from svc_daemon.paths import DataFiles
@@ -94,7 +94,7 @@ def test_completion_in_an_untrusted_project_sends_nothing(
     odd.answer_health("ins_1")
     monkeypatch.setenv("SVC_API_KEY", "sk-mine")
     Path("svc.toml").write_text(f'base_url = "{odd.url}"\n')
-    assert not bucket_completion.write_bucket_names()
+    assert not completed_names.write_bucket_names()
     assert capfd.readouterr().out == ""
     assert odd.requests == []
 

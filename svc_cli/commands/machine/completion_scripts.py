@@ -2,15 +2,27 @@
 
 They are made by hand because Typer's own start `svc` at each TAB to build its commands: 109 ms of a processor for the
 commands of `svc source`, 157 for those of `svc`, 233 for the flags of `svc upload`, where a TAB may take 120 ms in all.
-These scripts take 1 ms, and start `svc` only for the names of buckets.
+These scripts take 1 ms, and start `svc` only for names, such as those of buckets.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-#: What a flag or argument takes: no value, one of several words, a bucket, or any text.
-Kind = Literal["none", "choice", "bucket", "free"]
+from svc_cli.settings import RULES
+
+#: What a flag or argument takes: no value, one of several words, the name of something, or any text.
+Kind = Literal["none", "choice", "bucket", "source", "agent", "key", "watcher", "free"]
+#: The kinds by the metavar, or by the beginning of the command and the metavar.
+_KINDS: dict[str, Kind] = {
+    "BUCKET": "bucket",
+    "SOURCE": "source",
+    "SOURCE|BATCH": "source",
+    "AGENT": "agent",
+    "KEY": "key",
+    "svc agent set ID": "agent",
+    "svc watch NAME": "watcher",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,7 @@ def _places(command: Any, path: str) -> Iterator[CommandPlace]:
         Flag(
             (*each.opts, *each.secondary_opts),
             _first_sentence(each.help),
-            "none" if each.is_flag else _kind(each),
+            "none" if each.is_flag else _kind(each, path),
             _choices(each),
         )
         for each in options
@@ -60,20 +72,25 @@ def _places(command: Any, path: str) -> Iterator[CommandPlace]:
         path,
         tuple((name, _first_sentence(each.help)) for name, each in inner),
         (*flags, Flag(("--help",), "Show the help.", "none")),
-        _kind(arguments[0]) if arguments else "none",
-        _choices(arguments[0]) if arguments else (),
+        _kind(arguments[0], path) if arguments else "none",
+        _choices(arguments[0], path) if arguments else (),
     )
     for name, each in inner:
         yield from _places(each, f"{path} {name}")
 
 
-def _kind(parameter: Any) -> Kind:
-    if _choices(parameter):
+def _kind(parameter: Any, path: str) -> Kind:
+    if _choices(parameter, path):
         return "choice"
-    return "bucket" if parameter.metavar == "BUCKET" else "free"
+    places = [parameter.metavar, f"{path} {parameter.metavar}", f"{path.rpartition(' ')[0]} {parameter.metavar}"]
+    # The option `--name` of `svc watch add` names something new.
+    places = places if parameter.param_type_name == "argument" else places[:1]
+    return next((_KINDS[place] for place in places if place in _KINDS), "free")
 
 
-def _choices(parameter: Any) -> tuple[str, ...]:
+def _choices(parameter: Any, path: str = "") -> tuple[str, ...]:
+    if parameter.metavar == "NAME" and path.startswith("svc config "):
+        return tuple(RULES)
     annotation = parameter.type_descriptor.annotation
     is_literal = getattr(annotation, "__origin__", None) is Literal
     return tuple(str(each) for each in get_args(annotation)) if is_literal else ()
@@ -88,6 +105,18 @@ def _first_sentence(text: str | None) -> str:
 #: The command with which the scripts list buckets. It never starts the daemon.
 BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"
 
+
+def _names(kind: Kind, words: str) -> str:
+    """Return the command that lists the names of a kind. `words` is how the shell writes the words typed so far."""
+    return BUCKETS if kind == "bucket" else f"svc completion names {kind} {words} 2>/dev/null"
+
+
+def _has_names(kind: Kind) -> bool:
+    return kind not in ("none", "choice", "free")
+
+
+_BASH_WORDS, _ZSH_WORDS = '"${COMP_WORDS[@]:1}"', '"${words[@]:1}"'
+_FISH_WORDS = "(commandline -opc)[2..-1]"
 _BASH_HEAD = """\
 # Completion of svc for bash, made by `svc completion bash`.
 _svc() {
@@ -114,13 +143,14 @@ def bash(places: Sequence[CommandPlace]) -> str:
     lines = [_BASH_HEAD, f"            {_alternatives(place.path for place in places[1:])})"]
     lines += ['                where="$where ${COMP_WORDS[index]}" ;;', _BASH_MIDDLE]
     for keys, flag in _flags_with_values(places):
-        words = f"$({BUCKETS})" if flag.kind == "bucket" else " ".join(flag.choices)
+        words = f"$({_names(flag.kind, _BASH_WORDS)})" if _has_names(flag.kind) else " ".join(flag.choices)
         complete = f'COMPREPLY=($(compgen -W "{words}" -- "$current")); return ;;'
         lines += [f"        {keys})", f"            {'return ;;' if flag.kind == 'free' else complete}"]
     lines += ["    esac", '    case "$where" in']
     for place in places:
         names = [name for name, _ in place.commands]
-        words = f"$({BUCKETS})" if place.argument == "bucket" else " ".join([*names, *place.choices])
+        words = " ".join([*names, *place.choices])
+        words = f"$({_names(place.argument, _BASH_WORDS)})" if _has_names(place.argument) else words
         flags = " ".join(name for flag in place.flags for name in flag.names if name.startswith("--"))
         lines.append(f'        "{place.path}") commands="{words}" flags="{flags}" ;;')
     return "\n".join([*lines, _BASH_TAIL])
@@ -161,22 +191,23 @@ def zsh(places: Sequence[CommandPlace]) -> str:
     lines = [_ZSH_HEAD, f"            ({_alternatives(place.path for place in places[1:])})"]
     lines += ['                where="$where ${words[index]}" ;;', _ZSH_MIDDLE]
     for keys, flag in _flags_with_values(places):
-        lines += [f"        ({keys})", f"            {_ZSH_VALUES[flag.kind](flag)}; return ;;"]
+        lines += [f"        ({keys})", f"            {_zsh_values(flag)}; return ;;"]
     lines += ["    esac", '    case "$where" in']
     for place in places:
         flags = [f"{name}:{flag.help}" for flag in place.flags for name in flag.names if name.startswith("--")]
         words = [*(f"{name}:{text}" for name, text in place.commands), *place.choices]
-        commands = f'${{(f)"$({BUCKETS})"}}' if place.argument == "bucket" else " ".join(map(_quoted, words))
+        commands = " ".join(map(_quoted, words))
+        if _has_names(place.argument):
+            commands = f'${{(f)"$({_names(place.argument, _ZSH_WORDS)})"}}'
         lines += [f'        ("{place.path}")', f"            commands=({commands})"]
         lines.append(f"            flags=({' '.join(map(_quoted, flags))}) ;;")
     return "\n".join([*lines, _ZSH_TAIL])
 
 
-_ZSH_VALUES: dict[str, Callable[[Flag], str]] = {
-    "free": lambda _: "_files",
-    "bucket": lambda _: f'compadd -- ${{(f)"$({BUCKETS})"}}',
-    "choice": lambda flag: f"compadd -- {' '.join(flag.choices)}",
-}
+def _zsh_values(flag: Flag) -> str:
+    if _has_names(flag.kind):
+        return f'compadd -- ${{(f)"$({_names(flag.kind, _ZSH_WORDS)})"}}'
+    return f"compadd -- {' '.join(flag.choices)}" if flag.kind == "choice" else "_files"
 
 
 _FISH_HEAD = """\
@@ -201,22 +232,20 @@ def fish(places: Sequence[CommandPlace]) -> str:
     for place in places:
         start = f"complete -c svc -n '__svc_at {place.path}'"
         lines += [f"{start} -f -a {name} -d {_quoted(text)}" for name, text in place.commands]
-        if place.argument == "bucket":
-            lines.append(f"{start} -f -a '({BUCKETS})'")
+        if _has_names(place.argument):
+            lines.append(f"{start} -f -a '({_names(place.argument, _FISH_WORDS)})'")
         elif place.choices:
             lines.append(f"{start} -f -a '{' '.join(place.choices)}'")
         for flag in place.flags:
             names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names)
-            lines.append(f"{start} {names}{_FISH_VALUES[flag.kind](flag)} -d {_quoted(flag.help)}")
+            lines.append(f"{start} {names}{_fish_values(flag)} -d {_quoted(flag.help)}")
     return "\n".join([*lines, ""])
 
 
-_FISH_VALUES: dict[str, Callable[[Flag], str]] = {
-    "none": lambda _: "",
-    "free": lambda _: " -r",
-    "bucket": lambda _: f" -x -a '({BUCKETS})'",
-    "choice": lambda flag: f" -x -a '{' '.join(flag.choices)}'",
-}
+def _fish_values(flag: Flag) -> str:
+    if _has_names(flag.kind):
+        return f" -x -a '({_names(flag.kind, _FISH_WORDS)})'"
+    return {"none": "", "choice": f" -x -a '{' '.join(flag.choices)}'"}.get(flag.kind, " -r")
 
 
 _POWERSHELL_TAIL = """\
@@ -233,13 +262,16 @@ Register-ArgumentCompleter -Native -CommandName svc -ScriptBlock {
     $flags = $svcPlaces[$where].Flags
     if ($flags.ContainsKey($previous) -and $flags[$previous].Count -gt 1) {
         $words = @($flags[$previous] | Select-Object -Skip 1 | ForEach-Object { , @($_, $_) })
-        if ($words[0][0] -eq 'BUCKET') {
-            $words = @(svc bucket ls --names --no-autostart 2>$null | ForEach-Object { , @($_, $_) })
-        }
     } elseif ($current.StartsWith('-')) {
         $words = @($flags.Keys | Sort-Object | ForEach-Object { , @($_, $flags[$_][0]) })
     } else {
         $words = $svcPlaces[$where].Words
+    }
+    if ($words.Count -eq 1 -and $words[0][0] -cmatch '^[A-Z]+$') {
+        $kind = $words[0][0].ToLower()
+        $names = if ($kind -eq 'bucket') { svc bucket ls --names --no-autostart 2>$null }
+                 else { svc completion names $kind @typed 2>$null }
+        $words = @($names | ForEach-Object { , @($_, $_) })
     }
     foreach ($pair in $words) {
         if ($pair[0].StartsWith($current)) {
@@ -256,10 +288,11 @@ def powershell(places: Sequence[CommandPlace]) -> str:
     lines = [head]
     for place in places:
         words = [*place.commands, *((choice, choice) for choice in place.choices)]
+        words = [(place.argument.upper(), "")] if _has_names(place.argument) else words
         pairs = ", ".join(f"@({_doubled(name)}, {_doubled(text)})" for name, text in words)
         flags = []
         for flag in place.flags:
-            values = ("BUCKET",) if flag.kind == "bucket" else flag.choices
+            values = (flag.kind.upper(),) if _has_names(flag.kind) else flag.choices
             texts = ", ".join(map(_doubled, (flag.help, *values)))
             flags += [f"{_doubled(name)} = @({texts})" for name in flag.names]
         # Otherwise PowerShell would flatten a list with one pair.
