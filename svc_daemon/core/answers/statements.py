@@ -68,10 +68,10 @@ class Statement:
 
         Of several numbers of one kind, as in "Contract 7" below "Contract 4", the nearest decides.
         """
+        label = re.match(r"\D+", need.value) if need.kind == "label" and isinstance(need.value, str) else None
         for place, reading in enumerate(self.scope):
             if is_in(need, reading, has_units=not self.is_counted(place)):
                 return True
-            label = re.match(r"\D+", need.value) if need.kind == "label" and isinstance(need.value, str) else None
             if place and label and label[0] in reading.labels:
                 return False
         if need.kind != "name" or not isinstance(need.value, str) or " " not in need.value:
@@ -93,7 +93,9 @@ class Statement:
 def statements_of(passage: Passage) -> list[Statement]:
     """Find the statements of a passage, in order."""
     size = len(passage.lead)
-    found = _Structure(passage).read()
+    found = list(_Structure(passage).read())
+    if not size:
+        return found
     own = (each for each in found if each.span.start >= size)
     return [replace(each, span=Span(each.span.start - size, each.span.end - size)) for each in own]
 
