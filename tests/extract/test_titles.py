@@ -33,7 +33,7 @@ def test_title_is_the_first_heading_if_there_is_no_other(data: bytes, filename: 
     assert read(data, filename).title == "Harbours"
 
 
-@pytest.mark.parametrize("filename", ["a.rst", "a.txt"])
+@pytest.mark.parametrize(("filename", "heading"), [("a.rst", ""), ("a.rst", "\nHere\n====\n\nText.\n"), ("a.txt", "")])
 @pytest.mark.parametrize(
     ("header", "title"),
     [
@@ -43,8 +43,8 @@ def test_title_is_the_first_heading_if_there_is_no_other(data: bytes, filename: 
         ("Text.\nTitle: Harbours", None),
     ],
 )
-def test_title_may_be_in_a_header_of_fields(filename: str, header: str, title: str | None) -> None:
-    assert read(f"{header}\n\nText.\n".encode(), filename).title == title
+def test_title_may_be_in_a_header_of_fields(filename: str, heading: str, header: str, title: str | None) -> None:
+    assert read(f"{header}\n\nText.\n{heading}".encode(), filename).title == (title or ("Here" if heading else None))
 
 
 def test_names_of_sheets_and_columns_are_no_title() -> None:

@@ -55,7 +55,7 @@ LIBRARY_OWNERS = {
     "prometheus_client": ("svc_daemon.api.handlers.metrics",),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
-    "snowballstemmer": ("svc_daemon.core.text.languages",),
+    "tantivy": ("svc_daemon.core.text.languages", "svc_daemon.provider.embedded"),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
     **dict.fromkeys(("pypdfium2", "python_calamine", "trafilatura"), ("svc_daemon.extract",)),
     **dict.fromkeys(("onnx", "tokenizers"), ("svc_daemon.embed",)),

@@ -16,6 +16,8 @@ from svc_daemon.core.text.words import STOP_WORDS
 MOST_NAMED = 3
 #: The weight of a word that decides which document is meant.
 DECIDES = 0.5
+#: The weight of a term that is a whole word, and no mere part of it.
+WHOLE_WORD = 0.9
 #: How many names are kept, and the length of the longest of them, in characters.
 KEPT_NAMES, LONGEST_NAME = 5_000, 200
 
@@ -67,7 +69,8 @@ def _rate(query: ParsedQuery, name: str, language: str) -> float:
 
 
 def _terms(word: QueryWord) -> set[str]:
-    return {each.terms[0] for each in word.alternatives if len(each.terms) == 1}
+    """Return the terms of a word as a whole: `net` is no name for `.NET`."""
+    return {each.terms[0] for each in word.alternatives if len(each.terms) == 1 and each.weight >= WHOLE_WORD}
 
 
 @lru_cache(KEPT_NAMES)

@@ -3,11 +3,11 @@
 # ruff: noqa: RUF001 - letters of many scripts look alike
 
 import re
-import threading
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from functools import lru_cache
 
-import snowballstemmer
+import tantivy
 
 from svc_daemon.core.text.words import STOP_WORDS
 
@@ -108,23 +108,17 @@ def guess_language(text: str) -> str:
     return "en" if words and sample.isascii() and (votes["en"] == most or most < 2) else ""
 
 
-class _Stemmers(threading.local):
-    """The stemmers of one thread: each keeps the word that it works on."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, Callable[[str], str]] = {}
-
-
-_STEMMERS = _Stemmers()
+@lru_cache(len(STEMMERS))
+def _stemmer(language: str) -> tantivy.TextAnalyzer:
+    name = STEMMERS[language].capitalize()
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer(name)).build()
 
 
 def stem(word: str, language: str) -> str:
     """Return the stem of a word in lower case; the word itself if the language has no stems."""
     if language not in STEMMERS or len(word) > LONGEST_STEMMED:
         return word
-    if language not in _STEMMERS.of:
-        _STEMMERS.of[language] = snowballstemmer.stemmer(STEMMERS[language]).stemWord
-    return _STEMMERS.of[language](word) or word
+    return "".join(_stemmer(language).analyze(word)) or word
 
 
 def language_of_query(words: Collection[str], languages: Collection[str]) -> str:

@@ -22,8 +22,8 @@ from svc_daemon.core.text.words import STOP_WORDS
 EXACT = "="
 #: Prefix of a form of a common word that is written in capitals: `^who`.
 CAPITAL = "^"
-#: Maximum number of pieces of texts whose terms are kept, about 10 MB, and the length of the longest ones.
-MOST_PIECES, LONGEST_PIECE = 30_000, 64
+#: Maximum number of pieces of texts whose terms are kept, about 20 MB, and the length of the longest ones.
+MOST_PIECES, LONGEST_PIECE = 60_000, 64
 #: Maximum number of words whose stems are kept.
 MOST_WORDS = 20_000
 #: Shorter words are one mistake away from too many others.
@@ -157,6 +157,11 @@ def _recall_terms(piece: str, language: str) -> tuple[PlacedTerm, ...]:
     return tuple(place_terms(piece, language))
 
 
+#: Signs before and after a word that are no part of it.
+_BEFORE = "\"'()[]{}<>,;:!?*`|~^\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}"
+_AFTER = f"{_BEFORE}."
+
+
 class _Known(dict[str, tuple[str, str]]):
     """The words and the forms of the pieces that were met lately, of one language.
 
@@ -170,6 +175,14 @@ class _Known(dict[str, tuple[str, str]]):
         self.old: dict[str, tuple[str, str]] = {}
 
     def __missing__(self, piece: str) -> tuple[str, str]:
+        word = piece.lstrip(_BEFORE).rstrip(_AFTER)
+        if word.isascii() and word.isalpha() and word[1:].islower():
+            # A plain word, which most are: its signs tell nothing, and aren't worth a place in memory.
+            term, others = spell(word.lower(), self.language)
+            plain = term, " ".join(others)
+            if word == piece:
+                self[piece] = plain
+            return plain
         found = self.old.get(piece)
         if found is None:
             placed = list(place_terms(piece, self.language))

@@ -64,7 +64,7 @@ class MarkedLines:
     def finish(self, warnings: tuple[str, ...]) -> Document:
         """Make each run of lines of one kind a block. An item has the text after it."""
         document = LineDocument("\n".join(self.lines))
-        title = self.title or find_header_title(self._given)
+        declared = self.title or find_header_title(self._given)
         for words, reason, line in self._hidden:
             document.hide(words, reason, line=line)
         begun, kinds = 0, self.kinds
@@ -79,4 +79,4 @@ class MarkedLines:
                 document.add_heading(level, title, begun, last)
             elif kinds[begun]:
                 document.add(kinds[begun], begun, end - 1)
-        return document.finish(title=title or document.headings.first, warnings=warnings)
+        return document.finish(title=declared or document.headings.first, warnings=warnings)
