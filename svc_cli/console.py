@@ -100,6 +100,10 @@ class Console:
             return
         self._write(self.err, clean(text) + "\n")
 
+    def escape(self, text: str) -> None:
+        """Write text to stderr that moves the cursor, and whose other parts are clean."""
+        self._write(self.err, text)
+
     def note(self, text: str) -> None:
         """Write a note to stderr; only in text format."""
         if self.is_text:

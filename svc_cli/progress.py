@@ -1,16 +1,16 @@
 """Shows the progress of a command as a bar, as occasional lines, or not at all."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.interrupts import shielded
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
+from svc_cli.render import cut, duration, width
 
 Style = Literal["auto", "bar", "plain", "none"]
 
@@ -22,6 +22,9 @@ PLAIN_SHARE = 0.25
 LONGEST_SILENCE_S = 300.0
 #: Seconds before a rate is shown, because it varies too much at first.
 SHORTEST_RATE_S = 1.0
+#: Seconds between two drawings of a bar.
+DRAW_INTERVAL_S = 0.1
+BAR_COLUMNS = 20
 
 
 class SentBytes:
@@ -77,7 +80,7 @@ def progress_for(console: Console, style: Style, clock: Callable[[], float] = ti
         return Silent()
     movable = is_terminal(console.err) and console.environ.get("TERM") != "dumb" and not console.environ.get("CI")
     if style == "bar" or (style == "auto" and movable):
-        return Bar(console)
+        return Bar(console, clock)
     return Plain(console, clock)
 
 
@@ -123,48 +126,83 @@ class Plain(Silent):
 
 
 class Bar(Silent):
-    """Shows a progress bar on stderr, which disappears when the work ends."""
+    """Shows a progress bar on the last line of stderr, which disappears when the work ends.
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._rich: RichProgress | None = None
+    It is drawn by hand: when a terminal has become narrower, the line before takes several rows, and all of them have
+    to be cleared. Rich clears one, and takes 40 ms to import.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._clock = console, clock
+        self._lock = threading.Lock()
+        self._is_over = threading.Event()
+        self._label, self._note, self._done = "", "", 0
+        self._total: int | None = None
+        self._began_s = clock()
+        #: The width of the line that is shown.
+        self._shown = 0
 
     @shielded()
     def __enter__(self) -> Self:
-        # Imported only here, because the import takes 40 ms.
-        from rich import progress as rich_progress
-        from rich.console import Console as RichConsole
-
-        is_plain = bool(self._console.environ.get("NO_COLOR"))
-        self._rich = rich_progress.Progress(
-            rich_progress.SpinnerColumn(),
-            rich_progress.TextColumn("{task.description}", markup=False),
-            rich_progress.BarColumn(),
-            rich_progress.MofNCompleteColumn(),
-            rich_progress.TimeElapsedColumn(),
-            rich_progress.TextColumn("{task.fields[note]}", markup=False),
-            console=RichConsole(file=self._console.err, no_color=is_plain),
-            transient=True,
-        )
-        self._rich.start()
+        self._console.escape("\x1b[?25l")  # hides the cursor
+        threading.Thread(target=self._keep_drawing, name="progress", daemon=True).start()
         return self
 
     @shielded()
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._rich is not None:
-            self._rich.stop()
+        with self._lock:
+            self._is_over.set()
+            self._console.escape(f"\x1b[?25h{self._clearing(self._columns())}")
 
     @shielded()
     def begin(self, label: str, total: int | None) -> None:
-        if self._rich is None:
-            return
-        for task in self._rich.task_ids:
-            self._rich.remove_task(task)
-        self._rich.add_task(clean(label), total=total, note="")
+        with self._lock:
+            self._label, self._total, self._done, self._note = clean(label), total, 0, ""
+            self._began_s = self._clock()
+        self._draw()
 
     @shielded()
     def update(self, done: int, note: str = "") -> None:
-        if self._rich is not None and self._rich.task_ids:
-            self._rich.update(self._rich.task_ids[-1], completed=done, note=clean(note))
+        self._done, self._note = done, clean(note)
+
+    def line(self, columns: int) -> str:
+        """Return what is shown: a bar, how much is done, the rate, and about how long the rest takes."""
+        seconds = self._clock() - self._began_s
+        parts = [self._label, f"{self._done}" if self._total is None else f"{self._done}/{self._total}"]
+        if self._total:
+            filled = BAR_COLUMNS * min(self._done, self._total) // self._total
+            parts.insert(1, "\N{BOX DRAWINGS HEAVY HORIZONTAL}" * filled + " " * (BAR_COLUMNS - filled))
+        if seconds >= SHORTEST_RATE_S and self._done:
+            rate = self._done / seconds
+            parts.append(f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+            if self._total and self._done < self._total:
+                parts.append(f"{duration((self._total - self._done) / rate)} left")
+        return cut("  ".join(filter(None, [*parts, self._note])), columns - 1)
+
+    def _keep_drawing(self) -> None:
+        while not self._is_over.wait(DRAW_INTERVAL_S):
+            with suppress(OSError, ValueError):  # stderr was closed
+                self._draw()
+
+    def _draw(self) -> None:
+        with self._lock:
+            if self._is_over.is_set() or not self._label:
+                return
+            columns = self._columns()
+            line = self.line(columns)
+            self._console.escape(f"{self._clearing(columns)}{line}")
+            self._shown = width(line)
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._console.err.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    def _clearing(self, columns: int) -> str:
+        """Return what clears the line that is shown, and the rows into which a narrower terminal has broken it."""
+        rows = max(0, self._shown - 1) // columns
+        up = f"\x1b[{rows}A" if rows else ""
+        return f"{up}\r\x1b[J\x1b[2K"

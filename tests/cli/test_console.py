@@ -185,3 +185,31 @@ def test_note_shows_bytes_sent_rate_and_the_number_of_waiting_requests() -> None
     assert sent.note() == "3.0 MB"
     now_s[0] = 2.0
     assert sent.note(2) == "3.0 MB, 1.5 MB/s, 2 waiting for the rate limit"
+
+
+def test_bar_shows_how_much_is_done_the_rate_and_the_time_left(make_console: MakeConsole) -> None:
+    now_s = [0.0]
+    bar = Bar(make_console(terminal=True).console, lambda: now_s[0])
+    bar.begin("sending", 600)
+    assert bar.line(80).split() == ["sending", "0/600"]
+    now_s[0] = 10.0
+    bar.update(150, "2 MB")
+    assert bar.line(80) == f"sending  {'━' * 5}{' ' * 15}  150/600  15/s  30 s left  2 MB"
+    assert len(bar.line(30)) == 29
+
+
+def test_bar_on_a_terminal_that_became_narrower_clears_each_row_that_it_took(
+    make_console: MakeConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, columns = make_console(terminal=True), [80]
+    bar = Bar(made.console, lambda: 0.0)
+    monkeypatch.setattr(bar, "_columns", lambda: columns[0])
+    bar.begin("sending", 10)
+    bar.update(3, "a note that makes the line long enough")
+    bar.begin("indexing", 10)
+    bar.update(3, "n" * 40)
+    bar._draw()
+    columns[0] = 30
+    written = len(made.err.getvalue())
+    bar._draw()
+    assert made.err.getvalue()[written:].startswith("\x1b[2A\r\x1b[J")

@@ -133,3 +133,37 @@ def test_bucket_with_a_failed_source_is_listed_first_and_in_red(shared_installat
         assert "z-failed" in failed
         assert failed[:6] == "\x1b[31m1"
         assert not other.startswith("\x1b")
+
+
+def test_search_over_several_buckets_names_them_folds_equal_passages_and_highlights_words(
+    shared_installation: Installation,
+) -> None:
+    text = "Whoever is away tells the desk. " * 9 + "The vermilion rule grants ninety days. " + "Others wait. " * 20
+    for bucket, name in (("fold-a", "leave.md"), ("fold-b", "copy.md")):
+        _upload(shared_installation, name, bucket, text)
+    code, shown = on_terminal(shared_installation, "search", "vermilion rule", "-b", "fold-a", "-b", "fold-b")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert code == 0
+    assert re.search(r"^1\. (leave|copy)\.md, line 1, in fold-[ab]", plain, re.MULTILINE)
+    assert re.search(r"^   also in (leave|copy)\.md, line 1, in fold-[ab]$", plain, re.MULTILINE)
+    assert plain.count("grants ninety days") == 1
+    assert "\x1b[33mvermilion" in shown
+    assert max(map(len, plain.splitlines())) <= 80
+    one = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal(shared_installation, "search", "vermilion", "-b", "fold-a")[1])
+    assert "in fold-a" not in one
+
+
+def test_an_answer_is_wrapped_and_its_quotes_are_whole(shared_installation: Installation) -> None:
+    sentence = (
+        "The cerulean allowance for people who move to another town because of their work is paid for twelve months, "
+        "in the currency of the country to which they have moved, and ends when they move again."
+    )
+    _upload(shared_installation, "move.md", "wrapped", sentence)
+    words = ("ask", "How long is the cerulean allowance paid?", "-b", "wrapped")
+    for more in ((), ("--no-stream",)):
+        code, shown = on_terminal(shared_installation, *words, *more)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+        assert code == 0
+        assert max(map(len, plain.splitlines())) <= 80, plain
+        assert f"“{sentence}”" in " ".join(plain.split())
+    assert f"“{sentence}”" in shared_installation.svc(*words).stdout

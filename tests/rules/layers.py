@@ -13,7 +13,7 @@ LEVELS = {
     "settings tools cluster exits > logs > wire paths",
     "svc_cli": "__main__ > main > app > commands > sync evals exports mcp > "
     "transfer daemon.connections > client daemon.units > daemon.services > daemon.process > "
-    "daemon.probes progress render > daemon > "
+    "daemon.probes progress > render > daemon > "
     "console > settings credentials > trust > private_files given_files > deadlines > "
     "errors interrupts http_responses > exits",
 }
@@ -49,7 +49,7 @@ LIBRARY_OWNERS = {
     "standardwebhooks": ("svc_daemon.wire.webhook_calls", "svc_cli.client.webhooks"),
     # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_daemon.llm", "svc_daemon.embed"),
-    "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.daily.status"),
+    "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.commands.daily.status"),
     "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command"),
     "opentelemetry": ("svc_daemon.process.telemetry",),
     "prometheus_client": ("svc_daemon.api.handlers.metrics",),

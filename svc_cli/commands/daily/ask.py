@@ -1,5 +1,7 @@
 """`svc ask`: prints an answer, then the numbered sources that it quotes."""
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -19,7 +21,7 @@ from svc_cli.commands.invocations import (
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.render import cut, place_of
+from svc_cli.render import cut, place_of, width
 from svc_daemon.wire import Json, JsonMapping
 
 app = new_app()
@@ -84,7 +86,7 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
         else:
             answer = client.ask(**body)
             parts = [part["text"] for message in answer["output"] for part in message["content"]]
-            call.console.show(answer, lambda: clean_text("".join(parts)))
+            call.console.show(answer, lambda: wrapped(call.console, "".join(parts)))
         empty = [] if answer["sources"] else warn_of_emptiness(client)
     if call.console.is_text:
         call.console.print(render_sources(call.console, answer["sources"]))
@@ -116,22 +118,56 @@ def render_related(console: Console, unmatched: Sequence[str], related: Sequence
         place = ", ".join(filter(None, [clean(source["title"] or source["filename"]), place_of(source["location"])]))
         yield f"  {' > '.join([place, *headings])}"
         quote = " ".join(clean(source["quote"]).split())
-        yield f"    {cut(f'“{quote}”', columns)}"
+        yield from (f"    {line}" for line in textwrap.wrap(f"“{quote}”", columns))
 
 
 def _follow(console: Console, events: Iterator[Json]) -> Json:
     """Print the answer as it arrives, and return it."""
     answer: Json = {}
+    wrap = Wrapping(console.width())
     for event in events:
         console.event(event)
         if event["type"] == "response.output_text.delta" and console.is_text:
-            console.write(clean_text(event["delta"]))
+            console.write(wrap.feed(clean_text(event["delta"])))
         answer = event.get("response") or answer
     if console.is_text:
-        console.write("\n")
+        console.write(wrap.end() + "\n")
     else:
         console.answer(answer)
     return answer
+
+
+def wrapped(console: Console, text: str) -> str:
+    """Return an answer, clean and with lines as wide as the terminal, if there is one."""
+    wrap = Wrapping(console.width())
+    return wrap.feed(clean_text(text)) + wrap.end()
+
+
+class Wrapping:
+    """Breaks a text into lines while it arrives, between words; without `columns`, it stays as it is."""
+
+    def __init__(self, columns: int | None) -> None:
+        # A blank behind the last word of a line takes room, too.
+        self._columns = columns and columns - 1
+        self._word, self._column = "", 0
+
+    def feed(self, text: str) -> str:
+        """Return what can be shown; the last word waits for its end."""
+        if self._columns is None:
+            return text
+        *whole, self._word = re.split(r"(?<=[ \n])", self._word + text)
+        return "".join(map(self._place, whole))
+
+    def end(self) -> str:
+        """Return the last word."""
+        last, self._word = self._word, ""
+        return self._place(last)
+
+    def _place(self, word: str) -> str:
+        size = width(word.rstrip())
+        is_too_long = self._columns is not None and self._column > 0 and self._column + size > self._columns
+        self._column = 0 if word.endswith("\n") else width(word) + self._column * (not is_too_long)
+        return f"\n{word}" if is_too_long else word
 
 
 def clean_text(text: str) -> str:
@@ -142,6 +178,7 @@ def clean_text(text: str) -> str:
 def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
     """Render number, title and location of each source, with the quote below."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
+    indent = "\n    "
     blocks = []
     for source in sources:
         title = clean(source["title"] or source["filename"])
@@ -150,5 +187,6 @@ def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
         headings = " > ".join(map(clean, source["location"]["headings"]))
         # Quotes that are alike differ in what they are about.
         above = f"\n    {cut(headings, columns)}" if headings and len(sources) > 1 else ""
-        blocks.append(f"\n{head}{above}\n    {cut(f'“{quote}”', columns)}")
+        lines = textwrap.wrap(f"“{quote}”", columns) if console.width() else [f"“{quote}”"]
+        blocks.append("\n" + indent.join([f"{head}{above}", *lines]))
     return "".join(blocks)

@@ -2,8 +2,11 @@
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,7 +24,7 @@ from svc_cli.commands.invocations import (
 from svc_cli.console import Console, clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.render import cut, place_of, table, width
+from svc_cli.render import place_of, table, width
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -100,11 +103,12 @@ def search(call: Invocation, flags: SearchFlags) -> Exit:
     with call.client() as client:
         page = client.search(query, **options)
         empty = [] if page["data"] else warn_of_emptiness(client)
+        slugs = _slugs(client) if call.console.is_text and page["data"] and len(buckets) != 1 else {}
     for warning in [*(page.get("warnings") or []), *empty]:
         call.console.warn(str(warning))
     for each in page.get("suggestions") or []:
         call.console.note(f"nothing has {clean(each['word'])!r}: did you mean {clean(each['instead'])!r}?")
-    call.console.show_page(page, "data", lambda: render_page(call.console, page))
+    call.console.show_page(page, "data", lambda: render_page(call.console, page, slugs))
     return Exit.DONE
 
 
@@ -120,26 +124,45 @@ def warn_of_emptiness(client: "Client") -> list[str]:
     return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]
 
 
-def render_page(console: Console, page: Mapping[str, Any]) -> str:
-    """Render each result: title and location, with the passage below."""
+def _slugs(client: "Client") -> dict[str, str]:
+    """Return the slug of each bucket by its id; none if there is only one, or if they can't be listed."""
+    with suppress(SvcError):
+        buckets = client.buckets(members=False)["buckets"]
+        return {bucket["id"]: bucket["slug"] for bucket in buckets} if len(buckets) > 1 else {}
+    return {}
+
+
+def render_page(console: Console, page: Mapping[str, Any], slugs: Mapping[str, str]) -> str:
+    """Render each result: title, location and bucket, with the passage below. Equal passages are shown once."""
     if not page["data"]:
         return "nothing found."
     # With stems, `replaces` also matches `replaced`.
     words = re.findall(r"\w{3,}", page["query"].casefold())
     stems = {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
-    blocks = []
+    alike: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
     for number, result in enumerate(page["data"], 1):
-        title = clean(result["title"] or result["filename"])
+        alike.setdefault(" ".join(result["text"].split()), []).append((number, result))
+    blocks = []
+    for (number, result), *others in alike.values():
         headings = " > ".join(clean(each) for each in result["location"].get("headings") or [])
         facts = f"{result['score']:.2f}  {result['source_id']}"
         below = [console.paint(headings, "cyan")] if headings else []
-        below += _passage(console, result["text"], stems)
+        below += _passage(console, result, stems)
+        below += [f"also in {', '.join(filter(None, _named(each, slugs)))}" for _, each in others]
         if result.get("explain"):
             below += explanation(console, result["explain"]).splitlines()
-        head = head_of(console, f"{number}.", title, place_of(result["location"]), facts)
+        title, place = _named(result, slugs)
+        head = head_of(console, f"{number}.", title, place, facts)
         blocks.append("\n".join([head, *(f"   {line}" for line in below)]))
     more = "\n\nthere is more: -k shows up to 50." if page.get("has_more") else ""
     return "\n\n".join(blocks) + more
+
+
+def _named(result: Mapping[str, Any], slugs: Mapping[str, str]) -> tuple[str, str]:
+    """Return the title of a result, and where it is: the page or lines, and the buckets."""
+    buckets = ", ".join(slugs[each] for each in result["bucket_ids"] if each in slugs)
+    places = [place_of(result["location"]), f"in {buckets}" if buckets else ""]
+    return clean(result["title"] or result["filename"]), ", ".join(filter(None, places))
 
 
 def head_of(console: Console, number: str, title: str, place: str, facts: str) -> str:
@@ -151,19 +174,47 @@ def head_of(console: Console, number: str, title: str, place: str, facts: str) -
     return f"{number} {console.paint(title, 'bold')}{behind}{gap}{console.paint(facts, 'dim')}"
 
 
-def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
-    """Wrap the passage to the terminal's width, and return the lines that have the most words of the query."""
-    columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
-    lines = textwrap.wrap(" ".join(clean(text).split()), columns, break_long_words=True)
-    if len(lines) <= PASSAGE_LINES:
-        return lines
-    start = best_window(lines, stems, PASSAGE_LINES)
-    shown = lines[start : start + PASSAGE_LINES]
+def _passage(console: Console, result: Mapping[str, Any], stems: set[str]) -> list[str]:
+    """Wrap the passage to the terminal's width, and return the lines that have the most words of the query.
+
+    The words that were found are highlighted.
+    """
+    text, marks = _marked(result["text"], result.get("highlights") or [])
+    found = {word.strip().casefold() for word in _runs(text, marks, lambda word, is_found: word if is_found else "")}
+    columns = max(30, (console.width() or PLAIN_COLUMNS) - 6)
+    lines = textwrap.wrap(text, columns, break_long_words=True)
+    start = 0 if len(lines) <= PASSAGE_LINES else best_window(lines, found - {""} or stems, PASSAGE_LINES)
+    shown, end = [], 0
+    for number, line in enumerate(lines):
+        begin = text.index(line, end)
+        end = begin + len(line)
+        if start <= number < start + PASSAGE_LINES:
+            paint = lambda part, is_found: console.paint(part, "yellow") if is_found else part  # noqa: E731
+            shown.append("".join(_runs(line, marks[begin:end], paint)))
     if start:
-        shown[0] = cut(f"… {shown[0]}", columns)
+        shown[0] = f"… {shown[0]}"
     if start + PASSAGE_LINES < len(lines):
-        shown[-1] = cut(f"{shown[-1]}…", columns)
+        shown[-1] += "…"
     return shown
+
+
+def _marked(text: str, highlights: Sequence[Sequence[int]]) -> tuple[str, list[bool]]:
+    """Return the text on one line and clean, and for each of its characters whether it is highlighted."""
+    shown: list[str] = []
+    marks: list[bool] = []
+    ends = [0, *(end for span in highlights for end in span), len(text)]
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        for character in clean(re.sub(r"\s", " ", text[begin:end])):
+            if not character.isspace() or shown[-1:] not in ([], [" "]):
+                shown.append(" " if character.isspace() else character)
+                marks.append(number % 2 == 1)
+    return "".join(shown), marks
+
+
+def _runs(text: str, marks: Sequence[bool], show: Callable[[str, bool], str]) -> list[str]:
+    """Call `show` for each longest part of the text that is highlighted, or that is not."""
+    parts = groupby(zip(text, marks, strict=True), key=itemgetter(1))
+    return [show("".join(character for character, _ in part), is_found) for is_found, part in parts]
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:

@@ -55,6 +55,10 @@ class Screen:
         if self._live is not None:
             from rich.text import Text
 
+            # What failed comes first, so that the rest is cut.
+            lines, room = text.split("\n"), max(2, self._live.console.height - 1)
+            if len(lines) > room:
+                text = "\n".join([*lines[: room - 1], f"and {len(lines) - room + 1} more lines"])
             self._live.update(Text.from_ansi(clean_styled(text)), refresh=True)
         elif time.monotonic() - self._said_s >= PLAIN_INTERVAL_S:
             self._said_s = time.monotonic()
