@@ -113,7 +113,7 @@ NEEDED_BY = {
         POST /knowledge/files/upload-session, POST /knowledge/files:batch/upload-session,
         PATCH /sources/{source_id}, POST /sources/{source_id}/retry, POST /sources/{source_id}/refresh""",
     keys.SOURCE_DELETE: "DELETE /buckets/{bucket}/sources/{source_id}, DELETE /sources/{source_id}",
-    keys.READ: "GET /sources/{source_id}/content, GET /sources/{source_id}/text",
+    keys.READ: "GET /sources/{source_id}/content, GET /sources/{source_id}/text, POST /citations/check",
     keys.WEBHOOK_MANAGE: """GET /webhooks/deliveries, POST /webhooks/deliveries/{delivery_id}/resend,
         GET /webhooks/secret, POST /webhooks/secret/rotate""",
     keys.KEY_MANAGE: "POST /keys, GET /keys, DELETE /keys/{key_id}",
@@ -136,7 +136,7 @@ OPENED_BY: dict[str, tuple[str, ...]] = {
     ),
 }
 #: What any key may ask.
-ANY_KEY = "GET /version, GET /limits, GET /models, GET /models/{model}, GET /rag-agent/models"
+ANY_KEY = """GET /version, GET /limits, GET /models, GET /models/{model}, GET /rag-agent/models"""
 #: What needs no key at all; the token of a storage path is the authority there.
 NO_KEY = "PUT /storage/{session_id}/{token}, OPTIONS /storage/{session_id}/{token}"
 

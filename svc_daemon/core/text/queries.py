@@ -21,8 +21,9 @@ from svc_daemon.core.text.terms import (
     spell,
     wholes_of,
 )
-from svc_daemon.core.text.words import MAX_WORDS
 
+#: Maximum number of words of a query; the first words of a pasted text are enough.
+MAX_WORDS = 64
 #: What a common word that doesn't decide weighs, and a sign such as %.
 LITTLE = 0.1
 #: Weights of alternatives: spelled exactly so; the word unstemmed; the whole for each of its parts; apart or joined
@@ -263,6 +264,11 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     chosen, left_out = _choose([*words.values()])
     left_out += len({*map(str.lower, pieces[MOST_READ:])} - words.keys() - common)
     return ParsedQuery(tuple(chosen), tuple(_read_phrases(text, reader.languages)), left_out)
+
+
+def deciding_words(text: str) -> tuple[str, ...]:
+    """List the distinct words of a query that decide what it finds, as hits name them."""
+    return tuple(word.text for word in parse_query(text).words if word.weight > LITTLE)
 
 
 def _read_together(reader: _QueryReader, first: _Word, second: _Word, is_plain: bool) -> None:

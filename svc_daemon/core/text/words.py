@@ -1,53 +1,13 @@
-"""Words: parses queries, computes stems, and handles scripts that are written without spaces.
+"""Words of a question and of sentences, and their stems, to compare a question with what a search has found.
 
-Chinese, Japanese and Korean text is split into overlapping pairs of characters, in the index and in queries, because
-no spaces separate its words.
-
-The stems computed here are not those of the search index, which `languages` has. They are coarser, for English only,
-and serve to compare a question with the sentences of the passages that a search has found.
+These stems are not those of the search index, which `languages` has. They are coarser, and for English only.
 """
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 
-_SCRIPTS = (
-    "\u3005-\u3007"  # marks used like Han characters
-    "\u3041-\u3096\u309d-\u309f"  # Hiragana
-    "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Katakana, including small and half-width
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
-    "\uac00-\ud7a3"  # Hangul
-)
-_CHARACTER = re.compile(rf"[{_SCRIPTS}]")
-# Find words first, then the characters of these scripts in each word; one pattern for both would take quadratic time.
 _WORD = re.compile(r"\w+")
-_PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
-
-
-def cut_unspaced(text: str) -> list[str]:
-    """Find the words in scripts without spaces, and split them into overlapping pairs of characters.
-
-    Parts of these words in other scripts stay whole. The list is empty if the text has no such words.
-    """
-    if text.isascii():
-        return []
-    # Normalize: a Japanese kana may be one character or two, and a Korean syllable up to three.
-    folded = unicodedata.normalize("NFC", text)
-    if not _CHARACTER.search(folded):
-        return []
-    pieces: list[str] = []
-    for match in _PIECE.finditer(" ".join(word for word in _WORD.findall(folded) if _CHARACTER.search(word))):
-        run = match["run"]
-        if run is None or len(run) == 1:
-            pieces.append(match[0])
-        else:
-            pieces += (run[start : start + 2] for start in range(len(run) - 1))
-    return pieces
-
-
-#: Maximum number of words of a query; the first words of a pasted text are enough.
-MAX_WORDS = 64
 
 #: English words that are in almost every chunk. They include the parts of `don't`, `it's` and the like.
 _STOP_WORDS = (
@@ -64,42 +24,6 @@ _STOP_WORDS = (
     "won would wouldn you your yours yourself yourselves"
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-
-
-def split_words(text: str) -> list[str]:
-    """Split a text into words in lower case, in order.
-
-    Words are letters, combining marks and digits. `cut_unspaced` splits scripts without spaces.
-    """
-    # Normalize: a letter with a combining accent becomes one character.
-    folded = unicodedata.normalize("NFC", text).lower()
-    # Keep combining marks: many scripts write vowels with them.
-    separators = {ord(each): " " for each in set(folded) if unicodedata.category(each)[0] not in "LMN"}
-    spelled = (word for word in folded.translate(separators).split() if any(map(str.isalnum, word)))
-    return [piece for word in spelled for piece in cut_unspaced(word) or [word]]
-
-
-@dataclass(frozen=True, slots=True)
-class WordQuery:
-    """The distinct words of a query, in the order typed."""
-
-    words: tuple[str, ...]
-    #: How many words beyond `MAX_WORDS` were ignored.
-    words_left_out: int = 0
-
-
-ParsedQuery = WordQuery
-
-
-def parse_query(text: str) -> ParsedQuery:
-    """Split a query into its distinct words, without stop words.
-
-    A query of stop words only, such as "to be or not to be", keeps its words.
-    """
-    words = list(dict.fromkeys(split_words(text)))
-    significant = [word for word in words if word not in STOP_WORDS] or words
-    return ParsedQuery(tuple(significant[:MAX_WORDS]), max(0, len(significant) - MAX_WORDS))
-
 
 _ENDING = re.compile(r"(?:ations?|ings?|edly|ied|ies|ed|es|ly|s)$")
 #: Minimum length of a stem; unrelated words would share shorter stems.

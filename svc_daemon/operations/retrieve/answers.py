@@ -15,8 +15,8 @@ from svc_daemon.core.answers.conversations import FollowUp, Turn, prompt, sharpe
 from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND, QuotedAnswer, quote_best
 from svc_daemon.core.answers.passages import Citation, Passage, QuotePlace, place_of, quote_of, trust_of, weigh_evidence
 from svc_daemon.core.search.agents import TeamAgent
+from svc_daemon.core.text.queries import deciding_words
 from svc_daemon.core.text.sentences import sentences_of
-from svc_daemon.core.text.words import parse_query
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
@@ -181,9 +181,9 @@ async def _judge_passages(ask: Ask, query: str, results: Results) -> tuple[list[
 
     If the request or the agent's policy sets a minimum score, the hits have it, and it alone decides.
     """
-    own = frozenset(parse_query(ask.question).words)
+    own = frozenset(deciding_words(ask.question))
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
-    asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)
+    asked = FollowUp(own=own, lent=frozenset(deciding_words(query)) - own, found=idfs)
     passages = [
         Passage(
             chunk=found.hit.chunk,

@@ -7,8 +7,8 @@ import pytest
 
 from svc_daemon.core.answers.passages import WITHOUT_NUMBER, Passage, place_of, quote_of, trust_of, weigh_evidence
 from svc_daemon.core.text.chunking import Chunk
+from svc_daemon.core.text.queries import deciding_words
 from svc_daemon.core.text.sentences import Span
-from svc_daemon.core.text.words import parse_query
 from tests.core.answers.passages import passage
 
 TEXT = "First line.\nSecond line.\nThird line."
@@ -38,7 +38,7 @@ def test_the_place_of_a_quote_has_the_lines_that_are_known() -> None:
 
 
 def covered(question: str, *passages: Passage) -> tuple[float, ...]:
-    return weigh_evidence(question, parse_query(question).words, passages).said
+    return weigh_evidence(question, deciding_words(question), passages).said
 
 
 def test_a_sentence_with_all_words_covers_1_and_one_with_none_0() -> None:

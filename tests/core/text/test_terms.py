@@ -4,9 +4,8 @@
 
 import pytest
 
-from svc_daemon.core.text.queries import LITTLE, parse_query, splits
+from svc_daemon.core.text.queries import LITTLE, MAX_WORDS, parse_query, splits
 from svc_daemon.core.text.terms import Alternative, QueryWord, find_places, index_terms, suggest
-from svc_daemon.core.text.words import MAX_WORDS
 
 
 def weigh(word: QueryWord, text: str, language: str = "en") -> float:
