@@ -16,7 +16,16 @@ from svc_daemon.core.text.queries import LITTLE, ParsedQuery, parse_query
 from svc_daemon.core.text.terms import QueryWord, find_places
 from svc_daemon.provider import contract
 from svc_daemon.provider.errors import SearchTimeout
-from svc_daemon.provider.ranked_chunks import CANDIDATES, PARTS, Placed, fuse_placed, list_warnings, refine, score_hit
+from svc_daemon.provider.ranked_chunks import (
+    CANDIDATES,
+    PARTS,
+    Placed,
+    fuse_placed,
+    list_warnings,
+    merge_spans,
+    refine,
+    score_hit,
+)
 
 #: Identifies a found chunk by its source's id and its ordinal.
 Key = tuple[str, int]
@@ -235,11 +244,13 @@ class MilvusSearch:
             covered = coverage(self.weights, [word.text for word in matched])
             edition, chunk = self.shown[placed.key[0]], unpack_chunk(row)
             parts = _find_parts(edition, chunk, matched) if self.query.explain else {}
+            found = find_places(chunk.text, matched, edition.language)
             yield contract.Hit(
                 chunk_id=contract.chunk_id(edition.source_id, edition.generation, chunk.ordinal),
                 source_id=edition.source_id,
                 generation=edition.generation,
                 bucket_ids=edition.bucket_ids,
+                highlights=merge_spans(span for spans in found for span in spans),
                 chunk=chunk,
                 score=score_hit(mode, covered, semantic),
                 rank=rank,
