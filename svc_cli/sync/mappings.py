@@ -140,6 +140,11 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
     )
 
 
+def is_same(mapping: Mapping, folder: Path, bucket: str) -> bool:
+    """Whether the mapping syncs this folder into this bucket."""
+    return mapping.bucket == bucket and os.path.realpath(mapping.folder) == os.path.realpath(folder)
+
+
 def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None, bucket: str | None) -> Mapping | None:
     """Return the mapping with this folder, name and bucket, or None. Raises UsageError if several match.
 

@@ -151,6 +151,8 @@ class SyncOptions:
     #: Maximum length of a tag.
     max_tag_characters: int
     prune: Prune = "none"
+    #: Prune the sources of files, too, that are still there but left out now.
+    prunes_left_out: bool = False
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
     #: What a project's file that is not trusted asks for in vain: the values by name, such as `delete` by `prune`.
     withheld: Table[str, str] = field(default_factory=dict)

@@ -181,6 +181,12 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
         if skip.reason not in EXPECTED:
             run.on_item(item)
     answering = [row for row in comparison.left_out if row.source_id is not None]
+    if run.options.prunes_left_out:
+        comparison.gone += answering
+        comparison.left_out = [row for row in comparison.left_out if row.source_id is None]
+        for row in answering:  # what becomes of its source is reported later
+            report.items.pop(row.path, None)
+        return
     for row in answering:
         known = report.items.get(row.path)
         item = known or ReportItem(path=row.path, action="skipped", reason="left out with its folder")
@@ -188,7 +194,7 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
         report.add(item)
     if answering:
         report.remarks.append(
-            f"{len(answering)} files are now left out, but still in the bucket: `svc source rm` removes them."
+            f"{len(answering)} files are now left out, but still in the bucket: --prune-left-out removes them."
         )
 
 

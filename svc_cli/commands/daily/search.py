@@ -103,12 +103,15 @@ def search(call: Invocation, flags: SearchFlags) -> Exit:
     with call.client() as client:
         page = client.search(query, **options)
         empty = [] if page["data"] else warn_of_emptiness(client)
-        slugs = _slugs(client) if call.console.is_text and page["data"] and len(buckets) != 1 else {}
+        slugs: dict[str, str] = {}
+        if call.console.is_text and page["data"] and len(buckets) != 1:
+            with suppress(SvcError):  # the search has succeeded
+                slugs = {bucket["id"]: bucket["slug"] for bucket in client.buckets(members=False)["buckets"]}
     for warning in [*(page.get("warnings") or []), *empty]:
         call.console.warn(str(warning))
     for each in page.get("suggestions") or []:
         call.console.note(f"nothing has {clean(each['word'])!r}: did you mean {clean(each['instead'])!r}?")
-    call.console.show_page(page, "data", lambda: render_page(call.console, page, slugs))
+    call.console.show_page(page, "data", lambda: render_page(call.console, page, slugs if len(slugs) > 1 else {}))
     return Exit.DONE
 
 
@@ -122,14 +125,6 @@ def warn_of_emptiness(client: "Client") -> list[str]:
     if any(bucket["counts"]["total"] for bucket in buckets):
         return []
     return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]
-
-
-def _slugs(client: "Client") -> dict[str, str]:
-    """Return the slug of each bucket by its id; none if there is only one, or if they can't be listed."""
-    with suppress(SvcError):
-        buckets = client.buckets(members=False)["buckets"]
-        return {bucket["id"]: bucket["slug"] for bucket in buckets} if len(buckets) > 1 else {}
-    return {}
 
 
 def render_page(console: Console, page: Mapping[str, Any], slugs: Mapping[str, str]) -> str:

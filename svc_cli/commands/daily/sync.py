@@ -96,6 +96,14 @@ AcceptOption = Annotated[
         help="Sync the folder even if it has become a symbolic link, or has another owner, since the last sync.",
     ),
 ]
+LeftOutOption = Annotated[
+    bool,
+    typer.Option(
+        "--prune-left-out",
+        help="Prune the sources of files, too, that are still there but left out now, for example by a new rule; "
+        "with --prune detach unless another is given.",
+    ),
+]
 PruneOption = Annotated[
     Prune | None,
     typer.Option(
@@ -126,6 +134,7 @@ class DiffFlags(FolderFlags):
     checksum: ChecksumOption = False
     verify_remote: RemoteOption = False
     accept_root: AcceptOption = False
+    prune_left_out: LeftOutOption = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +180,11 @@ def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
 def run(call: Invocation, flags: SyncFlags) -> Exit:
     """Sync the mappings that the flags select, and report."""
     call.limit_time(call.settings.get("sync.timeout", flags.timeout))
-    mappings = _find_mappings(call, flags)
+    if meant := _in_this_folder(call, flags):
+        flags = replace(flags, all=True)
+    for each in meant:
+        refuse_unreachable(each)
+    mappings = meant or _find_mappings(call, flags)
     max_delete = find_max_delete(call, flags.max_delete)
     reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
     reports = reports or [_sync(call, mappings[0], flags, max_delete)]
@@ -184,6 +197,17 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
             call.console.fail(error)
         suggest_next(call.console, report)
     return code
+
+
+def _in_this_folder(call: Invocation, flags: SyncFlags) -> list[Mapping]:
+    """Return the mappings that are meant by no folder at all: those that are in the current one, or around it."""
+    if flags.all or flags.folder or flags.bucket or flags.name:
+        return []
+    here = f"{os.path.realpath(os.curdir)}{os.sep}"
+    known = [(f"{os.path.realpath(each.folder)}{os.sep}", each) for each in project_mappings(call)]
+    found = [each for folder, each in known if folder.startswith(here) or here.startswith(folder)]
+    # The mapping of the folder itself is synced alone, without the frame of several.
+    return [] if [folder for folder, _ in known].count(here) == 1 else found
 
 
 def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
@@ -331,10 +355,18 @@ def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags:
         # The settings are for all folders, and match in some.
         asked=(*mapping.include, *mapping.exclude, *(flags.include or ()), *(flags.exclude or ())),
     )
-    found = call.settings.find("sync.prune", flags.prune)
-    prune, asked = found.value, found.withheld
-    if flags.prune is None and mapping.prune is not None:
-        is_more = not mapping.is_trusted and PRUNES.index(mapping.prune) > PRUNES.index(prune)
-        prune, asked = (prune, mapping.prune) if is_more else (mapping.prune, None)
+    prune, asked = prune_of(call, mapping, flags.prune)
+    if flags.prune_left_out and prune == "none":
+        prune, asked = "detach", None
     withheld = {**options.withheld, "prune": asked} if asked else options.withheld
-    return replace(options, filters=filters, prune=prune, withheld=withheld)
+    left_out = flags.prune_left_out
+    return replace(options, filters=filters, prune=prune, prunes_left_out=left_out, withheld=withheld)
+
+
+def prune_of(call: Invocation, mapping: Mapping, flag: Prune | None = None) -> tuple[Prune, str | None]:
+    """Return what a mapping does with the sources of deleted files, and what its file asks for in vain."""
+    found = call.settings.find("sync.prune", flag)
+    if flag is not None or mapping.prune is None:
+        return found.value, found.withheld
+    is_more = not mapping.is_trusted and PRUNES.index(mapping.prune) > PRUNES.index(found.value)
+    return (found.value, mapping.prune) if is_more else (mapping.prune, None)

@@ -25,6 +25,7 @@ from svc_cli.commands.daily.sync import (
     options_of,
     ownership_of,
     project_mappings,
+    prune_of,
 )
 from svc_cli.commands.daily.watch_screens import Display, render_line, render_mappings, render_states
 from svc_cli.commands.invocations import (
@@ -39,7 +40,7 @@ from svc_cli.commands.invocations import (
 from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.given_files import absolute
-from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps, refuse_unreachable
+from svc_cli.sync.mappings import Mapping, Ownership, is_same, name_of, refuse_overlaps, refuse_unreachable
 from svc_cli.sync.watch.records import Record
 from svc_cli.sync.watch.stored_mappings import Added
 from svc_cli.transfer.rooted_files import find_way_out, refuse_way_out
@@ -150,15 +151,19 @@ def add(call: Invocation, flags: AddFlags) -> None:
     """Add a folder to those that `svc watch run` watches, even while the command is running."""
     folder = _folder(flags.folder)
     refuse_way_out(folder, find_way_out(Path(flags.folder)))
+    bucket, in_project = call.bucket(flags.bucket, "svc watch add"), project_mappings(call)
+    # The folder may be in svc.toml, which the watcher of `svc daemon install` doesn't read. Its settings count, too.
+    same = next((each for each in in_project if is_same(each, folder, bucket)), None)
+    name = flags.name or (same.name if same and same.ownership is Ownership.NAMED else None)
     mapping = Mapping(
-        name=flags.name or name_of(folder),
+        name=name or name_of(folder),
         folder=folder,
-        bucket=call.bucket(flags.bucket, "svc watch add"),
-        include=tuple(flags.include or ()),
-        exclude=tuple(flags.exclude or ()),
-        tags=tuple(flags.tag or ()),
-        prune=flags.prune,
-        ownership=ownership_of(call, flags.name, flags.bucket),
+        bucket=bucket,
+        include=tuple(flags.include or (same.include if same else ())),
+        exclude=tuple(flags.exclude or (same.exclude if same else ())),
+        tags=tuple(flags.tag or (same.tags if same else ())),
+        prune=flags.prune or (same.prune if same and same.is_trusted else None),
+        ownership=ownership_of(call, name, flags.bucket),
     )
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()
@@ -166,7 +171,7 @@ def add(call: Invocation, flags: AddFlags) -> None:
         raise UsageError(
             f"A mapping named {mapping.name!r} already exists.", hint="`svc watch ls` shows it; --name gives another."
         )
-    refuse_overlaps([*project_mappings(call), *known, mapping], "svc watch add")
+    refuse_overlaps([*(each for each in in_project if each is not same), *known, mapping], "svc watch add")
     if not flags.dry_run:
         added.write([*known, mapping])
     value = {**_as_json(mapping, str(added.path)), "dry_run": flags.dry_run}
@@ -203,8 +208,19 @@ def remove(
 
 @command(app, "ls", "svc watch ls")
 def list_(call: Invocation) -> None:
-    """List the folders that `svc watch run` watches."""
-    found = [_as_json(mapping, source) for mapping, source in _known(call)]
+    """List the folders that `svc watch run` watches, with the settings in effect."""
+    get = call.settings.get
+    in_effect = {each: get(f"sync.{each}") for each in ("max_delete", "follow_links")}
+    found = [
+        {
+            **_as_json(mapping, source),
+            "include": [*mapping.include, *get("sync.include")],
+            "exclude": [*mapping.exclude, *get("sync.exclude")],
+            "prune": prune_of(call, mapping)[0],
+            **in_effect,
+        }
+        for mapping, source in _known(call)
+    ]
     call.console.show({"mappings": found}, lambda: render_mappings(call.console, found))
 
 
@@ -285,8 +301,13 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
 def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
     """Return the mappings with the files that define them. Raises PathMissing if no mapping has the given name."""
     added = Added.of(paths.config_dir(call.settings.environ))
-    found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
-    found += [(each, str(added.path)) for each in added.read()]
+    own, project = added.read(), project_mappings(call)
+    # A folder in both files has the settings of svc.toml, unless that is a stranger's.
+    weaker, stronger = (own, project) if call.settings.may_project_widen else (project, own)
+    twins = [each for each in weaker if any(is_same(other, each.folder, each.bucket) for other in stronger)]
+    found = [(each, str(call.settings.project_file)) for each in project]
+    found += [(each, str(added.path)) for each in own]
+    found = [pair for pair in found if not any(pair[0] is each for each in twins)]
     named = [pair for pair in found if name in (None, pair[0].name)]
     if name is not None and not named:
         raise PathMissing(f"There is no mapping {name!r} here.", hint="`svc watch ls` shows them.")

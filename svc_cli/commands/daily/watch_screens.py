@@ -111,8 +111,11 @@ class Display:
 
 def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
     """Render the output of `svc watch ls`."""
-    rows = [(each["mapping"], each["bucket"], each["prune"] or "", each["dir"]) for each in mappings]
-    return table(console, ("mapping", "bucket", "prune", "folder"), rows) if rows else "there are no mappings."
+    rows = [
+        (each["mapping"], each["bucket"], each["prune"], " ".join(each["exclude"]), each["dir"]) for each in mappings
+    ]
+    heads = ("mapping", "bucket", "prune", "excluded", "folder")
+    return table(console, heads, rows) if rows else "there are no mappings."
 
 
 def render_states(console: Console, states: Sequence[Json]) -> str:

@@ -6,7 +6,7 @@ It imports little, and takes 82 ms of a processor. Through Typer the same comman
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from svc_cli.daemon.connections import connected
 from svc_cli.errors import SvcError
 from svc_cli.settings import CliSettings
 from svc_daemon import paths
-from svc_daemon.wire import JsonMapping
 
 #: Most sources of a bucket that are offered.
 MOST_SOURCES = 1000
@@ -71,12 +70,10 @@ def _list(kind: str, words: Sequence[str], settings: CliSettings, console: Conso
         flags = [after for before, after in pairwise(words) if before in ("-b", "--bucket")]
         named = flags or [str(each) for each in [settings.get("bucket")] if each]
         pages = (client.sources_page(each, {"status": "all", "limit": MOST_SOURCES}) for each in named or buckets)
-        sources = (source for page in pages for source in page["sources"])
-        return list(_name(sources, by_title=bool(flags) or tuple(words[:2]) in _READING))
-
-
-def _name(sources: Iterable[JsonMapping], *, by_title: bool) -> Iterator[str]:
-    """Yield what names each source: its title if the command takes that, otherwise its id."""
-    for source in sources:
-        title = str(source["title"])
-        yield title if by_title and _PLAIN.fullmatch(title) else str(source["id"])
+        by_title = bool(flags) or tuple(words[:2]) in _READING
+        # Otherwise the command takes no title.
+        return [
+            str(source["title"] if by_title and _PLAIN.fullmatch(source["title"]) else source["id"])
+            for page in pages
+            for source in page["sources"]
+        ]

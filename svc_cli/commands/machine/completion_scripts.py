@@ -191,7 +191,10 @@ def zsh(places: Sequence[CommandPlace]) -> str:
     lines = [_ZSH_HEAD, f"            ({_alternatives(place.path for place in places[1:])})"]
     lines += ['                where="$where ${words[index]}" ;;', _ZSH_MIDDLE]
     for keys, flag in _flags_with_values(places):
-        lines += [f"        ({keys})", f"            {_zsh_values(flag)}; return ;;"]
+        values = "_files" if flag.kind == "free" else f"compadd -- {' '.join(flag.choices)}"
+        if _has_names(flag.kind):
+            values = f'compadd -- ${{(f)"$({_names(flag.kind, _ZSH_WORDS)})"}}'
+        lines += [f"        ({keys})", f"            {values}; return ;;"]
     lines += ["    esac", '    case "$where" in']
     for place in places:
         flags = [f"{name}:{flag.help}" for flag in place.flags for name in flag.names if name.startswith("--")]
@@ -202,12 +205,6 @@ def zsh(places: Sequence[CommandPlace]) -> str:
         lines += [f'        ("{place.path}")', f"            commands=({commands})"]
         lines.append(f"            flags=({' '.join(map(_quoted, flags))}) ;;")
     return "\n".join([*lines, _ZSH_TAIL])
-
-
-def _zsh_values(flag: Flag) -> str:
-    if _has_names(flag.kind):
-        return f'compadd -- ${{(f)"$({_names(flag.kind, _ZSH_WORDS)})"}}'
-    return f"compadd -- {' '.join(flag.choices)}" if flag.kind == "choice" else "_files"
 
 
 _FISH_HEAD = """\
@@ -238,14 +235,11 @@ def fish(places: Sequence[CommandPlace]) -> str:
             lines.append(f"{start} -f -a '{' '.join(place.choices)}'")
         for flag in place.flags:
             names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names)
-            lines.append(f"{start} {names}{_fish_values(flag)} -d {_quoted(flag.help)}")
+            values = {"none": "", "choice": f" -x -a '{' '.join(flag.choices)}'"}.get(flag.kind, " -r")
+            if _has_names(flag.kind):
+                values = f" -x -a '({_names(flag.kind, _FISH_WORDS)})'"
+            lines.append(f"{start} {names}{values} -d {_quoted(flag.help)}")
     return "\n".join([*lines, ""])
-
-
-def _fish_values(flag: Flag) -> str:
-    if _has_names(flag.kind):
-        return f" -x -a '({_names(flag.kind, _FISH_WORDS)})'"
-    return {"none": "", "choice": f" -x -a '{' '.join(flag.choices)}'"}.get(flag.kind, " -r")
 
 
 _POWERSHELL_TAIL = """\
