@@ -20,9 +20,9 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import JsonMapping, headers
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.extras import install_command
 from svc_daemon.wire.field_errors import is_number
 from svc_daemon.wire.requests import Paging
-from svc_daemon.wire.versions import install_command
 
 DRY_RUN = "dry_run"
 

@@ -40,7 +40,7 @@ from svc_daemon.store.migrations import (
     migrate,
     migrate_shared,
 )
-from svc_daemon.wire.versions import install_command
+from svc_daemon.wire.extras import install_command
 
 if TYPE_CHECKING:
     from svc_daemon.cluster.milvus.server import MilvusServer

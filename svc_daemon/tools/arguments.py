@@ -26,13 +26,17 @@ class Arguments(RequestBody):
     """Arguments of a tool, named in camel case. Numbers may be strings, as some models send them."""
 
     model_config = ConfigDict(
-        strict=False, alias_generator=to_camel, populate_by_name=True, json_schema_extra=_leave_out_nulls
+        strict=False,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        json_schema_extra=_leave_out_nulls,
     )
 
     @model_validator(mode="before")
     @classmethod
     def _without_team(cls, fields: Any) -> Any:
-        """Refuse dry runs and a team id. Other unknown fields are ignored."""
+        """Refuse dry runs and a team id. Other unknown arguments are refused by name, since a typo would go unseen."""
         if isinstance(fields, dict) and {"team_id", "teamId"} & fields.keys():
             raise ValueError("The team follows from the API key; team_id is not accepted.")
         if isinstance(fields, dict) and (fields.get("dry_run") or fields.get("dryRun")):

@@ -13,8 +13,3 @@ API_OLDEST = 1
 #: The newest API version that this release supports.
 API_NEWEST = 1
 API_RANGE = f"{API_OLDEST}-{API_NEWEST}"
-
-
-def install_command(extra: str) -> str:
-    """Return the command that installs an optional extra."""
-    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -18,6 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from svc_daemon.wire.extras import install_command
 from tests.acceptance.calls import list_sources, make_bucket, start_post, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, Installation, environment, process_tree, wait_until
@@ -168,4 +169,4 @@ def test_only_svc_mcp_imports_the_mcp_library_and_names_the_extra_if_it_is_missi
     command = [sys.executable, "-m", "svc_cli", "mcp"]
     ended = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False, input="")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "pip install 'svc-knowledge[mcp]'" in ended.stderr
+    assert install_command("mcp") in ended.stderr

@@ -8,6 +8,7 @@ import pytest
 
 from svc_daemon.api.mcp import message_bytes
 from svc_daemon.core.json_bodies import MAX_ENTRIES
+from svc_daemon.wire.extras import install_command
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
@@ -86,7 +87,7 @@ def test_error_names_the_extra_to_install_if_the_library_is_missing(daemon: Daem
     with without_library():
         answer = post(daemon, "svc-list-buckets")
     assert details_of(answer, "extra_not_installed") == {"extra": "mcp"}
-    assert "pip install 'svc-knowledge[mcp]'" in answer.json()["error"]["message"]
+    assert install_command("mcp") in answer.json()["error"]["message"]
 
 
 # Errors of the tools

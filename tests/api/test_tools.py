@@ -220,3 +220,8 @@ def test_unknown_agent_or_empty_question_is_refused(tools: Caller) -> None:
     for question in ("", " \n"):
         (error,) = tools.refuse("svc-ask", question=question)["details"]["errors"]
         assert error == {"path": "question", "message": "The question is empty."}
+
+
+def test_unknown_argument_is_refused_by_its_name(tools: Caller) -> None:
+    (error,) = tools.refuse("svc-search", query="ferries", buckts=["inbox"])["details"]["errors"]
+    assert error["path"] == "buckts"

@@ -20,6 +20,7 @@ from svc_daemon.embed.installed_models import CLS, GRAPH, TOKENIZER, ModelFolder
 from svc_daemon.embed.installing import Installed, install
 from svc_daemon.embed.onnx_inference import Runtime
 from svc_daemon.embed.origins import KnownPackage, Tensor
+from svc_daemon.wire.extras import install_command
 from tests.embed.real_models import REAL_MODEL, needs_real_model
 from tests.embed.tiny_models import PLACES, WIDTH, make_files, weights_sha256, write_model, write_wheel
 
@@ -133,7 +134,7 @@ def test_a_missing_library_is_named_with_the_line_that_brings_it(
     hide(monkeypatch, library)
     with pytest.raises(ExtraMissing, match=library) as missing:
         put(folder, tiny)
-    hint = "Run pip install 'svc-knowledge[semantic]' in the environment in which svc is installed."
+    hint = f"Run {install_command('semantic')} in the environment in which svc is installed."
     assert (missing.value.hint, folder.root.exists()) == (hint, False)
 
 

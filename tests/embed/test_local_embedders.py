@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import struct
 import time
@@ -19,6 +20,7 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.local_embedders import LocalEmbedder
 from svc_daemon.embed.onnx_inference import Runtime
+from svc_daemon.wire.extras import install_command
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.processes import children_of, has_ended
 
@@ -251,6 +253,6 @@ def test_a_damaged_model_or_a_missing_library_is_reported_and_starts_nothing(
     with pytest.raises(EmbedFailed, match="is damaged: not the bytes that were written"):
         open_embedder(damaged).start()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EmbedFailed, match=r"numpy is not installed. Run pip install 'svc-knowledge\[semantic\]' in"):
+    with pytest.raises(EmbedFailed, match=re.escape(f"numpy is not installed. Run {install_command('semantic')} in")):
         open_embedder().start()
     assert children() == []

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from svc_cli.console import Console, clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import place_of, table, width
+from svc_daemon import paths
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -36,6 +38,7 @@ PASSAGE_LINES = 3
 #: Maximum width of a line without a terminal.
 PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
+DAY_S = 86_400
 
 MostOption = Annotated[
     int | None,
@@ -108,11 +111,28 @@ def search(call: Invocation, flags: SearchFlags) -> Exit:
             with suppress(SvcError):  # the search has succeeded
                 slugs = {bucket["id"]: bucket["slug"] for bucket in client.buckets(members=False)["buckets"]}
     for warning in [*(page.get("warnings") or []), *empty]:
-        call.console.warn(str(warning))
+        if call.console.is_verbose or is_new_today(call, str(warning)):
+            call.console.warn(str(warning))
     for each in page.get("suggestions") or []:
         call.console.note(f"nothing has {clean(each['word'])!r}: did you mean {clean(each['instead'])!r}?")
     call.console.show_page(page, "data", lambda: render_page(call.console, page, slugs if len(slugs) > 1 else {}))
     return Exit.DONE
+
+
+def is_new_today(call: Invocation, warning: str) -> bool:
+    """Whether a warning was not shown today, whatever numbers are in it. Those that pass by themselves come often."""
+    if "no vectors yet" not in warning:
+        return True
+    path = paths.state_dir(call.settings.environ) / "warned-of-vectors"
+    try:
+        shown = path.stat().st_mtime if path.is_file() else 0
+        if time.time() - shown < DAY_S:
+            return False
+        paths.make_folder(path.parent)
+        path.touch()
+    except OSError:  # say it rather twice than never
+        return True
+    return True
 
 
 def warn_of_emptiness(client: "Client") -> list[str]:
