@@ -1,6 +1,7 @@
 """Reads and replaces files in the user's configuration folder, durably; only the user may read them."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,3 +39,20 @@ def replace(path: Path, text: str) -> None:
         Path(draft).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def lock(descriptor: int) -> None:
+    """Lock an open file for this process. Raises BlockingIOError if another process has locked it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError from error
+        return
+    try:
+        import fcntl
+    except ImportError:  # a system without locks
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,7 +4,6 @@ The file `daemon.json` says where the daemon listens, but may be stale. So no ke
 daemon has proved that it knows the secret in the data directory.
 """
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
@@ -21,6 +21,7 @@ from svc_cli.daemon.probes import DaemonHealth, Foreign, LocalProof, probe
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import DaemonUnreachable, UsageError
 from svc_cli.exits import Exit
+from svc_cli.private_files import lock
 from svc_daemon import paths
 from svc_daemon.wire.local_daemons import read_secret
 from svc_daemon.wire.parsing import parse_json
@@ -112,6 +113,11 @@ class Installation:
 
         Raises DaemonUnreachable if it doesn't answer, or if the program that answers can't prove that it is the daemon.
         """
+        if find_spec("fcntl") is None:
+            raise DaemonUnreachable(
+                "The local daemon runs on Linux and macOS, and on Windows in WSL.",
+                hint="`wsl --install` sets WSL up; or name a server: SVC_BASE_URL or --base-url.",
+            )
         record = self.record()
         seen = probe(str(record["base_url"]), secret=self.secret(), certificate=pem_in(record)) if record else None
         if record and isinstance(seen, DaemonHealth) and seen.installation_id == record.get("installation_id"):
@@ -259,6 +265,8 @@ class Installation:
         except OSError:
             return False
         try:
+            import fcntl
+
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -315,7 +323,7 @@ class Installation:
             while True:
                 # The process that holds the lock waits for a daemon that it has started.
                 with suppress(BlockingIOError):
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    lock(descriptor)
                     break
                 patience.pause(0.02)
             yield

@@ -9,7 +9,6 @@ instead of 0.45, to save 17 lines. What it is good at is not needed: an older in
 """
 
 import contextlib
-import fcntl
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
@@ -21,6 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from svc_cli.errors import SyncRunning, UsageError
+from svc_cli.private_files import lock as lock_file
 from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.rooted_files import Way
 from svc_daemon.wire.parsing import parse_json
@@ -296,7 +296,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock.fileno())
         except BlockingIOError as error:
             raise SyncRunning(
                 f"Another sync of {what} is running.", hint="wait for it, or stop `svc watch` for this folder."

@@ -1,7 +1,6 @@
 """Checks downloaded bytes, and replaces a file only when all of them have arrived."""
 
 import errno
-import fcntl
 import hashlib
 import os
 import stat
@@ -12,6 +11,7 @@ from typing import BinaryIO
 
 from svc_cli.errors import BadAnswer, UsageError
 from svc_cli.given_files import is_stream
+from svc_cli.private_files import lock as lock_file
 from svc_cli.transfer.rooted_files import LIST, Root, refuse_way_out
 from svc_daemon.wire import JsonMapping
 
@@ -118,7 +118,7 @@ def _open_draft(draft: str, folder: int) -> int | None:
             return None
         raise
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor)
         facts = os.fstat(descriptor)
         is_plain = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1 and facts.st_uid == os.geteuid()
         if is_plain and os.path.samestat(facts, os.stat(draft, dir_fd=folder, follow_symlinks=False)):

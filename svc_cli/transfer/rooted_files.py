@@ -21,9 +21,9 @@ from svc_cli.settings import open_regular
 from svc_cli.trust import NOT_TRUSTED
 
 #: Flags that open a file to read it. Without O_NONBLOCK, opening a pipe could block forever.
-READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
+READ: int = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 #: Flags that open a folder to list it.
-LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+LIST: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 #: Linux can open a folder that may be entered but not listed, or a link itself.
 _O_PATH: int = getattr(os, "O_PATH", 0)
 #: Flags that open a folder only to open what is in it.

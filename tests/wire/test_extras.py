@@ -15,8 +15,8 @@ from svc_daemon.wire.extras import install_command
         ({"url": "file:///srv/svc", "dir_info": {}}, "pip install '.[mcp]' (in the checkout)"),
         ({"url": "file:///srv/svc", "dir_info": {"editable": True}}, "pip install -e '.[mcp]' (in the checkout)"),
         (
-            {"url": "file:///tmp/svc%2B1.whl", "archive_info": {}},
-            "pip install 'svc+1.whl[mcp]' (where the file is)",
+            {"url": "file:///tmp/built%2B1.whl", "archive_info": {}},
+            "pip install 'built+1.whl[mcp]' (where the file is)",
         ),
     ),
 )

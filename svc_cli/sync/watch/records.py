@@ -7,7 +7,6 @@
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from svc_cli.errors import SyncRunning
+from svc_cli.private_files import lock as lock_file
 from svc_cli.sync.mappings import Mapping
 from svc_daemon.wire import Json
 from svc_daemon.wire.parsing import parse_json
@@ -130,7 +130,7 @@ class Record:
 
 def _lock(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor)
     except BlockingIOError:
         return False
     return True
