@@ -237,20 +237,29 @@ def find_places(text: str, words: Sequence[QueryWord], language: str) -> list[li
     ]
 
 
-#: Takes all signs out of a text in ASCII.
+#: Takes all signs out of a text in ASCII, and makes all white space blanks.
 _SIGNS_OUT = {code: None for code in range(128) if not chr(code).isalnum()}
+_BLANKS = {code: " " for code in range(128) if chr(code).isspace()}
 #: Beginnings of words that lose theirs in a stem: dying is die.
-_OTHER_HEADS = {"di": "dy", "li": "ly", "ti": "ty", "sk": "sk"}
+_OTHER_HEADS = {"di": "dy", "li": "ly", "ti": "ty"}
 
 
-def _heads(terms: Iterable[str]) -> re.Pattern[str]:
-    """Match a piece of text in ASCII that may have one of these terms, without its signs.
+def _find_pieces(text: str, terms: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Find the pieces of a text in ASCII that may have one of these terms, since stems begin as their words do.
 
-    Cutting a piece into its terms takes long if it is none of those in memory. Stems begin as their words do.
+    Cutting each piece into its terms would take long: many are not in memory.
     """
-    plain = {term.translate(_SIGNS_OUT) for term in terms}
-    heads = {term[: 1 if term[:1].isdigit() else 2] for term in plain if term.isascii()}
-    return re.compile("|".join(sorted(heads | {_OTHER_HEADS[head] for head in heads & _OTHER_HEADS.keys()})) or r"(?!)")
+    plain = {term.translate(_SIGNS_OUT) for term in terms if term.isascii()}
+    heads = {term[: 1 if term[:1].isdigit() else 3 if len(term) > 4 else 2] for term in plain}
+    heads |= {_OTHER_HEADS[head] for head in heads & _OTHER_HEADS.keys()}
+    pattern = re.compile("|".join(r"[^a-z0-9\s]*".join(head) for head in sorted(heads)) or r"(?!)")
+    lowered, end = text.lower().translate(_BLANKS), 0
+    for match in pattern.finditer(lowered):
+        if match.start() >= end:
+            start = lowered.rfind(" ", end, match.start()) + 1 or end
+            end = lowered.find(" ", match.start())
+            end = end if end >= 0 else len(text)
+            yield start, end
 
 
 def _find_terms(
@@ -261,17 +270,17 @@ def _find_terms(
     Which word is counted right only with `has_runs`.
     """
     known = _KNOWN.get(language, _KNOWN[""])
-    matches = list(_PIECE.finditer(text))
-    pieces = [match[0] for match in matches]
     found: dict[tuple[str, bool], list[tuple[int, int, int]]] = {}
-    position, heads = 0, _heads(wanted)
-    for match, piece in zip(matches, pieces if "A" not in pieces else _lower_articles(pieces), strict=True):
-        if not has_runs and piece.isascii() and not heads.search(piece.lower().translate(_SIGNS_OUT)):
-            continue
+    if text.isascii() and not has_runs and "a" not in wanted and CAPITAL + "a" not in wanted:
+        spans = [*_find_pieces(text, wanted)]
+    else:
+        spans = [match.span() for match in _PIECE.finditer(text)]
+    position, pieces = 0, [text[start:end] for start, end in spans]
+    for (begin, _), piece in zip(spans, pieces if "A" not in pieces else _lower_articles(pieces), strict=True):
         terms, forms = known[piece]
         inner = terms.split(" ") if terms else []
         if not wanted.isdisjoint(inner) or (forms and not wanted.isdisjoint(forms.split(" "))):
-            begin, nth = match.start(), position
+            nth = position
             placed = _recall_terms(piece, language) if len(piece) <= LONGEST_PIECE else place_terms(piece, language)
             for term, in_forms, start, end in placed:
                 if term in wanted:
