@@ -4,12 +4,15 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import HitPage, IndexDocument, QueryVector, SearchMode, SearchProvider, SearchQuery
+from svc_daemon.provider.errors import IndexBuilding
+from tests.acceptance.installations import wait_until
 
 TEAM = "team_one"
+Provider = TypeVar("Provider", bound=SearchProvider)
 #: A model whose vectors tests make by hand.
 MODEL = "small@1"
 
@@ -62,6 +65,20 @@ def search(provider: SearchProvider, text: str, *, team_id: str = TEAM, **fields
 def found(provider: SearchProvider, text: str, *bucket_ids: str, **fields: Any) -> list[str]:
     """The sources of the hits, best first; in all buckets unless some are named."""
     return sources(search(provider, text, bucket_ids=list(bucket_ids) or None, **fields))
+
+
+def settled(provider: Provider, team_id: str = TEAM) -> Provider:
+    """Wait until the postings are made."""
+
+    def is_searchable() -> bool:
+        try:
+            search(provider, "fox", team_id=team_id)
+        except IndexBuilding:
+            return False
+        return True
+
+    wait_until(is_searchable, "the postings are made")
+    return provider
 
 
 def near(provider: SearchProvider, text: str, *numbers: float, model: str = MODEL, **fields: Any) -> HitPage:

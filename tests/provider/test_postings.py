@@ -3,18 +3,19 @@
 import gzip
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from svc_daemon.provider.embedded import packing
+from svc_daemon.provider.embedded.checks import IndexInspector
 from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDamaged, check_files, read_meta
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.errors import IndexBuilding, ProviderFailed
 from tests.acceptance.installations import wait_until
-from tests.provider.samples import MODEL, TEAM, found, near, put, put_each, search
+from tests.provider.samples import MODEL, TEAM, found, near, put, put_each, search, settled
 
 #: An index of version 3, whose postings are in tables of FTS5.
 VERSION_3 = Path(__file__).with_name("index_v3.db.gz")
@@ -29,36 +30,6 @@ def the_folder(folder: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def reopened(folder: Path) -> Iterator[Callable[[], EmbeddedProvider]]:
-    """Opens the folder, and closes it at the end or when it is opened again."""
-    opened: list[EmbeddedProvider] = []
-
-    def reopen() -> EmbeddedProvider:
-        if opened:
-            opened[-1].close()
-        opened.append(EmbeddedProvider(folder))
-        return opened[-1]
-
-    yield reopen
-    if opened:
-        opened[-1].close()
-
-
-def settled(provider: EmbeddedProvider) -> EmbeddedProvider:
-    """Wait until the postings are made."""
-
-    def is_searchable() -> bool:
-        try:
-            search(provider, "fox")
-        except IndexBuilding:
-            return False
-        return True
-
-    wait_until(is_searchable, "the postings are made")
-    return provider
-
-
 # Of the version before
 
 
@@ -67,6 +38,7 @@ def test_an_index_of_the_version_before_is_found_by_its_words_again_and_keeps_it
 ) -> None:
     folder.mkdir()
     (folder / f"{TEAM}.db").write_bytes(gzip.decompress(VERSION_3.read_bytes()))
+    assert IndexInspector(folder).check_index(TEAM, read_data=True) == []
     provider = settled(reopened())
     (hit,) = search(provider, "foxes", bucket_ids=["bkt_1"]).hits
     assert (hit.chunk_id, hit.bucket_ids, hit.chunk.page) == ("chk_1_1_0", ("bkt_1", "bkt_2"), 3)
@@ -184,6 +156,25 @@ def test_damaged_postings_are_noticed_before_they_answer_and_made_anew(
     provider = settled(reopened())
     assert (found(provider, "fox"), found(provider, "owl")) == (["src_1"], ["src_2"])
     assert the_folder_exists or damage == "no folder"
+
+
+def test_postings_of_a_later_state_of_the_rows_are_made_anew(
+    folder: Path, reopened: Callable[[], EmbeddedProvider]
+) -> None:
+    """As after a restore of the file alone: documents to come would get numbers that others have in the postings."""
+    provider = reopened()
+    put(provider, "src_1", "fox")
+    provider.close()
+    earlier = (folder / f"{TEAM}.db").read_bytes()
+    provider = reopened()
+    put_each(provider, src_2="ghost", src_3="ghost")
+    provider.close()
+    (folder / f"{TEAM}.db").write_bytes(earlier)
+    provider = settled(reopened())
+    for number in range(2, 600):
+        put(provider, f"src_{number}", "owl")
+    assert (found(provider, "fox"), found(provider, "ghost")) == (["src_1"], [])
+    assert len(found(provider, "owl", limit=1000)) == 598
 
 
 def test_postings_that_lack_a_document_are_made_anew(folder: Path, reopened: Callable[[], EmbeddedProvider]) -> None:

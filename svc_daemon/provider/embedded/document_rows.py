@@ -24,6 +24,12 @@ def reserve_numbers(connection: sqlite3.Connection, count: int) -> range:
     return range(last - count + 1, last + 1)
 
 
+def find_last_number(connection: sqlite3.Connection) -> int:
+    """Return the highest number that a document has ever had in the postings."""
+    (last,) = connection.execute("SELECT last_key FROM totals").fetchone()
+    return int(last)
+
+
 def create(connection: sqlite3.Connection, document: PackedDocument, posted_as: int, *, is_hidden: bool) -> int:
     """Create the document's row and memberships. Returns the document's key, the highest in the index."""
     cursor = connection.execute(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.errors import ShuttingDown
 from svc_daemon.provider.embedded import document_rows, documents
 from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, in_batches
@@ -31,6 +32,11 @@ MOST_GARBAGE = 500
 
 #: Seconds before the next attempt to make postings, after an error such as a full disk.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+
+#: How many indexes are built at a time in the background. Each takes a processor, and a writer's buffer.
+MOST_BUILDS = 2
+_turns = threading.Condition()
+_built: set["TeamIndex"] = set()
 
 AddPostings = Callable[[Iterable[Posting]], None]
 
@@ -92,10 +98,14 @@ class TeamIndex:
     def close(self) -> None:
         """Stop making postings anew, and close them."""
         self._closed.set()
+        with _turns:
+            _turns.notify_all()
         if self._builder is not None:
             self._builder.join()
-        if self._postings is not None:
-            self._postings.close()
+        # Wait for a build in another thread, too, so that nothing writes to the folders from now on.
+        with self._building, self.writing:
+            if self._postings is not None:
+                self._postings.close()
 
     def postings(self) -> Postings:
         """Return the postings to search; raises IndexBuilding while there are none."""
@@ -107,6 +117,9 @@ class TeamIndex:
 
     def take_numbers(self, count: int) -> list[int]:
         """Return numbers for documents in the postings, which no other document ever gets."""
+        if self._closed.is_set():
+            # Otherwise, `close` could wait for one write after another.
+            raise ShuttingDown
         if len(self._numbers) < count:
             self._numbers += self.database.write(
                 lambda connection: document_rows.reserve_numbers(connection, max(count, NUMBERS))
@@ -135,10 +148,16 @@ class TeamIndex:
         if self._postings is not None:
             self._postings.add(postings)
 
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove postings, to be committed later."""
+        if self._postings is not None:
+            self._postings.remove(numbers)
+
     def clear_garbage(self, *, more_than: int = MOST_GARBAGE) -> None:
         """Remove the postings of removed documents if there are more than this many."""
-        if self._postings is not None and len(self._list_garbage()) > more_than:
-            self._commit(self._postings)
+        with self.writing:
+            if self._postings is not None and len(self._list_garbage()) > more_than:
+                self._commit(self._postings)
 
     def read_slices(self, stored: sqlite3.Row) -> Iterator[tuple[int, list[ChunkRow]]]:
         """Read the chunks of a document in slices, each with the ordinal of its first chunk."""
@@ -161,6 +180,8 @@ class TeamIndex:
         After a kill, the next call goes on where this one was.
         """
         with self._building, ExitStack() as stack:
+            if self._closed.is_set():
+                return
             number, is_new = self.database.write(document_rows.begin_building)
             try:
                 target = Postings(self._folder_of(number), is_new=is_new)
@@ -176,7 +197,7 @@ class TeamIndex:
         pause_s = FIRST_PAUSE_S
         while not self._closed.is_set():
             try:
-                with translated(self.team_id):
+                with translated(self.team_id), self._in_turn():
                     self.build()
             except ProviderError as error:
                 log.warning("the postings of %s can't be made, which is tried again: %s", self.team_id, error)
@@ -184,6 +205,19 @@ class TeamIndex:
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             else:
                 break
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Wait until few enough others are built, or the index is closed."""
+        with _turns:
+            _turns.wait_for(lambda: self._closed.is_set() or len(_built) < MOST_BUILDS)
+            _built.add(self)
+        try:
+            yield
+        finally:
+            with _turns:
+                _built.discard(self)
+                _turns.notify()
 
     def _fill(self, target: Postings) -> None:
         """Add all documents to postings that are made anew, until the index is closed."""
@@ -239,6 +273,10 @@ class TeamIndex:
         """Open the postings, and compare them with the rows. Raises PostingsDamaged."""
         postings = Postings(self._folder_of(number))
         held, wanted = postings.count_documents(), self.database.read(documents.count_posted)
+        last_key = self.database.read(document_rows.find_last_number)
+        if max(held, default=0) > last_key:
+            # Documents to come would get numbers that others have in these postings.
+            raise PostingsDamaged("they are of a later state of the rows, from before a restore")
         lost = [each for each, chunks in wanted.items() if held.get(each, 0) < chunks]
         if lost:
             raise PostingsDamaged(f"{len(lost)} documents are not in them")

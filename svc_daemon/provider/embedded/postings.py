@@ -1,19 +1,21 @@
 """The postings of an index: which terms are in which chunks, in a folder of the search library Tantivy.
 
 - Tantivy syncs its files, but not the folder after it has renamed `meta.json`, so `commit` does that.
-- A writer has threads and a buffer of its own. It is opened when needed, and closed after a time without writes.
+- An open folder has a thread of Tantivy's, which reads `meta.json` twice a second, and a writer has six and a buffer.
+  So both are opened when needed. A writer is closed after a time without writes, and of many, all but the latest are.
 - Each file ends with a checksum by Tantivy, which itself never checks it. Its files are mapped into memory, and reading
   a mapped file that was cut short kills the process. So all files are checked before they are opened.
 - Files that `meta.json` doesn't name are left from a crash, and removed on opening. Tantivy's own list of such files
   can lack some of them.
 """
 
+import logging
 import shutil
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -24,10 +26,14 @@ from svc_daemon.paths import sync_folder
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.wire.parsing import parse_json
 
+log = logging.getLogger(__name__)
+
 #: Size of a writer's buffer, at least 15 MB.
 HEAP_BYTES = 30_000_000
 #: A writer is closed after this time without a commit.
 IDLE_S = 5.0
+#: How many folders and how many writers a process has open, if no more are in use.
+MOST_OPEN, MOST_WRITERS = 100, 8
 #: What ends each file of Tantivy's: the length of the footer before it, and this number.
 _MAGIC, _END = 1337, struct.Struct("<II")
 #: How much of a file is read at a time.
@@ -72,16 +78,48 @@ SCHEMA = (
 )
 
 
+class Latest:
+    """Postings of which something is open, in the order of their use. Thread-safe."""
+
+    def __init__(self, most: int, close: Callable[["Postings"], bool]) -> None:
+        """With more than `most`, call `close` for those that were used longest ago. It returns False if it can't."""
+        self._most = most
+        self._close = close
+        self._lock = threading.Lock()
+        self._used: dict[Postings, None] = {}
+
+    def use(self, postings: "Postings") -> None:
+        with self._lock:
+            self._used.pop(postings, None)
+            self._used[postings] = None
+            surplus = [*self._used][: -self._most] if len(self._used) > self._most else []
+        for each in surplus:
+            if self._close(each):
+                self.forget(each)
+
+    def count(self) -> int:
+        return len(self._used)
+
+    def forget(self, postings: "Postings") -> None:
+        with self._lock:
+            self._used.pop(postings, None)
+
+
 class Postings:
-    """An open folder of postings. Its writes must be serialized by the caller; searches may run meanwhile."""
+    """A folder of postings. Its writes must be serialized by the caller; searches may run meanwhile."""
 
     def __init__(self, folder: Path, *, is_new: bool = False) -> None:
-        """Open the folder, or make it anew if `is_new`. Raises PostingsDamaged or OSError."""
+        """Check the folder, or make it anew if `is_new`. Raises PostingsDamaged or OSError."""
         self.folder = folder
+        #: Held while anything is opened, written or closed.
         self._lock = threading.Lock()
+        self._index: tantivy.Index | None = None
         self._writer: tantivy.IndexWriter | None = None
         self._closing: threading.Timer | None = None
         self._uses = 0
+        self._is_closed = False
+        #: Whether anything was added or removed since the last commit.
+        self._is_changed = False
         #: How many writers were closed or dropped, each with what it had not committed.
         self.dropped = 0
         if is_new:
@@ -89,10 +127,7 @@ class Postings:
             folder.mkdir(mode=0o700, parents=True)
         else:
             sweep(folder)
-        with translated():
-            self._index = tantivy.Index(SCHEMA, str(folder), reuse=True)
-        self._index.register_tokenizer("terms", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
-        self._index.config_reader("manual")
+        self.searcher()
         if is_new:
             sync_folder(folder)
             sync_folder(folder.parent)
@@ -100,6 +135,7 @@ class Postings:
     def add(self, postings: Iterable[Posting]) -> None:
         """Add chunks with the next commit."""
         with self._writing() as writer:
+            self._is_changed = True
             for each in postings:
                 document = tantivy.Document()
                 document.add_unsigned("chunk", each.key)
@@ -112,6 +148,7 @@ class Postings:
     def remove(self, documents: Iterable[int]) -> None:
         """Remove documents with the next commit; those added after this call stay."""
         with self._writing() as writer:
+            self._is_changed = True
             for number in documents:
                 writer.delete_documents_by_term("document", str(number))
 
@@ -120,44 +157,86 @@ class Postings:
         with self._writing() as writer:
             writer.commit()
             sync_folder(self.folder)
-        self.reload()
-
-    def reload(self) -> None:
-        with translated():
-            self._index.reload()
+            self._is_changed = False
+            self._open().reload()
 
     def searcher(self) -> tantivy.Searcher:
-        return self._index.searcher()
+        """Return what searches the latest commit. Raises OSError."""
+        index = self._index
+        if index is None:
+            with self._lock, translated():
+                index = self._open()
+        _open_folders.use(self)
+        return index.searcher()
 
     def count_documents(self) -> dict[int, int]:
         """Return the numbers of chunks of all documents; removed ones may still be among them."""
-        return _count_documents(self._index)
+        return _count_documents(self.searcher())
 
     def close(self) -> None:
-        """Close the writer, after it has finished merging."""
+        """Close the writer, after it has finished merging. Later writes are refused."""
         with self._lock:
+            self._is_closed = True
             if self._closing is not None:
                 self._closing.cancel()
             self._close_writer()
+        _open_folders.forget(self)
+
+    def close_folder(self) -> bool:
+        """Close the folder until it is used again, and return True, unless it is in use."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            if self._writer is None:
+                self._index = None
+            return self._writer is None
+
+    def close_writer(self) -> bool:
+        """Close the writer, and return True, unless it is in use or has something to commit."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            if self._is_changed:
+                return False
+            self._close_writer()
+            return True
+
+    def _open(self) -> tantivy.Index:
+        if self._index is None:
+            index = tantivy.Index(SCHEMA, str(self.folder), reuse=True)
+            index.register_tokenizer("terms", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+            index.config_reader("manual")
+            self._index = index
+        return self._index
 
     def _close_writer(self) -> None:
-        writer, self._writer = self._writer, None
+        writer, self._writer, self._is_changed = self._writer, None, False
+        _open_writers.forget(self)
         if writer is not None:
             self.dropped += 1
-            with translated():
-                writer.wait_merging_threads()
+            try:
+                with translated():
+                    writer.wait_merging_threads()
+            except OSError as error:
+                # What was committed is durable, and a merge can be made again.
+                log.warning("the segments of %s were not merged: %s", self.folder.name, error)
 
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
         """Lend the writer. After an error it is dropped, with what it has not committed."""
         with self._lock:
+            if self._is_closed:
+                raise OSError("the postings are closed")
             try:
                 with translated():
                     if self._writer is None:
-                        self._writer = self._index.writer(heap_size=HEAP_BYTES, num_threads=1)
+                        self._writer = self._open().writer(heap_size=HEAP_BYTES, num_threads=1)
+                    _open_writers.use(self)
                     yield self._writer
             except BaseException:
-                self._writer = None
+                self._writer, self._is_changed = None, False
                 self.dropped += 1
                 raise
             self._uses += 1
@@ -172,25 +251,31 @@ class Postings:
     def _close_if_idle(self, uses: int) -> None:
         with self._lock:
             self._closing = None
-            if self._uses == uses:
+            # What was not committed would be lost with the writer, and the commit after it would not tell.
+            if self._uses == uses and not self._is_changed:
                 self._close_writer()
             elif self._writer is not None:
                 self._await_idleness()
 
 
+_open_folders = Latest(MOST_OPEN, Postings.close_folder)
+_open_writers = Latest(MOST_WRITERS, Postings.close_writer)
+
+
 def count_documents(folder: Path) -> dict[int, int]:
     """Return the numbers of chunks of all documents in a folder whose files are whole, without changing it."""
-    # Tantivy makes lock files in a folder that it opens.
-    with TemporaryDirectory() as name, translated():
+    # Tantivy makes lock files in a folder that it opens, one of them once in a thread of its own, which can keep the
+    # folder from being removed at the first attempt.
+    with TemporaryDirectory() as outer, TemporaryDirectory(dir=outer, ignore_cleanup_errors=True) as name, translated():
         for path in folder.iterdir():
             if path.name not in _LOCKS:
                 Path(name, path.name).symlink_to(path.resolve())
-        return _count_documents(tantivy.Index.open(name))
+        return _count_documents(tantivy.Index.open(name).searcher())
 
 
-def _count_documents(index: tantivy.Index) -> dict[int, int]:
+def _count_documents(searcher: tantivy.Searcher) -> dict[int, int]:
     with translated():
-        return {int(term): count for term, count in index.searcher().terms_with_prefix("document", "")}
+        return {int(term): count for term, count in searcher.terms_with_prefix("document", "")}
 
 
 def read_meta(folder: Path) -> frozenset[str]:

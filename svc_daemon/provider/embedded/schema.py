@@ -146,6 +146,8 @@ FROM_VERSION_3 = (
 
 #: The statements that make a file of these versions one of this version; an empty file has version 0.
 _STEPS = {0: STATEMENTS, 3: FROM_VERSION_3}
+#: The versions of files with rows that this release uses.
+UPGRADED = {*_STEPS, VERSION} - {0}
 
 
 class WrongVersion(Exception):

@@ -124,6 +124,9 @@ def _put_large(index: TeamIndex, document: PackedDocument) -> set[str]:
         database.write(lambda connection: document_rows.add_chunks(connection, key, ordinal, rows))  # noqa: B023
     while True:
         uncommitted = index.uncommitted
+        with index.writing:
+            # Commits of other writes may have kept a part of what an earlier round has added.
+            index.remove([number])
         for ordinal, rows in document.slices():
             postings = [*_wording_of(document, number).postings(ordinal, rows)]
             with index.writing:
