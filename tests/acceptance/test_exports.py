@@ -19,7 +19,7 @@ from svc_cli.app import run
 from tests.acceptance.backups import run_killed
 from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
 from tests.acceptance.forks import ROOT
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.sync_folders import count_requests
 from tests.acceptance.vectors import wait_embedded
 from tests.acceptance.workloads import hosting
@@ -150,7 +150,7 @@ def fill_with_passages(installation: Installation) -> None:
             title = f"{min(number, 9)}.md"
             parts = "".join(f"# Part {part}\n\nThe umber quay of {title}.\n\n" for part in range(20))
             upload(client, BUCKET, title, parts.encode(), title=title, tags=str(number)).raise_for_status()
-    assert wait_embedded(installation) == 220
+    wait_until(lambda: wait_embedded(installation) == 220, "vectors of all passages")
 
 
 @pytest.mark.rule("export.vectors")

@@ -79,7 +79,7 @@ ENGINES = {
 
 
 #: A question and where a search should find it, for `svc eval`.
-_QUERIES = {"queries": [{"query": "Which quay is built of stone?", "source": "a.rtf"}]}
+_QUERIES = {"queries": [{"query": "Which quay of a.rtf is built of stone?", "source": "a.rtf"}]}
 
 
 def main() -> None:

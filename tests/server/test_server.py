@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import stat
 from pathlib import Path
@@ -95,8 +96,7 @@ def test_search_works_right_after_a_start_and_a_removed_index_is_rebuilt(install
         "others can access files of the data directory"
     )
     installation.stop()
-    for path in installation.files.index.iterdir():
-        path.unlink()
+    shutil.rmtree(installation.files.index)
     installation.start()
     with installation.client() as client:
         again = f"/v1/sources/{source_id}?verify=provider"

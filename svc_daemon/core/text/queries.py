@@ -197,9 +197,6 @@ class _QueryReader:
                 run = [spell(part.text, language)[0] for part in unit.parts]
                 word.add(1.0 if letters else APART, *run)
                 word.add(APART, *(term.lstrip("0") or "0" for term in run))
-            for part in letters:
-                if len(part) > 2 and part not in self.common:
-                    word.add(SOME, spell(part, language)[0])
         for number in numbers(unit.whole):
             word.add(1.0, number, in_forms=True)
             if number.isdecimal():
