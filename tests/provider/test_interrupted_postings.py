@@ -1,5 +1,7 @@
 """Postings of which a writer is lost, a folder closed, or a team deleted, while something is written or made anew."""
 
+import os
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.provider.embedded.indexes import MOST_BUILDS
-from svc_daemon.provider.embedded.postings import Latest, Posting, Postings
+from svc_daemon.provider.embedded.postings import Latest, Posting, Postings, count_documents
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.errors import IndexBuilding, ProviderFailed
 from tests.acceptance.installations import wait_until
@@ -57,6 +59,38 @@ def test_a_large_document_that_must_be_added_again_is_found_once(
     put(provider, "src_1", *["fox"] * 600)
     assert adds[0] > 3
     assert len(found(provider, "fox", limit=2000)) == 600
+
+
+@pytest.mark.parametrize("damage", [shutil.rmtree, lambda path: os.truncate(next(path.glob("*.pos")), 4)])
+def test_postings_that_are_damaged_while_open_are_made_anew_when_a_write_notices(
+    folder: Path, provider: EmbeddedProvider, damage: Callable[[Path], object]
+) -> None:
+    for number in range(7):
+        put(provider, f"src_{number}", "fox")
+    (path,) = folder.glob(f"{TEAM}.postings-*")
+    damage(path)
+
+    def is_taken() -> bool:
+        try:
+            for number in range(7, 10):
+                put(provider, f"src_{number}", "fox")
+        except ProviderFailed:
+            return False
+        return True
+
+    wait_until(is_taken, "the writes are taken")
+    settled(provider).delete_document(TEAM, "src_0")
+    assert sorted(found(provider, "fox")) == [f"src_{number}" for number in range(1, 10)]
+
+
+def test_postings_of_a_large_document_are_removed_with_it(folder: Path, provider: EmbeddedProvider) -> None:
+    put(provider, "src_1", *["fox"] * 600)
+    put(provider, "src_2", *["fox"] * 600)
+    put(provider, "src_2", "owl", generation=2)
+    provider.delete_document(TEAM, "src_1")
+    provider.close()
+    (path,) = folder.glob(f"{TEAM}.postings-*")
+    assert list(count_documents(path).values()) == [1]
 
 
 # Closing

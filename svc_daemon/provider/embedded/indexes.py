@@ -19,7 +19,7 @@ from svc_daemon.errors import ShuttingDown
 from svc_daemon.provider.embedded import document_rows, documents
 from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, in_batches
-from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDamaged
+from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDamaged, check_files
 from svc_daemon.provider.embedded.schema import translated
 from svc_daemon.provider.errors import IndexBuilding, ProviderError
 
@@ -90,10 +90,7 @@ class TeamIndex:
             self._postings = Postings(self._folder_of(number + 1), is_new=True)
             self.database.write(lambda connection: document_rows.name_postings(connection, number + 1, 0))
         elif self._postings is None or building:
-            self._builder = threading.Thread(
-                target=self._build_until_done, name=f"postings:{self.team_id}", daemon=True
-            )
-            self._builder.start()
+            self._start_building()
 
     def close(self) -> None:
         """Stop making postings anew, and close them."""
@@ -130,13 +127,13 @@ class TeamIndex:
     @contextmanager
     def posting(self) -> Iterator[AddPostings]:
         """Lend a function that adds postings. They are committed at the end, without those of removed documents."""
-        postings = self._postings
-        if postings is None:
-            # They are made from the rows.
-            yield lambda _: None
-            return
-        yield postings.add
-        self._commit(postings)
+        with self._to_write() as postings:
+            if postings is None:
+                # They are made from the rows.
+                yield lambda _: None
+                return
+            yield postings.add
+            self._commit(postings)
 
     @property
     def uncommitted(self) -> object:
@@ -145,19 +142,42 @@ class TeamIndex:
 
     def add(self, postings: Iterable[Posting]) -> None:
         """Add postings, to be committed later."""
-        if self._postings is not None:
-            self._postings.add(postings)
+        with self._to_write() as target:
+            if target is not None:
+                target.add(postings)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove postings, to be committed later."""
-        if self._postings is not None:
-            self._postings.remove(numbers)
+        with self._to_write() as target:
+            if target is not None:
+                target.remove(numbers)
 
     def clear_garbage(self, *, more_than: int = MOST_GARBAGE) -> None:
         """Remove the postings of removed documents if there are more than this many."""
-        with self.writing:
-            if self._postings is not None and len(self._list_garbage()) > more_than:
-                self._commit(self._postings)
+        with self.writing, self._to_write() as postings:
+            if postings is not None and len(self._list_garbage()) > more_than:
+                self._commit(postings)
+
+    @contextmanager
+    def _to_write(self) -> Iterator[Postings | None]:
+        """Lend the postings. If a write fails, and their files are damaged, they are made anew."""
+        postings = self._postings
+        try:
+            yield postings
+        except OSError:
+            if postings is not None:
+                try:
+                    check_files(postings.folder)
+                except PostingsDamaged as damaged:
+                    log.warning("the postings of %s are made anew from its texts: %s", self.team_id, damaged)
+                    self._postings = None
+                    postings.close()
+                    self._start_building()
+            raise
+
+    def _start_building(self) -> None:
+        self._builder = threading.Thread(target=self._build_until_done, name=f"postings:{self.team_id}", daemon=True)
+        self._builder.start()
 
     def read_slices(self, stored: sqlite3.Row) -> Iterator[tuple[int, list[ChunkRow]]]:
         """Read the chunks of a document in slices, each with the ordinal of its first chunk."""
@@ -305,11 +325,19 @@ class TeamIndex:
         for path in self._folder.glob(f"{self.database.path.stem}.postings-*"):
             if path not in named:
                 shutil.rmtree(path, ignore_errors=True)
+                if not path.is_dir() or path.is_symlink():
+                    path.unlink(missing_ok=True)
 
 
 def postings_folder(path: Path, number: int) -> Path:
     """Return the folder of postings with this number, beside the index file."""
     return path.with_name(f"{path.stem}.postings-{number}")
+
+
+def remove_large(index: TeamIndex, document_key: int) -> None:
+    """Remove a hidden document, and the postings of all its chunks at once: searches would read past each of them."""
+    remove_hidden(index.database, document_key)
+    index.clear_garbage(more_than=0)
 
 
 def remove_hidden(database: SqliteDatabase, document_key: int) -> None:

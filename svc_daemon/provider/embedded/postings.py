@@ -9,6 +9,7 @@
   can lack some of them.
 """
 
+import errno
 import logging
 import shutil
 import struct
@@ -40,6 +41,8 @@ _MAGIC, _END = 1337, struct.Struct("<II")
 _BLOCK_BYTES = 2**20
 #: The suffixes of the files of a segment; those of its deleted documents are named by the number of a commit too.
 _SUFFIXES = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm")
+#: What tells nothing about a file that can't be read.
+_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 #: Tantivy's own files beside those of segments.
 _LOCKS = frozenset({".tantivy-writer.lock", ".tantivy-meta.lock"})
 _OWN = _LOCKS | {"meta.json", ".managed.json"}
@@ -279,7 +282,7 @@ def _count_documents(searcher: tantivy.Searcher) -> dict[int, int]:
 
 
 def read_meta(folder: Path) -> frozenset[str]:
-    """Return the names of the files that `meta.json` names. Raises PostingsDamaged."""
+    """Return the names of the files that `meta.json` names. Raises PostingsDamaged or OSError."""
     try:
         segments = parse_json((folder / "meta.json").read_bytes())["segments"]
         names = set()
@@ -289,16 +292,20 @@ def read_meta(folder: Path) -> frozenset[str]:
             if segment["deletes"] is not None:
                 names.add(f"{stem}.{segment['deletes']['opstamp']}.del")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, OSError) and error.errno in _LACKS:
+            raise
         raise PostingsDamaged(f"its list of files can't be read: {error}") from error
     return frozenset(names)
 
 
 def check_files(folder: Path) -> None:
-    """Raise PostingsDamaged unless every file that `meta.json` names is as Tantivy wrote it."""
+    """Raise PostingsDamaged unless every file that `meta.json` names is as Tantivy wrote it. Raises OSError, too."""
     for name in sorted(read_meta(folder)):
         try:
             _check_file(folder / name)
         except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+            if isinstance(error, OSError) and error.errno in _LACKS:
+                raise
             raise PostingsDamaged(f"{name} can't be read: {error}") from error
 
 

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from svc_daemon.provider.embedded import document_rows, documents
-from svc_daemon.provider.embedded.indexes import TeamIndex, remove_hidden
+from svc_daemon.provider.embedded.indexes import TeamIndex, remove_large
 from svc_daemon.provider.embedded.packing import (
     PackedDocument,
     Wording,
@@ -72,7 +72,7 @@ def delete(index: TeamIndex, source_id: str) -> None:
         large = index.database.write(work)
         index.clear_garbage()
     if large is not None:
-        remove_hidden(index.database, large["document_key"])
+        remove_large(index, large["document_key"])
 
 
 def _put_batch(index: TeamIndex, batch: Sequence[PackedDocument]) -> set[str]:
@@ -106,7 +106,7 @@ def _put_batch(index: TeamIndex, batch: Sequence[PackedDocument]) -> set[str]:
         large = index.database.write(work)
         index.clear_garbage()
     for key in large:
-        remove_hidden(index.database, key)
+        remove_large(index, key)
     return {document.source_id for document in newer}
 
 
@@ -145,7 +145,7 @@ def _put_large(index: TeamIndex, document: PackedDocument) -> set[str]:
             index.clear_garbage()
             break
     if left is not None:
-        remove_hidden(database, left)
+        remove_large(index, left)
     return {document.source_id} if is_newer else set()
 
 
