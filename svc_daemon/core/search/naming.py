@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from svc_daemon.core.text.queries import ParsedQuery
-from svc_daemon.core.text.terms import QueryWord, index_terms
+from svc_daemon.core.text.terms import Alternative, QueryWord, index_terms
 from svc_daemon.core.text.words import STOP_WORDS
 
 #: Most documents that a query can name. If as good names fit more, it names none.
@@ -18,6 +18,8 @@ MOST_NAMED = 3
 DECIDES = 0.5
 #: The weight of a term that is a whole word, and no mere part of it.
 WHOLE_WORD = 0.9
+#: Prefix of a term of a name that is a form.
+FORM = "~"
 #: How many names are kept, and the length of the longest of them, in characters.
 KEPT_NAMES, LONGEST_NAME = 5_000, 200
 
@@ -34,6 +36,17 @@ def names_of(title: str, own_title: str) -> list[str]:
     last = _SUFFIX.sub("", title.rstrip("/").rpartition("/")[2]) or title
     names = [name[:LONGEST_NAME] for name in (last, own_title) if name]
     return [*dict.fromkeys(spelled for name in names for spelled in (name, _ZEROS.sub("", name)))]
+
+
+def name_terms(name: str, language: str) -> list[str]:
+    """List the terms of a name: its words, and its forms, which are marked as such."""
+    terms = index_terms(name, language)
+    return [*terms.words.split(), *(FORM + form for form in terms.forms.split())]
+
+
+def name_term(way: Alternative) -> str:
+    """Return the term by which a name has a word of a query in this way, a single term."""
+    return FORM + way.terms[0] if way.in_forms else way.terms[0]
 
 
 def rate_names(query: ParsedQuery, names: Iterable[str], language: str) -> float:
@@ -69,13 +82,12 @@ def _rate(query: ParsedQuery, name: str, language: str) -> float:
 
 
 def _terms(word: QueryWord) -> set[str]:
-    """Return the terms of a word as a whole: `net` is no name for `.NET`."""
-    return {each.terms[0] for each in word.alternatives if len(each.terms) == 1 and each.weight >= WHOLE_WORD}
+    """Return the terms of a word as a whole, as names have them: `net` is no name for `.NET`."""
+    return {name_term(each) for each in word.alternatives if len(each.terms) == 1 and each.weight >= WHOLE_WORD}
 
 
 @lru_cache(KEPT_NAMES)
 def _read_name(name: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return all terms of a name, and the words of it that decide."""
-    terms = index_terms(name, language)
-    words = terms.words.split()
-    return frozenset((*words, *terms.forms.split())), frozenset(word for word in words if word not in STOP_WORDS)
+    words = index_terms(name, language).words.split()
+    return frozenset(name_terms(name, language)), frozenset(word for word in words if word not in STOP_WORDS)

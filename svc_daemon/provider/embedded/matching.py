@@ -7,7 +7,7 @@ from typing import Any
 
 import tantivy
 
-from svc_daemon.core.search.naming import DECIDES
+from svc_daemon.core.search.naming import DECIDES, name_term
 from svc_daemon.core.search.ranking import idf
 from svc_daemon.core.text.queries import SPELLED, UNSTEMMED, ParsedQuery, splits
 from svc_daemon.core.text.terms import Alternative, QueryWord, suggest
@@ -24,8 +24,6 @@ PAIR_MOST = 5_000
 CALLED = 12
 
 _Query = tantivy.Query
-#: The fields with the words of a chunk.
-_FIELDS = ("words", "forms", "name")
 _MUST, _SHOULD = tantivy.Occur.Must, tantivy.Occur.Should
 
 
@@ -87,7 +85,7 @@ class Matcher:
 
     def list_called(self, scope: Scope) -> list[int]:
         """List the numbers of documents whose names have words of the query, the most likely first."""
-        terms = [[_term("called", way.terms[0]) for way in self._named(number)] for number in range(len(self._ways))]
+        terms = [[_term("called", name_term(way)) for way in self._named(number)] for number in range(len(self._ways))]
         any_name = _Query.boolean_query([(_SHOULD, _best(each)) for each in terms])
         return [key >> ORDINAL_BITS for key, _ in self._search([any_name, *scope.queries()], CALLED)]
 
@@ -153,7 +151,7 @@ class Matcher:
             ),
             *(_Query.const_score_query(_alternative(way), (way.weight - 1) * idf_) for way in spelled),
             _boosted(
-                _best([_boosted(_term("name", way.terms[0]), way.weight) for way in self._named(number)]),
+                _best([_boosted(_term("name", name_term(way)), way.weight) for way in self._named(number)]),
                 NAME_WEIGHT,
             ),
         ]
@@ -161,7 +159,7 @@ class Matcher:
 
     def _named(self, number: int) -> list[Alternative]:
         """List the ways in which this word of the query stands in names."""
-        return [way for way in self._ways[number] if len(way.terms) == 1 and self._count("name", way.terms[0])]
+        return [way for way in self._ways[number] if len(way.terms) == 1 and self._count("name", name_term(way))]
 
     def _pairs(self) -> list[_Query]:
         """Match each two words of the query that follow each other."""
@@ -187,7 +185,15 @@ class Matcher:
 
     def _count_having(self, ways: Iterable[Alternative]) -> int:
         """Count the chunks with a word. Where it stands as several words only, count those with the rarest of them."""
-        single = [self._count(field, each.terms[0]) for each in ways if len(each.terms) == 1 for field in _FIELDS]
+        single = [
+            count
+            for way in ways
+            if len(way.terms) == 1
+            for count in (
+                self._count("forms" if way.in_forms else "words", way.terms[0]),
+                self._count("name", name_term(way)),
+            )
+        ]
         several = [min(self._count("words", term) for term in each.terms) for each in ways if len(each.terms) > 1]
         return max(single, default=0) or max(several, default=0)
 

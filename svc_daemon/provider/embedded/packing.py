@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from svc_daemon.core.search.naming import names_of
+from svc_daemon.core.search.naming import name_terms, names_of
 from svc_daemon.core.text.languages import guess_language
 from svc_daemon.core.text.terms import index_terms
 from svc_daemon.provider.contract import IndexDocument
@@ -186,8 +186,8 @@ class Wording:
     def postings(self, ordinal: int, rows: Iterable[ChunkRow]) -> Iterator[Posting]:
         """Yield the postings of chunks; the first one has this ordinal."""
         own_title, *tags = unpack_names(self.names) or ("",)
-        known_as = [index_terms(name, self.language) for name in (*names_of(self.title, own_title), *tags)]
-        name = _joined(*(part for terms in known_as for part in (terms.words, terms.forms)))
+        names = (*names_of(self.title, own_title), *tags)
+        name = " ".join(term for each in names for term in name_terms(each, self.language))
         title, buckets = index_terms(self.title, self.language), " ".join(self.bucket_ids)
         for number, row in enumerate(rows, start=ordinal):
             above = index_terms(row.headings.replace(HEADING_END, "\n"), self.language)
