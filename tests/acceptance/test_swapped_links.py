@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -57,8 +57,14 @@ def make_foreign(folder: Path) -> Path:
 
 def is_stored(installation: Installation, word: str = SECRET) -> bool:
     """Whether the word is in any file of the data directory."""
-    paths = [path for path in (installation.root / "data").rglob("*") if path.is_file()]
-    return any(word.encode() in path.read_bytes() for path in paths)
+    return any(word.encode() in _read(path) for path in (installation.root / "data").rglob("*"))
+
+
+def _read(path: Path) -> bytes:
+    # Files of the search index come and go.
+    with suppress(FileNotFoundError, IsADirectoryError):
+        return path.read_bytes()
+    return b""
 
 
 COMMANDS = {
@@ -87,7 +93,7 @@ def test_link_that_is_swapped_in_during_a_run_sends_nothing_from_outside(
         # one while it was looked at.
         assert finished.exit in (0, 2, 3, 5), finished.stderr
         assert not is_stored(installation)
-        if finished.exit == 5 or "svc_nothing_to_send" in finished.stdout:
+        if finished.exit in (2, 5) or "svc_nothing_to_send" in finished.stdout:
             continue  # there is no bucket
         held = {source["sha256"] for source in list_held(installation, f"{BUCKET}-{number}")}
         assert not held & {sha256_of(path) for path in (root / "foreign").iterdir()}

@@ -11,6 +11,8 @@
 
 import errno
 import logging
+import os
+import re
 import shutil
 import struct
 import threading
@@ -41,6 +43,10 @@ _MAGIC, _END = 1337, struct.Struct("<II")
 _BLOCK_BYTES = 2**20
 #: The suffixes of the files of a segment; those of its deleted documents are named by the number of a commit too.
 _SUFFIXES = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm")
+#: As many files as a commit has open at a time, and some more.
+_MANY_FILES = 32
+#: How the library names the number of an error of the system.
+_NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
 #: What tells nothing about a file that can't be read.
 _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 #: Tantivy's own files beside those of segments.
@@ -338,13 +344,30 @@ def _check_file(path: Path) -> None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Within the block, raise what Tantivy raises as OSError; a panic of its too."""
+    """Within the block, raise what Tantivy raises as OSError, with its number if it names one; a panic of its too."""
     try:
         yield
-    except (ValueError, RuntimeError) as error:
-        raise OSError(f"the search library failed: {error}") from error
     except BaseException as error:
         # A panic of the library is no Exception.
-        if type(error).__name__ != "PanicException":
+        if not isinstance(error, ValueError | RuntimeError) and type(error).__name__ != "PanicException":
             raise
-        raise OSError(f"the search library failed: {error}") from error
+        message, named = f"the search library failed: {error}", _NUMBER.search(str(error))
+        number = int(named[1] or named[2]) if named else find_lack()
+        raise (OSError(number, message) if number else OSError(message)) from error
+
+
+def find_lack() -> int | None:
+    """Return the number of the error with which a few files can't be opened now; None if they can.
+
+    Of an error in a thread of its own, the library tells only that there was one.
+    """
+    opened: list[int] = []
+    try:
+        for _ in range(_MANY_FILES):
+            opened += [os.open(os.devnull, os.O_RDONLY)]
+    except OSError as lack:
+        return lack.errno
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return None
