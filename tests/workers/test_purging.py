@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from string import ascii_lowercase
 
