@@ -37,6 +37,14 @@ def read_given(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     return data
 
 
+def resolved(path: str) -> str:
+    """Return the path with its links resolved, or unchanged if that fails because a link was replaced meanwhile."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
+
+
 def absolute(path: Path) -> Path:
     """Return the absolute path, in which only `..` is resolved, and links stay links."""
     path = path.absolute()
@@ -68,7 +76,7 @@ def title_of(path: Path, place: str = "") -> str:
     """
     full = absolute(path)
     folder, name = (full, "") if full.is_dir() else (full.parent, full.name)
-    for each in (folder, Path(os.path.realpath(folder))):
+    for each in (folder, Path(resolved(str(folder)))):
         repository = find_repository(each) or find_repository(each, (PROJECT_FILE,))
         if repository is not None:
             return (each / name).relative_to(repository).as_posix().removeprefix(os.curdir)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import UNFORESEEN, FileRefused, UsageError
+from svc_cli.given_files import resolved
 from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.ignores import (
     IGNORE_FILES,
@@ -176,7 +177,7 @@ class Snapshot:
             is_met = is_folder or (is_link and leads_to_folder(Path(self._base + raw)))
             self.idle = {each: its for each, its in self.idle.items() if its.find(raw, is_folder=is_met) is None}
         if is_link:
-            here, target = _resolve(self._base + folder.prefix), _resolve(self._base + raw)
+            here, target = resolved(self._base + folder.prefix), resolved(self._base + raw)
             linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
         reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
         if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
@@ -285,14 +286,6 @@ def why_nothing(folder: Path, skips: Iterable[Skip]) -> str:
     reasons = Counter(skip.reason for skip in skips)
     named = ", ".join(f"{count} \N{MULTIPLICATION SIGN} {reason}" for reason, count in reasons.most_common())
     return f"nothing in it is sent ({named})" if named else "there is nothing in it"
-
-
-def _resolve(path: str) -> str:
-    """Return the path with its links resolved, or unchanged if that fails because a link was replaced meanwhile."""
-    try:
-        return os.path.realpath(path)
-    except OSError:
-        return path
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,7 @@ def test_daemon_without_descriptors_fails_no_file_and_continues_afterwards(make_
         for source_id in made:
             source = wait_ended(client, source_id)
             task = client.get(f"/v1/knowledge/tasks/{source['task']['id']}").json()
-            # An attempt that lacks descriptors counts only where a thread of the search library alone has seen it.
-            assert (source["ready"], task["attempt"] <= 2) == (True, True), source
+            assert (source["ready"], task["attempt"]) == (True, 1), source
     log = installation.files.log.read_text()
     assert log.count("Work waits") == 1
     assert "Traceback" not in log

@@ -245,8 +245,8 @@ class Postings:
                     _open_writers.use(self)
                     yield self._writer
             except BaseException:
-                self._writer, self._is_changed = None, False
-                self.dropped += 1
+                # To forget it isn't enough: the error's traceback would keep it, and with it the folder's lock.
+                self._close_writer()
                 raise
             self._uses += 1
             if self._closing is None:
