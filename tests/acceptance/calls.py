@@ -66,13 +66,8 @@ def list_sources(client: httpx.Client, bucket: str) -> list[dict[str, Any]]:
 
 def search(client: httpx.Client, query: str, bucket: str) -> list[dict[str, Any]]:
     """Search one bucket and return the results, best first."""
-
-    def ask() -> httpx.Response | None:
-        answer = client.post("/v1/search", json={"query": query, "buckets": [bucket]})
-        # For a moment after an upgrade or a damage, while the postings are made anew.
-        return None if answer.status_code == 409 else answer.raise_for_status()
-
-    return list(wait_until(ask, "an answer to the search").json()["data"])
+    answer = client.post("/v1/search", json={"query": query, "buckets": [bucket]}).raise_for_status()
+    return list(answer.json()["data"])
 
 
 def wait_task(client: httpx.Client, task_id: str, timeout_s: float = 120) -> dict[str, Any]:

@@ -122,6 +122,7 @@ def test_chunks_that_do_not_match_their_text_are_reported_only_by_read_data(dire
     assert directory.problems() == []
     problems = directory.problems(read_data=True)
     assert f"I6: the search index of {directory.team}: 1 chunks of {directory.source} do not match its text" in problems
+    assert any("its postings are not those of its texts" in line for line in problems)
     assert directory.verify(read_data=True, repair=True).is_whole
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.provider.embedded.indexes import MOST_BUILDS
-from svc_daemon.provider.embedded.postings import Latest, Posting, Postings, count_documents
+from svc_daemon.provider.embedded.postings import Latest, Posting, Postings, count_terms
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.errors import IndexBuilding, ProviderFailed
 from tests.acceptance.installations import wait_until
@@ -90,7 +90,7 @@ def test_postings_of_a_large_document_are_removed_with_it(folder: Path, provider
     provider.delete_document(TEAM, "src_1")
     provider.close()
     (path,) = folder.glob(f"{TEAM}.postings-*")
-    assert list(count_documents(path).values()) == [1]
+    assert list(count_terms(path, "document")[0].values()) == [1]
 
 
 # Closing

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.provider.embedded import packing
+from svc_daemon.provider.embedded import postings as postings_module
 from svc_daemon.provider.embedded.checks import IndexInspector
 from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDamaged, check_files, read_meta
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
@@ -259,6 +260,23 @@ def test_a_write_whose_postings_fail_changes_nothing_and_can_be_repeated(
         write()
     assert (found(provider, "fox", "bkt_1"), found(provider, "second")) == (["src_1"], ["src_1"])
     assert found(provider, "owl", limit=1000) == ["src_2"] * 600
+
+
+def test_a_failed_write_leaves_the_folder_to_the_next_one(
+    provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while its error is kept, with all that its traceback names."""
+    put(provider, "src_1", "fox")
+
+    def fail(_: Path) -> None:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(postings_module, "sync_folder", fail)
+        with pytest.raises(ProviderFailed, match="disk is gone") as kept:
+            put(provider, "src_2", "fox")
+    put(provider, "src_2", "fox")
+    assert (sorted(found(provider, "fox")), kept.type) == (["src_1", "src_2"], ProviderFailed)
 
 
 # Words

@@ -2,6 +2,7 @@
 
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ from svc_daemon.provider.contract import InspectedDocument
 from svc_daemon.provider.embedded import document_rows, documents
 from svc_daemon.provider.embedded.files import index_path, list_teams
 from svc_daemon.provider.embedded.indexes import postings_folder
-from svc_daemon.provider.embedded.postings import PostingsDamaged, check_files, count_documents
+from svc_daemon.provider.embedded.postings import PostingsDamaged, check_files, count_terms
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, UPGRADED, VERSION, is_blank, prepare
 
 #: Most bytes of a value of a passage, which has at most 8000 characters, and of any other. They are generous.
@@ -154,7 +155,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, read_data: bool) -> It
         for row in connection.execute(check.statement, {"bits": ORDINAL_BITS}):
             yield check.invariant, check.message.format(**dict(row))
     if version == VERSION:
-        yield from _check_postings(connection, path)
+        yield from _check_postings(connection, path, read_data=read_data)
     if read_data:
         yield from _check_texts(connection)
 
@@ -174,8 +175,8 @@ def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
             yield "I6", f"{wrong} chunks of {source_id} do not match its text"
 
 
-def _check_postings(connection: sqlite3.Connection, path: Path) -> Iterator[tuple[str, str]]:
-    """Check the files of the postings, and that they have the chunks of each document."""
+def _check_postings(connection: sqlite3.Connection, path: Path, *, read_data: bool) -> Iterator[tuple[str, str]]:
+    """Check the files of the postings, and that all chunks are in them, with `read_data` by each of their words."""
     number, _ = document_rows.find_postings(connection)
     folder = postings_folder(path, number)
     if not number or not folder.exists():
@@ -183,11 +184,21 @@ def _check_postings(connection: sqlite3.Connection, path: Path) -> Iterator[tupl
         return
     try:
         check_files(folder)
-        held = count_documents(folder)
+        held, held_words = count_terms(folder, "document", "words")
     except (PostingsDamaged, OSError) as error:
         yield "I6", f"its postings are damaged: {error}"
         return
     for posted_as, chunks in documents.count_posted(connection).items():
-        if held.get(posted_as, 0) < chunks:
+        if held.get(str(posted_as), 0) < chunks:
             stored = documents.find_by_number(connection, posted_as)
             yield "I6", f"{chunks} chunks of {stored['source_id'] if stored else posted_as} are found by no search"
+    if read_data:
+        words = Counter[str]()
+        for posted_as in documents.count_posted(connection):
+            if stored := documents.find_by_number(connection, posted_as):
+                rows = documents.read_chunk_rows(connection, stored["document_key"], 0, stored["chunks"])
+                wording = documents.read_wording(connection, stored)
+                words.update(word for posting in wording.postings(0, rows) for word in set(posting.words.split()))
+        lost = sum(held_words.get(word, 0) < count for word, count in words.items())
+        if lost:
+            yield "I6", f"its postings are not those of its texts: {lost} words are not in all of their chunks"

@@ -180,7 +180,8 @@ class Postings:
 
     def count_documents(self) -> dict[int, int]:
         """Return the numbers of chunks of all documents; removed ones may still be among them."""
-        return _count_documents(self.searcher())
+        with translated():
+            return {int(term): count for term, count in self.searcher().terms_with_prefix("document", "")}
 
     def close(self) -> None:
         """Close the writer, after it has finished merging. Later writes are refused."""
@@ -271,20 +272,19 @@ _open_folders = Latest(MOST_OPEN, Postings.close_folder)
 _open_writers = Latest(MOST_WRITERS, Postings.close_writer)
 
 
-def count_documents(folder: Path) -> dict[int, int]:
-    """Return the numbers of chunks of all documents in a folder whose files are whole, without changing it."""
+def count_terms(folder: Path, *fields: str) -> list[dict[str, int]]:
+    """For each field, return the numbers of chunks of its terms; removed chunks may still be among them.
+
+    The files of the folder must be whole, and are not changed.
+    """
     # Tantivy makes lock files in a folder that it opens, one of them once in a thread of its own, which can keep the
     # folder from being removed at the first attempt.
     with TemporaryDirectory() as outer, TemporaryDirectory(dir=outer, ignore_cleanup_errors=True) as name, translated():
         for path in folder.iterdir():
             if path.name not in _LOCKS:
                 Path(name, path.name).symlink_to(path.resolve())
-        return _count_documents(tantivy.Index.open(name).searcher())
-
-
-def _count_documents(searcher: tantivy.Searcher) -> dict[int, int]:
-    with translated():
-        return {int(term): count for term, count in searcher.terms_with_prefix("document", "")}
+        searcher = tantivy.Index.open(name).searcher()
+        return [dict(searcher.terms_with_prefix(field, "")) for field in fields]
 
 
 def read_meta(folder: Path) -> frozenset[str]:
