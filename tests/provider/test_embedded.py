@@ -170,24 +170,6 @@ def test_a_large_index_is_made_anew_once_a_tenth_was_removed_or_something_a_day_
     assert len(found(provider, "fox", limit=50)) == 33
 
 
-def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, folder: Path, file: Path) -> None:
-    def size_bytes() -> int:
-        return sum(path.stat().st_size for each in folder.glob("*.postings-*") for path in each.iterdir())
-
-    chance = random.Random(1)
-    for number in range(1, 61):
-        texts = [" ".join(f"word{chance.randrange(10**6)}" for _ in range(120)) for _ in range(12)]
-        put(provider, f"src_{number}", *texts, buckets=["bkt_1"])
-    full = size_bytes()
-    for number in range(1, 59):
-        provider.delete_document(TEAM, f"src_{number}")
-    assert provider.purge(TEAM)
-    assert size_bytes() < full / 2
-    assert len(search(provider, "lorem").hits) == 0
-    provider.close()
-    check_index(file)
-
-
 def test_a_put_that_fails_in_the_middle_leaves_whole_documents_and_can_be_repeated(
     provider: EmbeddedProvider, file: Path, outside: sqlite3.Connection
 ) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -277,6 +278,24 @@ def test_a_failed_write_leaves_the_folder_to_the_next_one(
             put(provider, "src_2", "fox")
     put(provider, "src_2", "fox")
     assert (sorted(found(provider, "fox")), kept.type) == (["src_1", "src_2"], ProviderFailed)
+
+
+def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, folder: Path) -> None:
+    def size_bytes() -> int:
+        return sum(path.stat().st_size for each in folder.glob("*.postings-*") for path in each.iterdir())
+
+    chance = Random(1)
+    for number in range(1, 61):
+        texts = [" ".join(f"word{chance.randrange(10**6)}" for _ in range(120)) for _ in range(12)]
+        put(provider, f"src_{number}", *texts, buckets=["bkt_1"])
+    full = size_bytes()
+    for number in range(1, 59):
+        provider.delete_document(TEAM, f"src_{number}")
+    assert provider.purge(TEAM)
+    assert size_bytes() < full / 2
+    assert len(search(provider, "lorem").hits) == 0
+    provider.close()
+    assert IndexInspector(folder).check_index(TEAM, read_data=True) == []
 
 
 # Words
