@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket export" | "svc bucket import" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source set" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc webhook listen" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config trust" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket export" | "svc bucket import" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source set" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc console" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc webhook listen" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config trust" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -434,6 +434,10 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc agent rm --base-url")
             return ;;
+        "svc console --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc console --base-url")
+            return ;;
         "svc events --types")
             return ;;
         "svc events --bucket" | "svc events -b")
@@ -614,7 +618,7 @@ _svc() {
             return ;;
     esac
     case "$where" in
-        "svc") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent events webhook key mcp daemon auth config doctor completion help" flags="--version --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent console events webhook key mcp daemon auth config doctor completion help" flags="--version --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --accept-root --prune-left-out --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -665,6 +669,7 @@ _svc() {
         "svc agent show") commands="$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc agent set") commands="$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc agent rm") commands="$(svc completion names agent "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc console") commands="" flags="--print --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc events") commands="" flags="--follow --types --bucket --key --after --limit --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook") commands="deliveries resend secret verify listen" flags="--help" ;;
         "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

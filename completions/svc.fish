@@ -3,7 +3,7 @@ function __svc_at --description 'Whether the command typed so far is this one'
     set -l where svc
     for word in (commandline -opc)[2..-1]
         switch "$where $word"
-            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc eval' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket export' 'svc bucket import' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source get' 'svc source set' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc events' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc webhook listen' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config trust' 'svc config list' 'svc doctor' 'svc completion' 'svc help'
+            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc eval' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket export' 'svc bucket import' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source get' 'svc source set' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc console' 'svc events' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc webhook listen' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config trust' 'svc config list' 'svc doctor' 'svc completion' 'svc help'
                 set where "$where $word"
         end
     end
@@ -26,6 +26,7 @@ complete -c svc -n '__svc_at svc' -f -a bucket -d 'List, create, show, change, a
 complete -c svc -n '__svc_at svc' -f -a source -d 'List, show, download, change, retry, refresh, attach, detach and delete sources'
 complete -c svc -n '__svc_at svc' -f -a batch -d 'Show the state of files that were uploaded together as a batch'
 complete -c svc -n '__svc_at svc' -f -a agent -d 'List, create, show, change and delete agents'
+complete -c svc -n '__svc_at svc' -f -a console -d 'Open the console in the browser'
 complete -c svc -n '__svc_at svc' -f -a events -d 'Show what has happened to sources, buckets and batches, oldest first'
 complete -c svc -n '__svc_at svc' -f -a webhook -d 'List, resend, verify and forward webhook calls'
 complete -c svc -n '__svc_at svc' -f -a key -d 'Create, list and revoke API keys'
@@ -729,6 +730,17 @@ complete -c svc -n '__svc_at svc agent rm' -l no-autostart -d 'Fail if the local
 complete -c svc -n '__svc_at svc agent rm' -l no-input -d 'Never ask a question, even on a terminal'
 complete -c svc -n '__svc_at svc agent rm' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc agent rm' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc console' -l print -d 'Print the address instead of opening it; it works once, within a minute'
+complete -c svc -n '__svc_at svc console' -l json -d 'Print the result as one JSON value'
+complete -c svc -n '__svc_at svc console' -l ndjson -d 'Print each result as it arrives, as a line of JSON'
+complete -c svc -n '__svc_at svc console' -l quiet -s q -d 'Print only results and errors'
+complete -c svc -n '__svc_at svc console' -l verbose -s v -d 'List every file and source in the output, instead of grouping similar ones'
+complete -c svc -n '__svc_at svc console' -l progress -x -a 'auto bar plain none' -d 'Show progress as a bar, as plain lines, or not at all (none)'
+complete -c svc -n '__svc_at svc console' -l base-url -r -d 'Connect to the service at this URL'
+complete -c svc -n '__svc_at svc console' -l no-autostart -d 'Fail if the local daemon is not running, instead of starting it'
+complete -c svc -n '__svc_at svc console' -l no-input -d 'Never ask a question, even on a terminal'
+complete -c svc -n '__svc_at svc console' -l debug -d 'Show a traceback when a command fails'
+complete -c svc -n '__svc_at svc console' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc events' -l follow -s f -d 'Keep running, and show events as they happen, until Ctrl-C'
 complete -c svc -n '__svc_at svc events' -l types -r -d 'Show only these types of events, such as source.ready,source.failed'
 complete -c svc -n '__svc_at svc events' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'Show only events about this bucket'

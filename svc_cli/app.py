@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "source": ("nouns.sources", "List, show, download, change, retry, refresh, attach, detach and delete sources."),
     "batch": ("nouns.batches", "Show the state of files that were uploaded together as a batch."),
     "agent": ("nouns.agents", "List, create, show, change and delete agents."),
+    "console": ("daily.console", "Open the console in the browser: buckets, failures, search and answers."),
     "events": ("nouns.events", "Show what has happened to sources, buckets and batches, and follow what happens."),
     "webhook": ("nouns.webhooks", "List, resend, verify and forward webhook calls."),
     "key": ("nouns.keys", "Create, list and revoke API keys."),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         BucketSourcesDict,
         BucketUpdateDict,
         BucketVectorsDict,
+        ConsoleSessionDict,
         DeletedDict,
         DetachedDict,
         DryRunDict,
@@ -369,6 +370,10 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
     def revoke_key(self, key_id: str) -> "KeyAnswerDict":
         """Revoke a key. Revoking it again has no effect."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
+
+    def create_console_session(self) -> "ConsoleSessionDict":
+        """Create a code with which the console in a browser gets a key of its own, once and within a minute."""
+        return self._call("POST", "/v1/console/sessions")
 
     # The service itself
 

@@ -68,6 +68,7 @@ EventListDict = events.EventList
 KeyDict = keys.Key
 KeyAnswerDict = keys.KeyAnswer
 NewKeyDict = keys.NewKey
+ConsoleSessionDict = keys.ConsoleSession
 KeyCreatedDict = keys.KeyCreated
 KeyListDict = keys.KeyList
 OutputTextDict = responses.OutputText

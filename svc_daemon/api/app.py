@@ -30,6 +30,7 @@ Each line has the methods, the paths and the module in `handlers`.
     POST                   /v1/webhooks/secret/rotate                      webhooks
     GET POST               /v1/keys                                        keys
     DELETE                 /v1/keys/{key_id}                               keys
+    POST                   /v1/console/sessions, /v1/console/sessions/exchange  console
     GET POST               /v1/agents                                      agents
     GET PUT DELETE         /v1/agents/{agent_id}                           agents
     GET                    /v1/models, /v1/models/{model}, /v1/rag-agent/models  agents
@@ -47,7 +48,8 @@ Aliases kept for old clients:
     POST                   /v1/knowledge/files:batch/upload-session        legacy
     POST                   /v1/knowledge/websites                          legacy
 
-Outside the public API: `/admin/…` for the operator (`admin_routes`), and `POST /mcp` (`mcp`).
+Outside the public API: `/console/…` for browsers (`console`), `/admin/…` for the operator (`admin_routes`), and
+`POST /mcp` (`mcp`).
 """
 
 import asyncio
@@ -67,6 +69,7 @@ from svc_daemon.api.handlers import (
     batches,
     buckets,
     completions,
+    console,
     events,
     files,
     imports,
@@ -103,6 +106,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *events.ENDPOINTS,
     *webhooks.ENDPOINTS,
     *keys.ENDPOINTS,
+    *console.ENDPOINTS,
     *agents.ENDPOINTS,
     *searches.ENDPOINTS,
     *responses.ENDPOINTS,
@@ -110,7 +114,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults: Path | None = None) -> Starlette:
+def create_app(
+    hardening: Hardening, limits: Limits, lifespan: Lifespan, faults: Path | None = None, *, has_console: bool = True
+) -> Starlette:
     """Create the application. `faults` is the file with the rules of the fault lab.
 
     `lifespan` must set the state attributes `context`, `extractor`, `installation_id`, `operator_token`, `started_s`
@@ -123,6 +129,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     app = Starlette(
         routes=[
             *(Route(row.path, handler, methods=[row.method]) for row, handler in handlers),
+            *(console.ROUTES if has_console else ()),
             *admin_routes.ROUTES,
             mcp.route(),
         ],
@@ -134,6 +141,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan, faults:
     app.router.redirect_slashes = False
     # Build the OpenAPI document on the first request for it, since this takes 0.2 s.
     app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
+    app.state.has_console = has_console
     #: Whether the fault lab, which makes requests fail on purpose, is on.
     app.state.faults = lab is not None
     #: Set when shutdown begins, so that waiting MCP tools return early.

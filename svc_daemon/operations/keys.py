@@ -1,4 +1,4 @@
-"""Creates, lists and revokes API keys, and lets the operator create and remove teams and their keys."""
+"""Creates, lists and revokes API keys and those of the console, and lets the operator create teams and their keys."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,16 +10,28 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import NotFound
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.shared.authorization import get_lasting_bucket
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import teams as store
-from svc_daemon.store.rows.keys import KeyRow, create_key, get_key, list_keys, revoke_key
+from svc_daemon.store.rows.keys import (
+    KeyRow,
+    create_key,
+    find_key,
+    forget_console_keys,
+    get_key,
+    list_keys,
+    replace_secret,
+    revoke_key,
+)
 from svc_daemon.store.rows.teams import TeamRow, find_removal
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire import keys as wire
 from svc_daemon.wire.error_codes import ErrorCode
+
+#: The name of the console's keys.
+CONSOLE = "console"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +42,10 @@ class Minted:
     text: str
 
 
-def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
-    """Generate a new API key without storing it."""
-    text = api_keys.mint(make_ids.make(ids.KEY), make_ids.random(32))
-    parts = api_keys.parse(text)
+def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant, prefix: str = api_keys.PREFIX) -> Minted:
+    """Generate a new API key, or the code of a console session, without storing it."""
+    text = api_keys.mint(make_ids.make(ids.KEY), make_ids.random(32), prefix)
+    parts = api_keys.parse(text, prefix)
     if parts is None:
         raise AssertionError("a minted key is well-formed")
     key = KeyRow(
@@ -76,6 +88,52 @@ async def create_new_key(context: Context, request: Creation, fields: wire.KeyCr
         if earlier is not None:
             return earlier
         return await context.write(work)
+
+
+async def start_console(context: Context, maker: KeyRow) -> Minted:
+    """Store a key of the console, which is a code for now, and return it. Raises `invalid_project_key`."""
+    now = context.ids.now()
+    code_end = min(to_text(now + api_keys.CODE_LIFE), maker.expires_at or to_text(now + api_keys.CODE_LIFE))
+    grant = replace(_grant_of(maker), expires_at=code_end)
+    minted = mint_key(context.ids, maker.team_id, CONSOLE, grant, api_keys.CODE_PREFIX)
+    minted = replace(minted, key=replace(minted.key, parent_id=maker.id))
+
+    def work(connection: Connection) -> Minted:
+        # The maker may have been revoked since the request was authenticated.
+        if not get_key(connection, maker.team_id, maker.id).is_live(to_text(now)):
+            raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "This API key has expired or was revoked.")
+        forget_console_keys(connection, maker.team_id, to_text(now))
+        create_key(connection, minted.key)
+        return minted
+
+    return await context.write(work)
+
+
+async def exchange_code(context: Context, code: str) -> Minted:
+    """Turn the code of a console session into its key. Raises `invalid_project_key`, also for a code that was used."""
+    refused = ServiceError(
+        ErrorCode.INVALID_PROJECT_KEY,
+        f"This is no code of this service, or it was used before, or is older than {api_keys.CODE_LIFE.seconds} s.",
+    )
+    parts = api_keys.parse(code, api_keys.CODE_PREFIX)
+    if parts is None:
+        raise refused
+    now = context.ids.now()
+    text = api_keys.mint(parts.key_id, context.ids.random(32))
+    secret = api_keys.parse(text)
+
+    def work(connection: Connection) -> Minted:
+        key = find_key(connection, parts.key_id)
+        parent = find_key(connection, key.parent_id) if key and key.parent_id else None
+        if key is None or parent is None or secret is None or not key.is_live(to_text(now)):
+            raise refused
+        end = to_text(now + api_keys.CONSOLE_LIFE)
+        expires_at = min(end, parent.expires_at or end)
+        if not replace_secret(connection, key.id, parts.secret_hash, secret.secret_hash, expires_at):
+            raise refused
+        return Minted(replace(key, secret_hash=secret.secret_hash, expires_at=expires_at), text)
+
+    return await context.write(work)
 
 
 async def list_visible_keys(context: Context, key: KeyRow) -> list[KeyRow]:

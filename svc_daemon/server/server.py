@@ -29,7 +29,7 @@ from svc_daemon.api.app import create_app
 from svc_daemon.api.connections.protocols import server_config
 from svc_daemon.api.middleware.guards import ClientLimits, GuardRules
 from svc_daemon.api.middleware.hardening import Hardening
-from svc_daemon.api.middleware.response_headers import is_storage_path
+from svc_daemon.api.middleware.response_headers import is_open_to_pages
 from svc_daemon.core import ids
 from svc_daemon.core.access.urls import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
@@ -142,8 +142,7 @@ async def _serve(
     fetcher: Fetcher,
     certificate: ServerCertificate | None,
 ) -> None:
-    broken = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    broken, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def on_broken(error: Exception) -> None:
         # Any thread may call this, but only the event loop may set an event.
@@ -154,7 +153,8 @@ async def _serve(
         process = await _open_process(stack, settings, files, fetcher, on_broken)
         base_url = base_url_of(settings, listener)
         lifespan = partial(_lifespan, process, on_broken)
-        app = create_app(_hardening(settings, process.context), settings.limits, lifespan, settings.faults)
+        hardening, console = _hardening(settings, process.context), settings.has_console
+        app = create_app(hardening, settings.limits, lifespan, settings.faults, has_console=console)
         server = Server(
             server_config(
                 app,
@@ -364,7 +364,7 @@ def _hardening(settings: Settings, context: Context) -> Hardening:
     return Hardening(
         new_id=lambda: context.ids.make(ids.REQUEST),
         rules=GuardRules(
-            hosts=hosts, origins=settings.allowed_origins, max_head_bytes=MAX_HEAD_BYTES, exempt=is_storage_path
+            hosts=hosts, origins=settings.allowed_origins, max_head_bytes=MAX_HEAD_BYTES, exempt=is_open_to_pages
         ),
         limits=_client_limits(settings.limits),
         clock=context.clock.monotonic,

@@ -59,6 +59,8 @@ class Settings:
     has_traces: bool = False
     #: Whether sources that an older version has read are read again in the background.
     rereads: bool = True
+    #: Whether the console for browsers is served.
+    has_console: bool = True
     #: The file with the rules of the fault lab, which makes requests fail on purpose.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
@@ -94,6 +96,7 @@ class Settings:
             role=role,
             has_traces=_is_on(environ, "SVC_TRACES"),
             rereads=_is_on(environ, "SVC_REREAD", default="1"),
+            has_console=_is_on(environ, "SVC_CONSOLE", default="1"),
             faults=faults,
             limits=Limits.from_environ(environ),
         )
@@ -129,9 +132,9 @@ def _host(v6: str | None, host: str | None) -> str | None:
 
 
 def _is_on(environ: Mapping[str, str], name: str, default: str = "0") -> bool:
-    if (text := environ.get(name) or default) not in ("0", "1"):
+    if (text := environ.get(name) or default) not in ("0", "1", "off", "on"):
         raise SettingError(f"{name} must be 0 or 1, not {text!r}.")
-    return text == "1"
+    return text in ("1", "on")
 
 
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

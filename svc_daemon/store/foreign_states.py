@@ -81,6 +81,7 @@ ROWS = {
 #: The form of other texts, by table and column.
 TEXTS = {
     ("keys", "secret_hash"): re.compile("[0-9a-f]{64}"),
+    ("keys", "parent_id"): ids.SHAPES[ids.KEY],
     ("sources", "sha256"): re.compile("[0-9a-f]{64}"),
     ("usage", "month"): re.compile(r"\d{4}-\d\d"),
     ("buckets", "slug"): re.compile(SLUG_PATTERN),

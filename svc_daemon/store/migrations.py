@@ -55,6 +55,12 @@ def add_finalizing(connection: Connection) -> None:
     connection.execute("ALTER TABLE uploads ADD COLUMN made TEXT")
 
 
+def add_key_parents(connection: Connection) -> None:
+    """Record with which key a key of the console ends."""
+    connection.execute("ALTER TABLE keys ADD COLUMN parent_id TEXT")
+    connection.execute("CREATE INDEX keys_of_parent ON keys (parent_id) WHERE parent_id IS NOT NULL")
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
@@ -62,6 +68,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     FIRST: make_schema,
     "m014_reader": add_reader,
     "m015_finalizing": add_finalizing,
+    "m016_key_parents": add_key_parents,
 }
 
 

@@ -76,6 +76,23 @@ class KeyList(Paging):
     request_id: str
 
 
+class ConsoleSession(TypedDict):
+    """The code with which the console in a browser gets a key of its own."""
+
+    object: Literal["console_session"]
+    #: Can be exchanged once.
+    code: str
+    #: Until when it can be exchanged.
+    expires_at: str
+    request_id: str
+
+
+class ConsoleExchange(NoDryRunBody):
+    """Body of `POST /v1/console/sessions/exchange`."""
+
+    code: Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class TeamCreate(NoDryRunBody):
     """Body of `POST /admin/teams`."""
 

@@ -13,6 +13,7 @@ Example = Callable[[Stage], Call]
 Route = tuple[str, str]
 
 B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/keys"
+C = "/v1/console/sessions"
 A, BATCH, TASK = "/v1/agents/{agent_id}", "/v1/knowledge/batches/{batch_id}", "/v1/knowledge/tasks/{task_id}"
 #: The header of a part of an upload.
 FIRST_NINE = {"Content_Range": f"bytes 0-8/{len(NOTES)}"}
@@ -88,6 +89,8 @@ creating("POST", aliases.BATCH, lambda stage, call: call.but(json=batch_body(FIL
 creating("POST", aliases.PAGE, lambda stage, call: call.sending(url=stage.page_url(), bucket=stage.bucket()))
 
 creating("POST", K, lambda stage, call: call.sending(name=stage.name("key"), preset="read"))
+example("POST", C)
+example("POST", C + "/exchange", lambda stage, call: call.sending(code=stage.daemon.post(C, 201)["code"]))
 example("DELETE", K + "/{key_id}", lambda stage, call: call.at(key_id=stage.made_key()))
 
 

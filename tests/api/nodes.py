@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from svc_daemon.api.app import create_app
 from svc_daemon.api.middleware.guards import GuardRules
 from svc_daemon.api.middleware.hardening import Hardening
-from svc_daemon.api.middleware.response_headers import is_storage_path
+from svc_daemon.api.middleware.response_headers import is_open_to_pages
 from svc_daemon.core import ids
 from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import measure_files
@@ -107,7 +107,7 @@ async def open_node(files: DataFiles, engines: Engines, shared: Shared, first: N
         app.state.started_s = context.clock.monotonic()
         yield
 
-    hardening = Hardening(new_id=new_id, rules=GuardRules(exempt=is_storage_path), count=context.metrics.count_request)
+    hardening = Hardening(new_id=new_id, rules=GuardRules(exempt=is_open_to_pages), count=context.metrics.count_request)
     app = create_app(hardening, shared.limits, lifespan)
     await shared.stack.enter_async_context(app.router.lifespan_context(app))
     return Node(files=files, provider=made[0], context=context, app=app, installation_id=installation_id)

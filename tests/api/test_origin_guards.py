@@ -16,7 +16,7 @@ async def hello(request: Request) -> JSONResponse:
 
 
 HOSTS, ORIGINS = ("svc.example.org", "[fd00::1]"), ("https://docs.example.org",)
-RULES = GuardRules(hosts=HOSTS, origins=ORIGINS, exempt=lambda path: path.startswith("/storage/"))
+RULES = GuardRules(hosts=HOSTS, origins=ORIGINS, exempt=lambda scope: scope["path"].startswith("/storage/"))
 MISDIRECTED, FORBIDDEN = (421, "host_not_allowed"), (403, "origin_not_allowed")
 INVALID = (400, "invalid_request")
 
@@ -85,6 +85,19 @@ def test_foreign_origins_are_refused_except_on_an_exempt_path(port: int) -> None
     for headers in NEAR:
         assert get(port, "Host: localhost", *headers).status == 200, headers
     assert get(port, "Host: evil.example", target="/storage/x").status == 421
+
+
+def test_an_origin_equal_to_our_own_host_is_let_in_and_no_other(port: int) -> None:
+    for host in ("127.0.0.1:7820", "localhost", "LOCALHOST:1", "[::1]:7820", "svc.example.org"):
+        for scheme in ("http", "https"):
+            for site in ([], ["Sec-Fetch-Site: same-origin"]):
+                assert get(port, f"Host: {host}", f"Origin: {scheme}://{host}", *site).status == 200, host
+    for other in ("127.0.0.1:7821", "127.0.0.1", "localhost:7820", "127.0.0.1:7820.evil.example", "x@127.0.0.1:7820"):
+        assert refusal(get(port, "Host: 127.0.0.1:7820", f"Origin: http://{other}")) == FORBIDDEN, other
+    both = ["Origin: http://127.0.0.1:7820", "Origin: https://evil.example"]
+    assert refusal(get(port, "Host: 127.0.0.1:7820", *both)) == FORBIDDEN
+    # A name that was pointed here is its own origin, and still no name of ours.
+    assert refusal(get(port, "Host: evil.example", "Origin: http://evil.example")) == MISDIRECTED
 
 
 #: The rest of a request line and a framing header, for each kind of ambiguous framing.

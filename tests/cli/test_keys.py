@@ -1,7 +1,12 @@
 """`svc key …` against a real daemon: creating, listing and revoking API keys."""
 
+import re
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+import httpx
 import pytest
 
 from svc_daemon.core.access.api_keys import PRESETS
@@ -115,3 +120,31 @@ def test_key_whose_answer_was_lost_is_reported_with_a_hint_to_revoke_it(at_odd: 
     assert finished.failure == (3, "svc_key_not_shown")
     assert "svc key revoke key_1" in finished.json["error"]["hint"]
     assert len({headers["Idempotency-Key"] for method, _, headers in odd.requests if method == "POST"}) == 1
+
+
+def test_console_prints_an_address_whose_code_gives_a_key_of_its_own(here: RunSvc) -> None:
+    shown = here("console", "--print", "--json").json
+    base_url, _, code = shown["url"].partition("/console/#code=")
+    assert here("console", "--print").stdout.startswith(f"{base_url}/console/#code=sc-")
+    made = httpx.post(f"{base_url}/v1/console/sessions/exchange", json={"code": code}).raise_for_status().json()
+    assert made["id"] in [key["id"] for key in here("key", "ls", "--json").json["keys"] if key["name"] == "console"]
+    assert here("key", "revoke", made["id"], "--force").exit == 0
+    refused = httpx.get(f"{base_url}/v1/buckets", headers={"Authorization": f"Bearer {made['key']}"})
+    assert refused.status_code == 401
+
+
+def test_console_hands_the_browser_a_private_file_and_no_code(
+    here: RunSvc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    noted, browser = tmp_path / "noted", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" >{noted}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    ran = here("console")
+    assert ran.exit == 0
+    page = Path(url2pathname(urlsplit(noted.read_text().strip()).path))
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert re.search(r'content="0;url=http://127\.0\.0\.1:\d+/console/#code=sc-\w+"', page.read_text())
+    assert "code" not in noted.read_text() + ran.stdout + ran.stderr
+    monkeypatch.setenv("BROWSER", "false")
+    assert "svc console --print" in here("console").stderr

@@ -44,8 +44,8 @@ class GuardRules:
     origins: Collection[str] = ()
     #: Maximum total size of the request line and the headers.
     max_head_bytes: int = 16 * 1024
-    #: Returns whether a path is open to all origins, because the path contains a token that authorizes the request.
-    exempt: Callable[[str], bool] | None = None
+    #: Returns whether all pages may send a request: its path has a token, or it reads a static file of the console.
+    exempt: Callable[[Scope], bool] | None = None
 
 
 class Guards:
@@ -80,7 +80,7 @@ class Guards:
         # Most requests have only one of the watched headers: Host.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
-            self._refuse_foreign_pages(watched, scope)
+            self._refuse_foreign_pages(watched, hosts[0], scope)
         query = scope["query_string"]
         # C code such as SQLite may ignore everything after NUL.
         if b"%00" in query or b"\0" in query:
@@ -89,13 +89,16 @@ class Guards:
             raise refusal("team_id", "The team follows from the API key; team_id is not accepted.")
         await self.app(scope, receive, send)
 
-    def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
+    def _refuse_foreign_pages(self, watched: list[Header], host: bytes, scope: Scope) -> None:
         origins = [value.lower() for name, value in watched if name == b"origin"]
+        # The console is a page of this service. A proxy in front of it may speak HTTPS, but never the other way round.
+        schemes = (b"https",) if scope.get("scheme") == "https" else (b"http", b"https")
+        ours = self.origins.union(scheme + b"://" + host.lower() for scheme in schemes)
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
         # Origin takes precedence over Sec-Fetch-Site, which is `cross-site` for allowed origins too.
-        is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
+        is_foreign = not ours.issuperset(origins) if origins else b"cross-site" in sites
         exempt = self.rules.exempt
-        if is_foreign and not (exempt and exempt(scope["path"])):
+        if is_foreign and not (exempt and exempt(scope)):
             raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
 
 

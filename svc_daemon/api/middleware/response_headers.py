@@ -17,6 +17,8 @@ Header = tuple[bytes, bytes]
 
 #: Prefix of the paths for uploading bytes. Such a path contains a token that authorizes the request.
 STORAGE_PREFIX = "/v1/storage/"
+#: Prefix of the static files of the console.
+CONSOLE_PREFIX = "/console/"
 
 _REQUEST_ID = REQUEST_ID.lower().encode()
 _RELEASE: tuple[Header, ...] = (
@@ -43,6 +45,12 @@ def request_id_of(scope: Scope) -> str:
 
 def is_storage_path(path: str) -> bool:
     return path.startswith(STORAGE_PREFIX)
+
+
+def is_open_to_pages(scope: Scope) -> bool:
+    """Return whether web pages of any origin may send the request: to an upload URL, or for a file of the console."""
+    path: str = scope["path"]
+    return is_storage_path(path) or (scope["method"] in ("GET", "HEAD") and path.startswith(CONSOLE_PREFIX))
 
 
 def name_bucket(request: Request, slug: str) -> None:

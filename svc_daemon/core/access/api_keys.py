@@ -12,6 +12,10 @@ A new key never permits more than its maker, the key that creates it:
 
 A key can list and revoke itself, and all keys that it could have created, whatever their expiry.
 
+A console session begins with a code, which is used once: it becomes an ordinary key of 12 hours with what its maker
+permits. The code and then the key are the secret of the same row, so that listing and revoking know only keys. A key of
+the console ends with its maker.
+
 A team's secret is derived from the installation's secret and a generation number, which grows whenever the team gets a
 new secret. For some time after that, calls are also signed with the previous secret.
 """
@@ -22,7 +26,7 @@ import hmac
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from svc_daemon.core.ids import BUCKET, SHAPES, agent_of, is_allowed, is_model
 from svc_daemon.core.json_bodies import refusal
@@ -32,6 +36,10 @@ from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.names import find_fault_of_name
 
 PREFIX = "sk-"
+#: Begins the code that is exchanged for a key of the console.
+CODE_PREFIX = "sc-"
+#: How long such a code can be exchanged, and how long its key is valid.
+CODE_LIFE, CONSOLE_LIFE = timedelta(seconds=60), timedelta(hours=12)
 #: Lengths in characters of the id part (a ULID), the secret (32 bytes in base 32) and the checksum (CRC-32 in hex).
 ID_LENGTH, SECRET_LENGTH, CHECKSUM_LENGTH = 26, 52, 8
 
@@ -95,22 +103,27 @@ class KeyParts:
         return hash_secret(self.secret)
 
 
-def mint(key_id: str, secret: bytes) -> str:
-    """Return the text of a new key, made from its id and 32 random bytes. The database never has this text."""
+def mint(key_id: str, secret: bytes, prefix: str = PREFIX) -> str:
+    """Return the text of a new key, made from its id and 32 random bytes. The database never has this text.
+
+    With `CODE_PREFIX`, it is the code of a console session.
+    """
     if len(secret) != 32:
         raise ValueError("a key's secret has 32 bytes")
     body = key_id.removeprefix("key_") + base64.b32encode(secret).decode().rstrip("=").lower()
-    return PREFIX + body + _checksum(body)
+    return prefix + body + _checksum(body)
 
 
-def parse(text: str) -> KeyParts | None:
-    """Split a key into its parts; None if it is malformed."""
-    body, checksum = text.removeprefix(PREFIX)[:-CHECKSUM_LENGTH], text[-CHECKSUM_LENGTH:]
-    if not text.startswith(PREFIX) or not text.isascii() or len(body) != ID_LENGTH + SECRET_LENGTH:
+def parse(text: str, prefix: str = PREFIX) -> KeyParts | None:
+    """Split a key, or with `CODE_PREFIX` a code, into its parts; None if it is malformed."""
+    body, checksum = text.removeprefix(prefix)[:-CHECKSUM_LENGTH], text[-CHECKSUM_LENGTH:]
+    if not text.startswith(prefix) or not text.isascii() or len(body) != ID_LENGTH + SECRET_LENGTH:
         return None
     if checksum != _checksum(body):
         return None
-    return KeyParts(key_id=f"key_{body[:ID_LENGTH]}", secret=body[ID_LENGTH:])
+    # With its prefix, so that nobody can use the secret of a code as that of a key.
+    secret = body[ID_LENGTH:] if prefix == PREFIX else prefix + body[ID_LENGTH:]
+    return KeyParts(key_id=f"key_{body[:ID_LENGTH]}", secret=secret)
 
 
 def hint(key_id: str) -> str:

@@ -28,6 +28,8 @@ class KeyRow:
     expires_at: str | None = None
     revoked_at: str | None = None
     created_at: str
+    #: The key with which this key of the console ends.
+    parent_id: str | None = None
 
     @classmethod
     def from_row(cls, row: Row) -> "KeyRow":
@@ -82,8 +84,30 @@ def list_keys(connection: Connection, team_id: str) -> list[KeyRow]:
 
 
 def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: str) -> None:
-    """Revoke a key. If it was revoked before, the earlier time is kept."""
+    """Revoke a key and the keys of the console that end with it. Of one that was revoked before, the time is kept."""
     connection.execute(
-        "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND id = :id AND revoked_at IS NULL",
+        "WITH RECURSIVE ended (id) AS (SELECT CAST(:id AS TEXT) UNION SELECT k.id FROM keys k JOIN ended ON"
+        " k.parent_id = ended.id) UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id"
+        " AND revoked_at IS NULL AND id IN (SELECT id FROM ended)",
         {"team_id": team_id, "id": key_id, "revoked_at": revoked_at},
+    )
+
+
+def replace_secret(connection: Connection, key_id: str, used_hash: str, secret_hash: str, expires_at: str) -> bool:
+    """Give a key another secret and expiry. Return False, without a change, if its secret is no longer `used_hash`."""
+    changed = connection.execute(
+        "UPDATE keys SET secret_hash = :secret_hash, expires_at = :expires_at WHERE id = :id AND secret_hash = :used"
+        " RETURNING id",
+        {"id": key_id, "used": used_hash, "secret_hash": secret_hash, "expires_at": expires_at},
+    )
+    return changed.fetchone() is not None
+
+
+def forget_console_keys(connection: Connection, team_id: str, now: str) -> None:
+    """Delete the team's keys of the console that have expired, and that no stored response or other key refers to."""
+    connection.execute(
+        "DELETE FROM keys WHERE team_id = :team_id AND parent_id IS NOT NULL AND expires_at <= :now"
+        " AND NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.key_id = keys.id)"
+        " AND NOT EXISTS (SELECT 1 FROM keys child WHERE child.parent_id = keys.id)",
+        {"team_id": team_id, "now": now},
     )
