@@ -38,6 +38,10 @@ _svc() {
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc import --as")
             COMPREPLY=($(compgen -W "auto file page" -- "$current")); return ;;
+        "svc import --every")
+            return ;;
+        "svc import --on-gone")
+            COMPREPLY=($(compgen -W "report delete" -- "$current")); return ;;
         "svc import --webhook")
             return ;;
         "svc import --webhook-meta")
@@ -620,7 +624,7 @@ _svc() {
     case "$where" in
         "svc") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent console events webhook key mcp daemon auth config doctor completion help" flags="--version --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc import") commands="" flags="--bucket --as --force --refresh --every --on-gone --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --accept-root --prune-left-out --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc diff") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --accept-root --prune-left-out --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc ignore") commands="check list" flags="--help" ;;

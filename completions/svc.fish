@@ -75,6 +75,8 @@ complete -c svc -n '__svc_at svc import' -l bucket -s b -x -a '(svc bucket ls --
 complete -c svc -n '__svc_at svc import' -l as -x -a 'auto file page' -d 'Import the content unchanged (file), or only the article of a web page (page)'
 complete -c svc -n '__svc_at svc import' -l force -d 'Allow a web page with --as file, and a file with --as page'
 complete -c svc -n '__svc_at svc import' -l refresh -d 'Fetch URLs again even if they are already in the bucket'
+complete -c svc -n '__svc_at svc import' -l every -r -d 'Let the service fetch the URL again after this time, such as 15m, 12h or 7d, again and again, or never again (never)'
+complete -c svc -n '__svc_at svc import' -l on-gone -x -a 'report delete' -d 'If the URL no longer exists, only say so (report), or delete the source (delete)'
 complete -c svc -n '__svc_at svc import' -l webhook -r -d 'Let the service call this URL when a source is ready or has failed'
 complete -c svc -n '__svc_at svc import' -l webhook-meta -r -d 'Send the metadata field K with the text V in each webhook call; repeatable'
 complete -c svc -n '__svc_at svc import' -l title -r -d 'Use this title instead of the document’s title; only for a single URL'

@@ -272,7 +272,7 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._transport.blocks(Request(method="GET", path=f"/v1/sources/{part(source_id)}/content"))
 
     def update_source(self, source_id: str, **changes: "Unpack[SourceUpdateDict]") -> "SourceAnswerDict":
-        """Change a source's title, filename, tags or metadata."""
+        """Change a source's title, filename, tags or metadata, or how often it is fetched again."""
         return self._call("PATCH", f"/v1/sources/{part(source_id)}", json=changes)
 
     def retry_source(self, source_id: str) -> "SourceAnswerDict":

@@ -11,6 +11,7 @@ from svc_cli.client.transport import Reply
 if TYPE_CHECKING:
     from svc_cli.client.types import (
         DryRunDict,
+        RefreshChoiceDict,
         SourceAnswerDict,
         SourceRefreshedDict,
     )
@@ -33,6 +34,8 @@ class ImportRequest:
     force: bool = False
     #: `{url, metadata}` of the webhook that is called when the source is ready or has failed.
     webhook: dict[str, Any] | None = None
+    #: How often to fetch the URL again. For a page that the bucket has, only this is set.
+    refresh: "RefreshChoiceDict | None" = None
 
     def body(self) -> dict[str, Any]:
         """Return the JSON body, without unset fields."""
@@ -89,5 +92,7 @@ def import_key(bucket_id: str, wanted: ImportRequest, kind: ImportKind, epoch: i
 
     `new_files.idempotency_key` explains `epoch`.
     """
-    text = json.dumps(["import", bucket_id, epoch, kind, asdict(wanted)], sort_keys=True)
+    # Keys of earlier releases know no schedule.
+    fields = {name: value for name, value in asdict(wanted).items() if name != "refresh" or value}
+    text = json.dumps(["import", bucket_id, epoch, kind, fields], sort_keys=True)
     return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

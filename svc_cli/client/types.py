@@ -105,6 +105,7 @@ ProviderStateDict = sources.ProviderState
 SourceDict = sources.Source
 SourceAnswerDict = sources.SourceAnswer
 SourceRefreshedDict = sources.SourceRefreshed
+SourceRefreshDict = sources.SourceRefresh
 SourceVerifiedDict = sources.SourceVerified
 SourceMemberDict = sources.SourceMember
 BucketSourcesDict = sources.BucketSources
@@ -284,6 +285,15 @@ class SearchOptions(TypedDict, total=False):
     explain: bool
 
 
+class RefreshChoiceDict(TypedDict):
+    """How often to fetch a source again from its URL."""
+
+    #: 0 for never.
+    every_seconds: int
+    #: What to do if the URL no longer exists: only report it, or delete the source.
+    on_gone: NotRequired[Literal["report", "delete"] | None]
+
+
 class SourceUpdateDict(TypedDict, total=False):
     """Body of `PATCH /v1/sources/{id}`; omitted fields are unchanged."""
 
@@ -291,6 +301,7 @@ class SourceUpdateDict(TypedDict, total=False):
     filename: str | None
     tags: list[str] | None
     metadata: dict[str, Any] | None
+    refresh: RefreshChoiceDict | None
 
 
 class SourceFilters(TypedDict, total=False):

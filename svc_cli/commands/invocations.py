@@ -32,6 +32,7 @@ from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
+    from svc_cli.client.types import RefreshChoiceDict
     from svc_cli.daemon.connections import ServiceConnection
     from svc_cli.progress import Progress
 
@@ -85,6 +86,22 @@ WaitOption = Annotated[
 JobsOption = Annotated[
     int | None,
     typer.Option("--jobs", "-j", metavar="N", help="Send up to N files or batches at the same time.  [default: 4]"),
+]
+EveryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--every",
+        metavar="TIME",
+        help="Let the service fetch the URL again after this time, such as 15m, 12h or 7d, again and again, "
+        "or never again (never).",
+    ),
+]
+OnGoneOption = Annotated[
+    Literal["report", "delete"] | None,
+    typer.Option(
+        "--on-gone",
+        help="If the URL no longer exists, only say so (report), or delete the source (delete).  [default: report]",
+    ),
 ]
 NoCreateOption = Annotated[
     bool, typer.Option("--no-create", help="Fail if the bucket does not exist, instead of creating it.")
@@ -324,6 +341,21 @@ def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
     if not 0 <= seconds < 10**8:
         raise UsageError(f"{flag} takes a time such as 90s, 5m, 1h or 30d, not {text!r}.")
     return seconds
+
+
+def parse_refresh(every: str | None, on_gone: str | None) -> "RefreshChoiceDict | None":
+    """Convert the values of --every and --on-gone to a schedule. Raises UsageError."""
+    if every is None:
+        if on_gone is not None:
+            raise UsageError("--on-gone goes with --every.", hint="add --every, such as --every 1d.")
+        return None
+    seconds = 0 if every == "never" else int(parse_duration(every, "--every") or 0)
+    if not seconds and every != "never":
+        raise UsageError(f"--every takes a time such as 15m, 12h or 7d, or never, not {every!r}.")
+    choice: RefreshChoiceDict = {"every_seconds": seconds}
+    if on_gone is not None:
+        choice["on_gone"] = "delete" if on_gone == "delete" else "report"
+    return choice
 
 
 def model_id(agent: str) -> str:

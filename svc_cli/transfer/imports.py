@@ -5,6 +5,7 @@ A URL that already has a source in the bucket is not fetched again, unless a ref
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
 
 from svc_cli.client.api import Client
@@ -60,7 +61,9 @@ def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], optio
 
 
 def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
-    """Refresh or retry the existing source of a URL, or leave it unchanged."""
+    """Refresh or retry the existing source of a URL, or leave it unchanged. Set its schedule, if one is given."""
+    if options.pattern.refresh is not None and not options.is_dry:
+        source = client.update_source(source["id"], refresh=options.pattern.refresh)
     if options.is_refresh:
         item.action = "refreshed"
         if options.is_dry:
@@ -80,7 +83,7 @@ def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options:
 def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
     """Import a new URL as a file or a web page; if the kind is `auto`, the service decides."""
     try:
-        source = _create(client, wanted, "page" if options.kind == "page" else "file", options)
+        source = _create(client, wanted, "page" if options.kind == "page" else "file", options, item)
     except ApiError as error:
         if error.code == "url_is_web_page" and options.kind == "auto":
             _import(client, wanted, item, replace(options, kind="page"))
@@ -99,7 +102,9 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
         item.follow(source)
 
 
-def _create(client: Client, wanted: ImportRequest, kind: ImportKind, options: ImportOptions) -> JsonMapping | None:
+def _create(
+    client: Client, wanted: ImportRequest, kind: ImportKind, options: ImportOptions, item: ReportItem
+) -> JsonMapping | None:
     """Create the source for a URL; returns None in a dry run."""
     if options.is_dry:
         client.import_url(options.bucket, wanted, kind=kind, dry_run=True)
@@ -107,7 +112,11 @@ def _create(client: Client, wanted: ImportRequest, kind: ImportKind, options: Im
 
     def send(epoch: int) -> "Reply[SourceAnswerDict]":
         key = import_key(options.bucket, wanted, kind, epoch)
-        return client.import_url(options.bucket, wanted, kind=kind, idempotency_key=key)
+        reply = client.import_url(options.bucket, wanted, kind=kind, idempotency_key=key)
+        if reply.status == HTTPStatus.OK and not reply.is_replay:
+            # The bucket has the page under another spelling of its URL, and only its schedule was set.
+            item.action = "unchanged"
+        return reply
 
     return create_once(client, options.bucket, send)
 

@@ -26,10 +26,10 @@ async def respond_in_thread(request: Request, make: Callable[[], JsonMapping]) -
 
 
 def created(request: Request, made: Creation, **more: Any) -> Response:
-    """Respond with 201, or with 200 and `Idempotent-Replayed: true` if the request was repeated."""
+    """Respond with 201, or with 200 if nothing was created, or with 200 and `Idempotent-Replayed: true` to a repeat."""
     if made.replayed:
         return mark_replayed(respond(request, made.body, **more))
-    return respond(request, made.body, 201, **more)
+    return respond(request, made.body, 201 if made.is_new else 200, **more)
 
 
 def mark_replayed(response: Response) -> Response:

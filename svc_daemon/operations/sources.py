@@ -21,6 +21,7 @@ from svc_daemon.operations.shared.authorization import (
 )
 from svc_daemon.operations.shared.claims import lease_end_s
 from svc_daemon.operations.shared.events import record_events, source_event
+from svc_daemon.operations.shared.schedules import with_schedule
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing
@@ -28,6 +29,7 @@ from svc_daemon.store.rows.batches import end_batch
 from svc_daemon.store.rows.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.memberships import SyncClaim, create_memberships, suspend_syncs
+from svc_daemon.store.rows.refreshes import update_refresh
 from svc_daemon.store.rows.sources import (
     SourceFilter,
     SourceRow,
@@ -41,7 +43,7 @@ from svc_daemon.store.rows.tasks import create_tasks
 from svc_daemon.store.rows.tombstones import begin_retitle, create_detachment, end_retitle
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
-from svc_daemon.wire.sources import ProviderState
+from svc_daemon.wire.sources import ProviderState, RefreshChoice
 from svc_daemon.wire.tasks import INDEXING
 
 T = TypeVar("T")
@@ -103,8 +105,12 @@ async def list_members(
     return await context.read_in_thread(work)
 
 
-async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
-    """Update these fields of the source. A new title is written to the index first; an empty one is the file name.
+async def describe_source(
+    context: Context, key: KeyRow, source_id: str, change: dict[str, Any], refresh: RefreshChoice | None = None
+) -> SourceRow:
+    """Update these fields of the source, and its schedule. A new title is written to the index first.
+
+    An empty title is the file name.
 
     Raises `forbidden_project_key` if the key can't reach all of the source's buckets.
     """
@@ -112,10 +118,10 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
     if change.get("title") == "":
         change["title"] = change.get("filename", source.filename)
     if change.get("title", source.title) == source.title:
-        return await _describe(context, key, source_id, change) if change else source
+        return await _describe(context, key, source_id, change, refresh) if change or refresh else source
     async with _retitling(context, source):
         await _retitle(context, source, change["title"])
-        changed = await _describe(context, key, source_id, change)
+        changed = await _describe(context, key, source_id, change, refresh)
         # Indexing may have written the old title meanwhile, so write the new title again.
         await _retitle(context, source, changed.title)
     return changed
@@ -138,11 +144,16 @@ async def _retitling(context: Context, source: SourceRow) -> AsyncIterator[None]
         context.wakes.syncing.set()
 
 
-async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
+async def _describe(
+    context: Context, key: KeyRow, source_id: str, change: dict[str, Any], refresh: RefreshChoice | None
+) -> SourceRow:
     def work(connection: Connection) -> SourceRow:
         found = get_changeable_source(connection, key, source_id)
         changed = replace(found, **change, updated_at=context.clock.timestamp())
         update_description(connection, changed)
+        if refresh is not None:
+            changed = with_schedule(context, changed, refresh)
+            update_refresh(connection, changed)
         updated = source_event(EventType.SOURCE_UPDATED, changed, key_id=key.id)
         record_events(connection, context.ids, key.team_id, [updated])
         touch_buckets_of(connection, source_id)
@@ -153,6 +164,7 @@ async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[
 
     changed = await context.write(work)
     context.wakes.syncing.set()
+    context.wakes.refreshing.set()
     return changed
 
 

@@ -142,6 +142,7 @@ class Wakes:
     counting: Wake = field(default_factory=Wake)
     embedding: Wake = field(default_factory=Wake)
     removing: Wake = field(default_factory=Wake)
+    refreshing: Wake = field(default_factory=Wake)
     #: Longest time in seconds that a worker sleeps, because the event that wakes it may get lost.
     look_s: float = 60.0
     #: Teams with a damaged index whose rebuild isn't queued yet.
@@ -152,7 +153,7 @@ class Wakes:
     def shared(self) -> dict[str, Wake]:
         """Return the wake-up events, by name, of the workers whose work any node can do."""
         names = ("indexing", "syncing", "sweeping", "cascading", "delivering", "rebuilding", "rechunking", "removing")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*names, "refreshing")}
 
     def wake_all(self) -> None:
         """Wake every worker of this process. Call it on the event loop's thread."""

@@ -67,6 +67,7 @@ from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
+from svc_daemon.workers.refreshing import RefreshingWorker
 from svc_daemon.workers.removing import DeletingWorker, RemovingWorker
 from svc_daemon.workers.runners import Worker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
@@ -318,6 +319,7 @@ def _workers(process: Process) -> Sequence[Worker | Shortages]:
         DeliveringWorker(context),
         RebuildingWorker(context, extractor),
         RechunkingWorker(context, extractor, rereads=process.rereads),
+        RefreshingWorker(context, extractor),
         RemovingWorker(context),
     )
 

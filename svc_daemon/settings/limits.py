@@ -115,6 +115,8 @@ class Limits:
     fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Maximum number of redirects to follow. 0 follows none.
     redirects: int = field(default=5, metadata={"unit": "redirects", "least": 0})
+    #: Shortest interval at which a source is fetched again by itself, and the first pause after that has failed.
+    refresh_seconds: int = field(default=900, metadata={"unit": "seconds", "most": 31_622_400})
     #: Timeout for a webhook call; Standard Webhooks recommends 15 to 30 seconds.
     webhook_seconds: int = field(default=15, metadata={"unit": "seconds"})
     #: Time between a failed webhook call and its only retry.

@@ -146,7 +146,7 @@ ROW_CHECKS = (
 JSON_COLUMNS = {
     "keys": ("capabilities", "models", "buckets"),
     "buckets": ("metadata", "chunking"),
-    "sources": ("tags", "metadata", "error", "warnings", "extraction", "fetched", "qa", "webhook"),
+    "sources": ("tags", "metadata", "error", "warnings", "extraction", "fetched", "qa", "webhook", "refresh"),
     "tasks": ("error",),
     "idempotency": ("answer",),
     "batches": ("bucket_ids",),

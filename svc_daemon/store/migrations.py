@@ -61,6 +61,15 @@ def add_key_parents(connection: Connection) -> None:
     connection.execute("CREATE INDEX keys_of_parent ON keys (parent_id) WHERE parent_id IS NOT NULL")
 
 
+def add_refreshes(connection: Connection) -> None:
+    """Record how often a source is fetched again from its URL, when next, and how the last try ended."""
+    for column in ("refresh", "refresh_host", "refresh_due_at"):
+        connection.execute(f"ALTER TABLE sources ADD COLUMN {column} TEXT")
+    connection.execute("CREATE INDEX sources_to_refresh ON sources (refresh_due_at) WHERE refresh_due_at IS NOT NULL")
+    connection.execute("DROP VIEW source_views")
+    connection.execute(SOURCE_VIEWS)
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
@@ -69,6 +78,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m014_reader": add_reader,
     "m015_finalizing": add_finalizing,
     "m016_key_parents": add_key_parents,
+    "m017_refreshes": add_refreshes,
 }
 
 

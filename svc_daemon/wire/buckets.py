@@ -132,6 +132,8 @@ class BucketStore(TypedDict):
     rechunking_member_count: int
     #: Number of sources whose text an older version of svc has read. They are read again in the background.
     older_reader_member_count: int
+    #: Number of sources that keep themselves up to date and could not: their last refresh failed.
+    stale_member_count: int
 
 
 class Bucket(TypedDict):

@@ -97,6 +97,12 @@ class SearchResult(TypedDict):
     filename: str
     title: str
     source_url: str | None
+    #: When the URL was last fetched successfully, even if its content had not changed; null for sources without one.
+    fetched_at: str | None
+    #: Whether the source keeps itself up to date and could not: its last refresh failed.
+    stale: bool
+    #: Why it is stale; null if it is not.
+    stale_reason: str | None
     #: How well the passage matches, 0 to 1. A keyword search uses the share of the query's words, a semantic search the
     #: cosine similarity, and a hybrid search the mean of both.
     score: float

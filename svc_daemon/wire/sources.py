@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
 from svc_daemon.wire.requests import NoDryRunBody, Paging, RequestBody, UploadBody
@@ -72,6 +72,41 @@ class FetchFacts(TypedDict):
     fetched_at: str
 
 
+class StoredRefresh(TypedDict):
+    """A source's schedule, after its last try. `core.refreshes` has its rules."""
+
+    every_seconds: int
+    #: `report` or `delete`: what to do if the URL no longer exists.
+    on_gone: str
+    #: How many tries have failed in a row.
+    failures: int
+    #: How many tries in a row were answered that the URL doesn't exist.
+    gone: int
+    tried_at: str | None
+    #: Why the last try failed.
+    error: SourceError | None
+    #: Whether new content is stored whose text the index may not have yet.
+    is_swapping: bool
+
+
+class SourceRefresh(TypedDict):
+    """How a source keeps itself up to date, and how its last try ended."""
+
+    every_seconds: int
+    #: `report` or `delete`: what to do if the URL answered 404 or 410 three times in a row.
+    on_gone: str
+    #: When the next try is due.
+    next_at: str | None
+    #: When the URL was last tried, successfully or not; null before the first scheduled try.
+    tried_at: str | None
+    #: How many tries have failed in a row.
+    failures: int
+    #: Why the last try failed; null if it did not.
+    error: SourceError | None
+    #: Whether the URL has answered 404 or 410 three times in a row.
+    gone: bool
+
+
 class QuestionFields(TypedDict):
     """The fields of a source of the type `qa`."""
 
@@ -125,6 +160,8 @@ class Source(TypedDict):
     last_modified: str | None
     #: When the URL was last fetched successfully, even if its content had not changed.
     fetched_at: str | None
+    #: Null if the source is fetched again only on request.
+    refresh: SourceRefresh | None
     #: This field and the next two are only set for a Q&A source.
     question: str | None
     answer: str | None
@@ -184,6 +221,16 @@ class SourceList(TypedDict):
     request_id: str
 
 
+class RefreshChoice(RequestBody):
+    """How often to fetch a source again."""
+
+    #: 0 for never.
+    every_seconds: Annotated[int, Field(ge=0)]
+    #: What to do if the URL answers 404 or 410 three times in a row: only report it, or delete the source. Without it,
+    #: what was chosen before stays.
+    on_gone: Literal["report", "delete"] | None = None
+
+
 class SourceUpdate(NoDryRunBody):
     """Body of `PATCH /v1/sources/{id}`; omitted fields are unchanged."""
 
@@ -191,6 +238,13 @@ class SourceUpdate(NoDryRunBody):
     filename: str | None = None
     tags: list[str] | None = None
     metadata: dict[str, Any] | None = None
+    #: How often to fetch the source's URL again. If it is null and the only field, the source has no schedule any more.
+    refresh: RefreshChoice | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_schedule(cls, fields: Any) -> Any:
+        return {"refresh": {"every_seconds": 0}} if fields == {"refresh": None} else fields
 
 
 class SourceAttach(RequestBody):
@@ -322,6 +376,8 @@ class UrlImport(RequestBody):
     sha256: str | None = None
     replaces: str | None = None
     mapping: str | None = None
+    #: Fetch the URL again regularly. For a page that is in the bucket already, this only changes its schedule.
+    refresh: RefreshChoice | None = None
     dry_run: bool = False
 
 

@@ -43,6 +43,7 @@ from svc_daemon.store.rows.teams import create_team
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
+from svc_daemon.workers.refreshing import RefreshingWorker
 from svc_daemon.workers.removing import DeletingWorker, RemovingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
@@ -172,6 +173,7 @@ class Daemon:
                 "delivering": partial(DeliveringWorker, context),
                 "rebuilding": partial(RebuildingWorker, context, self._extractor),
                 "rechunking": partial(RechunkingWorker, context, self._extractor),
+                "refreshing": partial(RefreshingWorker, context, self._extractor),
                 "removing": partial(RemovingWorker, context),
                 "counting": partial(CountingWorker, context),
                 "shortages": partial(getattr, context, "shortages"),

@@ -26,12 +26,14 @@ REQUESTS: dict[type, tuple[type[BaseModel], set[str]]] = {
     types.OfferedVectorDict: (vectors.OfferedVector, set()),
     types.PolicyFieldsDict: (agents.PolicyFields, set()),
     types.QaCreateDict: (sources.QaCreate, {"question", "answer", "webhook", "dry_run"}),
+    types.RefreshChoiceDict: (sources.RefreshChoice, set()),
     types.SearchOptions: (searches.SearchRequest, {"query"}),
     types.SourceUpdateDict: (sources.SourceUpdate, {"dry_run"}),
 }
 #: A new bucket's sizes may be given in part, as in an update.
 PARTS: dict[Any, Any] = {
     types.PolicyFieldsDict: agents.PolicyFields,
+    types.RefreshChoiceDict: sources.RefreshChoice,
     types.ChunkingUpdateDict: buckets.Chunking,
     buckets.ChunkingUpdate: buckets.Chunking,
 }

@@ -12,13 +12,16 @@ from svc_cli.commands.daily.upload import parse_tags, stream_item
 from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
+    EveryOption,
     Invocation,
     NoCreateOption,
+    OnGoneOption,
     TimeoutOption,
     WaitOption,
     command,
     new_app,
     parse_metadata,
+    parse_refresh,
 )
 from svc_cli.commands.reports import show_report
 from svc_cli.errors import UsageError
@@ -58,6 +61,8 @@ class ImportFlags:
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Fetch URLs again even if they are already in the bucket.")
     ] = False
+    every: EveryOption = None
+    on_gone: OnGoneOption = None
     webhook: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Let the service call this URL when a source is ready or has failed."),
@@ -99,7 +104,7 @@ class ImportFlags:
         webhook = {"url": self.webhook, "metadata": metadata} if self.webhook else None
         return ImportOptions(
             urls=urls,
-            bucket=call.bucket(self.bucket, "--refresh" if self.refresh else None),
+            bucket=call.bucket(self.bucket, "--refresh" if self.refresh else "--every" if self.every else None),
             kind=self.kind or "auto",
             pattern=ImportRequest(
                 url="",
@@ -108,6 +113,7 @@ class ImportFlags:
                 metadata=dict(parse_metadata(self.meta or [])),
                 force=self.force,
                 webhook=webhook,
+                refresh=parse_refresh(self.every, self.on_gone),
             ),
             is_refresh=self.refresh,
             wait=call.settings.get("wait", self.wait),
@@ -123,13 +129,14 @@ class ImportFlags:
     "svc import https://example.com/guide.pdf -b handbook",
     "svc import --as page https://example.com/blog/post -b handbook",
     "svc import --refresh https://example.com/prices -b handbook",
+    "svc import --every 1d https://example.com/prices -b handbook",
 )
 @resumable
 def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     """Import files and web pages from URLs into a bucket, and wait until a search finds them.
 
     The daemon fetches the URLs; its settings decide which addresses are allowed. A URL that is already in the bucket is
-    fetched again only with --refresh.
+    fetched again only with --refresh; with --every, the service does it by itself from now on.
     """
     plan = flags.checked(call)
     report = Report(kind="import", bucket=plan.bucket, is_dry=plan.is_dry)
@@ -137,7 +144,7 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
         client.pace_creates(client.limits()["limits"]["creates_per_second"]["value"])
         _import_all(call, TransferRun(client, progress, report, partial(stream_item, call, "import.item")), plan)
     report.end(plan.urls)
-    was_left = report.counts["unchanged"] and not plan.is_refresh
+    was_left = report.counts["unchanged"] and not plan.is_refresh and plan.pattern.refresh is None
     note = "what the bucket has was not fetched again; --refresh does that." if was_left else ""
     return show_report(call.console, report, note)
 

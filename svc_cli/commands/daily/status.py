@@ -200,7 +200,7 @@ class _BucketView(_View):
     def text(self, answer: JsonMapping) -> str:
         most = len(answer["sources"]) if self.call.console.is_verbose else MOST_ROWS
         rows = render_sources(self.call.console, answer["sources"][:most])
-        top = render_buckets(self.call.console, [answer["bucket"]]) + _older([answer["bucket"]])
+        top = render_buckets(self.call.console, [answer["bucket"]]) + _more_of([answer["bucket"]])
         if not rows:
             return top
         more = len(answer["sources"]) - most
@@ -219,7 +219,7 @@ class _AllView(_View):
 
     def text(self, answer: JsonMapping) -> str:
         empty = "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
-        return render_buckets(self.call.console, answer["buckets"]) + _older(answer["buckets"]) or empty
+        return render_buckets(self.call.console, answer["buckets"]) + _more_of(answer["buckets"]) or empty
 
     def is_settled(self, answer: JsonMapping) -> bool:
         return not any(_pending(each) for each in answer["buckets"])
@@ -249,9 +249,14 @@ def count_older(buckets: Iterable[JsonMapping]) -> int:
     return sum(int(bucket["bucketStore"].get("older_reader_member_count", 0)) for bucket in buckets)
 
 
-def _older(buckets: Sequence[JsonMapping]) -> str:
-    count = count_older(buckets)
-    return f"\n\n{counted(count, 'source')} read by an older version of svc" if count else ""
+def _more_of(buckets: Sequence[JsonMapping]) -> str:
+    """Say how many sources were read by an older version, and how many could not be refreshed."""
+    older = count_older(buckets)
+    stale = sum(int(bucket["bucketStore"].get("stale_member_count", 0)) for bucket in buckets)
+    said = [f"{counted(older, 'source')} read by an older version of svc"] if older else []
+    if stale:
+        said.append(f"{counted(stale, 'source')} could not be refreshed, and may be outdated")
+    return "".join(f"\n\n{each}" for each in said)
 
 
 def _failed(bucket: JsonMapping) -> int:

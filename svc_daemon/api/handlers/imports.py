@@ -10,9 +10,10 @@ from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.urls import parse_url
 from svc_daemon.core.uploads import source_fields
-from svc_daemon.operations.ingest.urls import WantedImport, check_import, create_from_url
+from svc_daemon.operations.ingest.urls import WantedImport, check_import, create_from_url, find_scheduled
 from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, find_earlier
+from svc_daemon.operations.shared.schedules import check_choice
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer, WebhookCall
@@ -52,10 +53,12 @@ async def take_url(
         sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
         force=body.force,
         webhook=webhook,
+        refresh=body.refresh and check_choice(creation.key, body.refresh, limits),
     )
     # A repeated import is recognized by its idempotency key alone, whatever its body: it has no fingerprint.
     if is_dry_run(request, body.dry_run):
-        if find_earlier(context, creation) is not None:
+        known = context.read(lambda connection: find_scheduled(connection, creation.key, destination, wanted))
+        if known is not None or find_earlier(context, creation) is not None:
             return would_create(request, None)
         await check_import(context, creation.key, destination, wanted)
         fields = {

@@ -14,6 +14,7 @@ from svc_daemon.api.requests import bare_flag, body_of, caller, context_of, deci
 from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
+from svc_daemon.core.refreshes import why_stale
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.searches import SearchHit, search
 from svc_daemon.store.rows.keys import KeyRow
@@ -92,7 +93,7 @@ def _fields(request: Request) -> dict[str, Any]:
 
 def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
     hit, source = found.hit, found.source
-    words, meaning = hit.keyword, hit.semantic
+    words, meaning, stale_reason = hit.keyword, hit.semantic, why_stale(source.refresh)
     explanation = wire.Explanation(
         rank=hit.rank,
         named=hit.is_named,
@@ -111,6 +112,9 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
         filename=source.filename,
         title=source.title,
         source_url=source.source_url,
+        fetched_at=source.fetched.get("fetched_at") if source.fetched else None,
+        stale=stale_reason is not None,
+        stale_reason=stale_reason,
         score=hit.score,
         tags=list(source.tags),
         metadata=source.metadata,

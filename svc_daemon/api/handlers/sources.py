@@ -52,6 +52,7 @@ from svc_daemon.operations.ingest.urls import refresh_source
 from svc_daemon.operations.remove import source_deletions
 from svc_daemon.operations.shared.authorization import get_reachable_task
 from svc_daemon.operations.shared.response_objects import view_member, view_shortage, view_source, view_task
+from svc_daemon.operations.shared.schedules import check_choice
 from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.store.rows.buckets import find_cascade
 from svc_daemon.store.rows.sources import SourceFilter, SourceRow
@@ -157,7 +158,8 @@ async def update(request: Request) -> Response:
         change["tags"] = source_fields.check_tags(body.tags, limits)
     if body.metadata is not None:
         change["metadata"] = source_fields.check_metadata(body.metadata, limits)
-    source = await verbs.describe_source(context_of(request), key, request.path_params["source_id"], change)
+    schedule = check_choice(key, body.refresh, limits) if body.refresh is not None else None
+    source = await verbs.describe_source(context_of(request), key, request.path_params["source_id"], change, schedule)
     return respond(request, view_source(source, key), waits_for=None)
 
 

@@ -24,17 +24,20 @@ from svc_daemon.operations.index.extraction import SourceReading, find_reading, 
 from svc_daemon.operations.index.indexing import indexed, put_back
 from svc_daemon.operations.keys import get_team
 from svc_daemon.operations.shared.claims import claim_next
-from svc_daemon.operations.shared.events import maintenance_event, record_events
+from svc_daemon.operations.shared.events import maintenance_event, record_events, source_event
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import memberships, tasks
 from svc_daemon.store.rows.buckets import touch_buckets_of, touch_buckets_of_team
 from svc_daemon.store.rows.memberships import find_next_older, find_next_rechunk
+from svc_daemon.store.rows.refreshes import update_refresh
 from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources, list_active_generations, update_state
 from svc_daemon.store.rows.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.rows.teams import find_team
 from svc_daemon.store.rows.tombstones import create_detachment
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.events import EventType
+from svc_daemon.wire.sources import StoredRefresh
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)
@@ -339,7 +342,15 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         if source is None:
             return
         is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
-        update_state(connection, indexed(source, extraction, source.updated_at, rechunk=is_outdated))
+        done = indexed(source, extraction, source.updated_at, rechunk=is_outdated)
+        if source.refresh is not None and source.refresh["is_swapping"]:
+            # The old text is not that of the stored bytes, so no hit in it counts any more.
+            swapped: StoredRefresh = {**source.refresh, "is_swapping": False}
+            done = replace(done, refresh=swapped, valid_from=None, updated_at=context.clock.timestamp())
+            update_refresh(connection, done)
+            told = source_event(EventType.SOURCE_UPDATED, done, refresh={"outcome": "changed"}, sha256=done.sha256)
+            record_events(connection, context.ids, source.team_id, [told])
+        update_state(connection, done)
         if set(source.places) != set(reading.source.places):
             # The source has joined or left a bucket since it was read, so schedule an update of the index.
             create_detachment(connection, source.team_id, source.id)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from svc_daemon.core import readiness
 from svc_daemon.core.access.urls import Url
 from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.refreshes import Outcome
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import is_web_page
@@ -21,14 +22,17 @@ from svc_daemon.operations.ingest import files
 from svc_daemon.operations.shared.authorization import get_changeable_source
 from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, replaying
-from svc_daemon.operations.sources import requeue
+from svc_daemon.operations.shared.response_objects import view_source
+from svc_daemon.operations.shared.schedules import after_try, record_try, with_schedule
+from svc_daemon.operations.sources import describe_source, requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.refreshes import update_refresh
 from svc_daemon.store.rows.sources import SourceRow, find_page, get_source, update_content
 from svc_daemon.store.rows.tombstones import create_tombstone
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.sources import FetchFacts, WebhookCall
+from svc_daemon.wire.sources import FetchFacts, RefreshChoice, WebhookCall
 
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}
 
@@ -113,6 +117,7 @@ class WantedImport:
     #: Whether to accept a web page in a file import, and a file in a page import.
     force: bool = False
     webhook: WebhookCall | None = None
+    refresh: RefreshChoice | None = None
 
 
 async def create_from_url(
@@ -134,6 +139,11 @@ async def check_import(context: Context, key: KeyRow, destination: Destination, 
 
 
 async def _take_in(context: Context, request: Creation, destination: Destination, wanted: WantedImport) -> Creation:
+    known = context.read(lambda connection: find_scheduled(connection, request.key, destination, wanted))
+    if known is not None and wanted.refresh is not None:
+        source = await describe_source(context, request.key, known, {}, wanted.refresh)
+        # No response is stored: to set a schedule twice is the same as once.
+        return replace(request, body=view_source(source, request.key), is_new=False)
     _check_state(context, request.key, destination, wanted)
     # Refuse a full disk or an exceeded quota before contacting the host.
     await files.admit(context, request.key.team_id, size_bytes=0)
@@ -151,6 +161,20 @@ async def _take_in(context: Context, request: Creation, destination: Destination
             return files.commit_source(connection, context, request, destination, source)
 
         return await files.keep_source(context, staged, source, commit)
+
+
+def find_scheduled(connection: Connection, key: KeyRow, destination: Destination, wanted: WantedImport) -> str | None:
+    """Return the id of the page that is in the bucket already, if the import says how often to fetch it again.
+
+    Then the import only sets the schedule of that page.
+    """
+    if wanted.refresh is None or wanted.kind != readiness.PAGE:
+        return None
+    source_id = find_page(connection, key.team_id, wanted.url.key)
+    if source_id is None:
+        return None
+    places = get_source(connection, key.team_id, source_id).places
+    return source_id if destination.ids and set(destination.ids) <= places.keys() else None
 
 
 def _check_state(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
@@ -201,7 +225,7 @@ def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple
         sha256=wanted.sha256,
     )
     files.check_bytes(upload, staged)
-    return replace(
+    source = replace(
         files.new_source(context, team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256),
         type=wanted.kind,
         source_url=str(wanted.url),
@@ -209,6 +233,7 @@ def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple
         fetched=facts_of(context, fetched),
         webhook=wanted.webhook,
     )
+    return with_schedule(context, source, wanted.refresh) if wanted.refresh else source
 
 
 async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
@@ -221,21 +246,34 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
     if source.source_url is None:
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
+    async with discarding(context.blobs.stage()) as staged:
+        got, is_changed = await fetch_again(context, source, staged, force=force)
+        if is_changed and isinstance(got, Fetched):
+            return await _take_over(context, key, source, (staged, got)), True
+        return await _note_fetch(context, key, source, got), False
+
+
+async def fetch_again(
+    context: Context, source: SourceRow, staged: StagedBytes, *, force: bool
+) -> tuple[Fetched | NotModified, bool]:
+    """Fetch the source's URL into `staged`. Returns the response, and whether the content has changed.
+
+    Raises the errors of `fetch` and, without `force`, of `refuse_other_kind`.
+    """
     # If the stored bytes are lost, fetch the content even if it has not changed.
     has_bytes = await context.blobs.blob(source.blob_name).find() is not None
-    async with discarding(context.blobs.stage()) as staged:
-        known = source.fetched if has_bytes else None
-        validators = None
-        if known is not None:
-            validators = Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
-        got = await refetch(context, source.type, source.source_url, staged, validators)
-        if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
-            return await _note_fetch(context, key, source, got), False
-        # If the URL returns a web page instead of the earlier file, the page is usually a login form.
-        was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
-        if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
-            refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
-        return await _take_over(context, key, source, (staged, got)), True
+    known = source.fetched if has_bytes else None
+    validators = None
+    if known is not None:
+        validators = Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
+    got = await refetch(context, source.type, source.source_url or "", staged, validators)
+    if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
+        return got, False
+    # If the URL returns a web page instead of the earlier file, the page is usually a login form.
+    was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
+    if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
+        refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
+    return got, True
 
 
 def _refuse_unsettled(source: SourceRow) -> None:
@@ -252,7 +290,8 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
         found = get_changeable_source(connection, key, source.id)
         if found.generation != source.generation:
             return found
-        update_content(connection, replace(found, fetched=facts_of(context, got, found.fetched)))
+        fetched = replace(found, fetched=facts_of(context, got, found.fetched))
+        record_try(connection, context, fetched, Outcome.UNCHANGED)
         return get_source(connection, key.team_id, source.id)
 
     return await context.write(work)
@@ -278,7 +317,7 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
         if found.generation != fresh.generation:
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{fresh.id} was just changed.", retry_after_seconds=1)
         moved = replace(
-            found,
+            after_try(context, found, Outcome.UNCHANGED),
             blob=fresh.blob,
             content_type=fresh.content_type,
             size_bytes=fresh.size_bytes,
@@ -286,6 +325,7 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
             fetched=fresh.fetched,
         )
         update_content(connection, moved)
+        update_refresh(connection, moved)
         create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
         return requeue(connection, context, moved, key.id)
 

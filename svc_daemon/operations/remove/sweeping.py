@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import ids, readiness, task_retries
+from svc_daemon.core.refreshes import LONGEST_EVERY_S, SPREAD
 from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.index.rebuilding import rebuild_after
@@ -19,7 +20,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.files.contract import SweptStores
-from svc_daemon.store.rows import memberships, sources, tasks, teams, tombstones, uploads, webhook_deliveries
+from svc_daemon.store.rows import memberships, refreshes, sources, tasks, teams, tombstones, uploads, webhook_deliveries
 from svc_daemon.store.rows.idempotency import delete_expired_answers
 from svc_daemon.store.rows.tasks import find_last_rebuild, is_in_maintenance
 from svc_daemon.store.rows.tombstones import Tombstone
@@ -151,22 +152,26 @@ async def recall_far_pauses(context: Context) -> int:
     now, latest = context.clock.timestamp(), context.clock.timestamp(task_retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(task_retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
+    latest_refresh = context.clock.timestamp(LONGEST_EVERY_S * (1 + SPREAD))
+
     def is_needed(connection: Connection) -> bool:
         return (
             tasks.has_attempts_after(connection, latest)
             or memberships.has_syncs_after(connection, latest)
             or webhook_deliveries.has_deliveries_after(connection, latest_call)
+            or refreshes.has_refreshes_after(connection, latest_refresh)
         )
 
     def work(connection: Connection) -> int:
         recalled = tasks.recall_attempts(connection, latest) + memberships.recall_syncs(connection, now, latest)
-        return recalled + webhook_deliveries.recall_deliveries(connection, now, latest_call)
+        recalled += webhook_deliveries.recall_deliveries(connection, now, latest_call)
+        return recalled + refreshes.recall_refreshes(connection, now, latest_refresh)
 
     if not context.read(is_needed):
         return 0
     recalled = await context.write(work)
     wakes = context.wakes
-    for waiting in (wakes.indexing, wakes.syncing, wakes.cascading, wakes.delivering):
+    for waiting in (wakes.indexing, wakes.syncing, wakes.cascading, wakes.delivering, wakes.refreshing):
         waiting.set()
     return recalled
 

@@ -244,7 +244,12 @@ def _judge_page(
     kept = [found for hit in page.hits if (found := _keep(hit, sources.get(hit.source_id), scope, unplaced))]
     has_lost = len(kept) < len(page.hits)
     is_short = has_lost and page.has_more and len(kept) < request.max_num_results
-    is_overtaken = is_remade or (has_lost and list_revisions(connection, scope.bucket_ids) != scope.revisions)
+    # A source's new text may have taken the place of the one that the index was asked for.
+    is_outrun = any(
+        hit.generation < sources[hit.source_id].generations.start for hit in page.hits if hit.source_id in sources
+    )
+    is_overtaken = is_remade or is_outrun
+    is_overtaken |= has_lost and list_revisions(connection, scope.bucket_ids) != scope.revisions
     good = [found for found in kept if found.hit.score >= (request.score_threshold or 0.0)]
     has_more = page.has_more or len(good) > request.max_num_results
     results = Results(

@@ -29,6 +29,8 @@ class Creation:
     body: JsonMapping = field(default_factory=dict)
     #: Whether an earlier request has stored this response.
     replayed: bool = False
+    #: Whether the request has created something. If not, it has only changed what was there.
+    is_new: bool = True
 
 
 def check_key(context: Context, idempotency_key: str | None) -> str | None:

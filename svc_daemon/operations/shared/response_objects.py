@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from svc_daemon.core import readiness
+from svc_daemon.operations.shared.schedules import view_refresh
 from svc_daemon.process.resource_shortages import OpenShortage
 from svc_daemon.store.rows.buckets import BucketRow, Cascade, Census
 from svc_daemon.store.rows.keys import KeyRow
@@ -42,6 +43,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         "etag": facts.get("etag"),
         "last_modified": facts.get("last_modified"),
         "fetched_at": facts.get("fetched_at"),
+        "refresh": view_refresh(source),
         "question": facts.get("question"),
         "answer": facts.get("answer"),
         "alternate_questions": facts.get("alternate_questions"),
@@ -114,6 +116,7 @@ def view_bucket_store(census: Census) -> buckets.BucketStore:
         failed_member_count=census.failed,
         rechunking_member_count=census.rechunking,
         older_reader_member_count=census.older_reader,
+        stale_member_count=census.stale,
     )
 
 

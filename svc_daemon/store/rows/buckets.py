@@ -73,6 +73,8 @@ class Census:
     rechunking: int = 0
     #: Number of indexed members that an older version of the readers has read.
     older_reader: int = 0
+    #: Number of members that keep themselves up to date and could not: their last refresh failed.
+    stale: int = 0
     #: Total size of the members' files.
     size_bytes: int = 0
 
@@ -211,6 +213,8 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"
         " SUM(CASE WHEN s.reader < :reader AND s.status = 'active' THEN 1 ELSE 0 END) AS older_reader,"
+        " SUM(CASE WHEN s.refresh IS NULL OR NOT json_valid(s.refresh) THEN 0"
+        "   WHEN CAST(json_extract(s.refresh, '$.failures') AS BIGINT) > 0 THEN 1 ELSE 0 END) AS stale,"
         " SUM(s.size_bytes) AS size_bytes FROM memberships m"
         " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
         {"bucket_id": bucket_id, "reader": READER_VERSION},
@@ -219,7 +223,7 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
         "SELECT 1 FROM buckets b JOIN teams_in_maintenance r ON r.team_id = b.team_id WHERE b.id = :id",
         {"id": bucket_id},
     ).fetchone()
-    types: dict[str, int] = {}
+    types, sums = dict[str, int](), ("rechunking", "older_reader", "stale", "size_bytes")
     indexed = pending = failed = failed_syncs = retrievable = 0
     for group in groups:
         count = group["members"]
@@ -242,9 +246,7 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
         failed=failed,
         failed_syncs=failed_syncs,
         in_maintenance=maintenance is not None,
-        rechunking=sum(group["rechunking"] for group in groups),
-        older_reader=sum(group["older_reader"] for group in groups),
-        size_bytes=sum(int(group["size_bytes"]) for group in groups),
+        **{name: sum(int(group[name]) for group in groups) for name in sums},
     )
 
 

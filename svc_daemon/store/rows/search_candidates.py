@@ -15,6 +15,7 @@ from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.store.rows.sources import generations_of, places_of
 from svc_daemon.store.stored_json import read_object, read_texts
 from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.sources import FetchFacts, StoredRefresh
 
 Filter = Mapping[str, Any]
 
@@ -156,6 +157,8 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
+    fetched: FetchFacts | None = None
+    refresh: StoredRefresh | None = None
     #: Numbers of the extractions whose search hits are still valid.
     generations: range
     #: Maps the id of each bucket to the source's status in it (see `core.readiness`), oldest bucket first.
@@ -170,6 +173,8 @@ class FoundSource:
             tags=read_texts(row["tags"]),
             metadata=read_object(row["metadata"], "metadata", row) or {},
             source_url=row["source_url"],
+            fetched=read_object(row["fetched"], "fetched", row),
+            refresh=read_object(row["refresh"], "refresh", row),
             generations=generations_of(row["valid_from"], row["generation"]),
             places=places_of(row["places"]),
         )
@@ -178,7 +183,8 @@ class FoundSource:
 def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, FoundSource]:
     """Map the ids of these sources to their fields. Sources that aren't indexed are left out."""
     rows = connection.execute(
-        "SELECT id, title, filename, tags, metadata, source_url, valid_from, generation, places FROM source_views"
+        "SELECT id, title, filename, tags, metadata, source_url, fetched, refresh, valid_from, generation, places"
+        " FROM source_views"
         " WHERE team_id = :team_id AND status = 'active' AND id IN (SELECT value FROM json_each(:ids))",
         {"team_id": team_id, "ids": json.dumps(source_ids)},
     ).fetchall()

@@ -12,7 +12,14 @@ from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects, read_texts
 from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.sources import FetchFacts, QuestionFields, SourceError, StoredExtraction, WebhookCall
+from svc_daemon.wire.sources import (
+    FetchFacts,
+    QuestionFields,
+    SourceError,
+    StoredExtraction,
+    StoredRefresh,
+    WebhookCall,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,12 @@ class SourceRow:
     #: The normalized URL, unique within a team.
     url_key: str | None = None
     fetched: FetchFacts | None = None
+    #: The schedule of a source from a URL; None if it is fetched again only on request.
+    refresh: StoredRefresh | None = None
+    #: The host of its URL. Only one try at a time goes to each host.
+    refresh_host: str | None = None
+    #: When the next try is due.
+    refresh_due_at: str | None = None
     #: For type `qa`.
     qa: QuestionFields | None = None
     webhook: WebhookCall | None = None
@@ -74,7 +87,7 @@ class SourceRow:
     @classmethod
     def from_row(cls, row: Row) -> "SourceRow":
         values = values_of(row)
-        read_objects(values, "metadata", "error", "extraction", "fetched", "qa", "webhook")
+        read_objects(values, "metadata", "error", "extraction", "fetched", "qa", "webhook", "refresh")
         values["tags"], values["warnings"] = read_texts(values["tags"]), read_texts(values["warnings"])
         values["places"] = places_of(values["places"])
         for name in ("in_maintenance", "rechunk"):

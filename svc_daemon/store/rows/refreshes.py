@@ -1,0 +1,80 @@
+"""Schedules of sources that are fetched again by themselves: columns of the source's own row.
+
+So a try that finds nothing new writes one row, and a source that is deleted has no schedule left.
+"""
+
+import json
+from typing import NamedTuple
+
+from svc_daemon.databases.contract import Connection
+from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.tables import column_values
+
+#: Sources that can be fetched now. Others are due as soon as they are indexed, or their team's index is rebuilt.
+_SETTLED = (
+    " AND status IN ('active', 'failed')"
+    " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = sources.team_id)"
+    " AND refresh_host NOT IN (SELECT value FROM json_each(:busy))"
+)
+
+
+class DueRefresh(NamedTuple):
+    """A source whose next try is due."""
+
+    team_id: str
+    source_id: str
+    host: str
+
+
+def list_due_refreshes(connection: Connection, now: str, busy: list[str], limit: int) -> list[DueRefresh]:
+    """List the longest overdue source of each host, but none of the hosts in `busy`, to which a try is going on."""
+    rows = connection.execute(
+        "SELECT team_id, id, refresh_host FROM ("  # noqa: S608 - a condition of ours
+        "   SELECT team_id, id, refresh_host, refresh_due_at,"
+        "   ROW_NUMBER() OVER (PARTITION BY refresh_host ORDER BY refresh_due_at, id) AS turn"
+        f"   FROM sources WHERE refresh_due_at <= :now{_SETTLED}) AS waiting"
+        " WHERE turn = 1 ORDER BY refresh_due_at, id LIMIT :limit",
+        {"now": now, "busy": json.dumps(busy), "limit": limit},
+    ).fetchall()
+    return [DueRefresh(*row) for row in rows]
+
+
+def next_refresh_due(connection: Connection, busy: list[str]) -> str | None:
+    """Return when the next source is due, without those of hosts in `busy`; None if there is none."""
+    row = connection.execute(
+        f"SELECT MIN(refresh_due_at) AS due FROM sources WHERE refresh_due_at IS NOT NULL{_SETTLED}",  # noqa: S608
+        {"busy": json.dumps(busy)},
+    ).fetchone()
+    due: str | None = row["due"]
+    return due
+
+
+def update_refresh(connection: Connection, source: SourceRow) -> None:
+    """Store the source's schedule, and the facts of its last fetch."""
+    connection.execute(
+        "UPDATE sources SET refresh = :refresh, refresh_host = :refresh_host, refresh_due_at = :refresh_due_at,"
+        " fetched = :fetched WHERE id = :id AND team_id = :team_id",
+        column_values(source),
+    )
+
+
+def postpone_refresh(connection: Connection, source_id: str, due_at: str | None) -> None:
+    """Set when the source is tried next, without reading its row; None for never."""
+    connection.execute(
+        "UPDATE sources SET refresh_due_at = :due_at WHERE id = :id AND refresh_due_at IS NOT NULL",
+        {"id": source_id, "due_at": due_at},
+    )
+
+
+def has_refreshes_after(connection: Connection, latest: str) -> bool:
+    """Whether any source is due after `latest`."""
+    query = "SELECT 1 FROM sources WHERE refresh_due_at > :latest LIMIT 1"
+    return connection.execute(query, {"latest": latest}).fetchone() is not None
+
+
+def recall_refreshes(connection: Connection, now: str, latest: str) -> int:
+    """Make sources that are due after `latest` due now, because the clock was set back. Returns their number."""
+    cursor = connection.execute(
+        "UPDATE sources SET refresh_due_at = :now WHERE refresh_due_at > :latest", {"now": now, "latest": latest}
+    )
+    return cursor.rowcount
