@@ -5,6 +5,7 @@ ServiceError            an error that is reported to the caller, with its code
  └─ StorageError        the disk is full, or there was an I/O error
      ├─ CommitUnknown   a commit failed, but may have taken effect
      ├─ StoreUnavailable    an engine of the cluster does not answer
+     │   └─ WrongEngine     an engine is not the one that the installation uses
      └─ ShuttingDown    the databases are already closed
 """
 
@@ -150,8 +151,13 @@ UNAVAILABLE_RETRY_S = 5
 class StoreUnavailable(StorageError):
     """A store on another machine does not answer. The operation was rolled back."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, retry_after_seconds=UNAVAILABLE_RETRY_S)
+    def __init__(self, message: str, engine: str = "") -> None:
+        """`engine` is `postgresql`, `s3`, `milvus` or empty."""
+        super().__init__(message, retry_after_seconds=UNAVAILABLE_RETRY_S, **({"engine": engine} if engine else {}))
+
+
+class WrongEngine(StoreUnavailable):
+    """An engine of the cluster lacks the mark of the installation. Nothing was read or written."""
 
 
 class ShuttingDown(StorageError):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from svc_daemon.cluster.marks import MARK_FACTS
 from svc_daemon.core import readiness
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock, to_text
@@ -87,6 +88,8 @@ class Place:
     is_atomic: bool
     #: Raises MoveRefused if a service is using the installation.
     check_unused: Callable[[], object] = lambda: None
+    #: Leaves the mark of the installation with this id in the engines of a target. Raises StorageError or MoveRefused.
+    leave_marks: Callable[[str], object] = lambda _installation_id: None
 
 
 @dataclass(slots=True)
@@ -156,6 +159,7 @@ async def _begin(source: Place, target: Place, clock: Clock) -> tuple[moves.Depa
         await _write(target, partial(_arrive, arrival=arrival))
         # Delete upload bytes that an earlier move has copied: the upload sessions may have received more bytes since.
         await target.stores.parts.delete(*await asyncio.to_thread(target.stores.parts.list_ids))
+    await asyncio.to_thread(target.leave_marks, arrival.installation_id)
     return departure, arrival
 
 
@@ -300,7 +304,7 @@ def _put_page(
 async def _finish(source: Place, target: Place, arrival: moves.Arrival, make_ids: Ids) -> None:
     await _check_unused(source)
     facts = await _read(source, list_facts)
-    kept = {name: value for name, value in facts.items() if name not in {*moves.MARKS, SHARED_SECRET}}
+    kept = {name: value for name, value in facts.items() if name not in {*moves.MARKS, *MARK_FACTS, SHARED_SECRET}}
     target.write_secret(source.read_secret())
 
     def work(connection: Connection) -> None:

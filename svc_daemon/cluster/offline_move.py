@@ -119,6 +119,10 @@ def _open_cluster(route: Route, prepare: Callable[[Connection], None]) -> Iterat
             if nodes := engines.count_nodes():
                 raise MoveRefused(f"{nodes} nodes are connected to {name}.", "Stop them all, then move it again.")
 
+        def leave_marks(installation_id: str) -> None:
+            for mark, on_marks in engines.marks:
+                on_marks(partial(mark.admit, state, installation_id=installation_id))
+
         yield Place(
             name=name,
             state=state,
@@ -127,4 +131,5 @@ def _open_cluster(route: Route, prepare: Callable[[Connection], None]) -> Iterat
             write_secret=lambda secret: state.write(partial(put_fact, name=SHARED_SECRET, value=secret.hex())),
             is_atomic=True,
             check_unused=check_unused,
+            leave_marks=leave_marks,
         )

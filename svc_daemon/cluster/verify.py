@@ -7,9 +7,11 @@ each row again in its own transaction, since a node may have changed it. Afterwa
 import asyncio
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from svc_daemon.core.problems import Repair
 from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.offline.verify import Verdict, repair_in
 from svc_daemon.operations.installations import INSTALLATION_ID
@@ -44,6 +46,11 @@ def verify_cluster(
                 f"There are no stored bytes at {cluster.blobs_url}, but {findings.counts['sources']} sources have"
                 " theirs there; nothing was repaired. Correct SVC_BLOBS_URL, or restore the bucket."
             )
+        unmarked = [problem for problem in findings.problems if problem.repair is Repair.MARK_ENGINE]
+        with open_cluster(cluster, environ, files.staging) as engines:
+            for mark, on_marks in engines.marks:
+                if any(problem.about["engine"] == mark.engine for problem in unmarked):
+                    on_marks(partial(mark.renew, engines.state))
         repaired = asyncio.run(repair_in(files, findings.problems, choose_engines(cluster, environ)))
         if repaired:
             findings = _look(cluster, environ, files, read_data=read_data, pause_s=pause_s)
@@ -57,9 +64,11 @@ def _look(
         is_there = engines.state.read(lambda connection: find_fact(connection, INSTALLATION_ID)) is not None
         if not is_there and not engines.stores.blobs.list_ids():
             raise NotFound(ErrorCode.NOT_FOUND, NO_INSTALLATION)
+        unmarked = [on_marks(partial(mark.find_problem, engines.state)) for mark, on_marks in engines.marks]
         inspection = Inspection(state=engines.state, bytes=engines.bytes, index=engines.index, is_shared=True)
         findings = verify(inspection, read_data=read_data)
-        if not findings.problems:
-            return findings
-        time.sleep(pause_s)
-        return confirmed(findings, verify(inspection, read_data=read_data))
+        if findings.problems:
+            time.sleep(pause_s)
+            findings = confirmed(findings, verify(inspection, read_data=read_data))
+        findings.problems[:0] = filter(None, unmarked)
+        return findings

@@ -16,6 +16,8 @@ LOG_BYTES = 64 * 1024 * 1024
 class Repair(StrEnum):
     """The safe repairs, in the order in which they are made."""
 
+    #: Leave the installation's mark in an engine of the cluster that was emptied or replaced.
+    MARK_ENGINE = "mark_engine"
     #: Checkpoint the write-ahead log by opening and closing the database.
     TRIM_LOG = "trim_log"
     #: Remove a file that was deleted on purpose or is incomplete.

@@ -3,11 +3,12 @@
 The libraries of a cluster are imported only for a cluster.
 """
 
+import logging
 import os
 import secrets
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -16,16 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from svc_daemon.cluster.marks import MILVUS_MARK, S3_MARK, EngineMark, MarkedEngine
 from svc_daemon.cluster.nodes import join_cluster
 from svc_daemon.data_directory import has_state
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.databases.sqlite import SqliteDatabase
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import StorageError, WrongEngine
 from svc_daemon.operations.installations import prepare_secret, prepare_shared_secret, refuse_lost_state, write_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Inspector, SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.provider.errors import ProviderError
+from svc_daemon.settings.limits import SettingError
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.files.blobs import Blobs
 from svc_daemon.store.files.contract import ByteStores
@@ -44,6 +48,8 @@ from svc_daemon.wire.extras import install_command
 
 if TYPE_CHECKING:
     from svc_daemon.cluster.milvus.server import MilvusServer
+
+log = logging.getLogger(__name__)
 
 OnBroken = Callable[[Exception], None]
 #: The environment variable that names a file of trusted certificate authorities.
@@ -78,6 +84,9 @@ class Engines:
     open_bytes: Callable[[DataFiles, Executor, OnBroken], ByteStores] = open_folders
     #: Returns the installation's secret.
     prepare_secret: Callable[[DataFiles, Database], bytes] = lambda files, _: prepare_secret(files, os.urandom)
+    #: Checks that the engines of a cluster are those of the installation with this id. Raises SettingError. An engine
+    #: that can't be reached is checked before its first use.
+    check_marks: Callable[[Context, str], None] = lambda _context, _installation_id: None
     #: Returns the context. In a cluster, it has the locks, rate limits and clock that all nodes share.
     join: Callable[[AsyncExitStack, Context], Context] = lambda _, context: context
 
@@ -86,10 +95,19 @@ EMBEDDED = Engines()
 
 
 @dataclass(slots=True)
-class _Time:
-    """The clock for the search index: in a cluster, the clock of the database server."""
+class _Shared:
+    """What the engines of a cluster need of each other."""
 
+    #: The clock for the search index: the clock of the database server.
     now_s: Callable[[], float] = time.time
+    #: The database, with the marks of the other engines. It is opened first.
+    state: Database | None = None
+    #: The id of the installation that this node serves; None in a command.
+    installation_id: str | None = None
+
+    def admit(self, mark: EngineMark, engine: MarkedEngine) -> None:
+        if self.state is not None:
+            mark.admit(self.state, engine, self.installation_id)
 
     def now_ns(self) -> int:
         return int(self.now_s() * 1e9)
@@ -104,12 +122,13 @@ def choose_engines(cluster: ClusterSettings | None, environ: Mapping[str, str]) 
     if cluster is None:
         return EMBEDDED
     environ = {**environ, AUTHORITIES: _find_authorities(environ)}
-    state_url, shared = checked_tls(cluster.state_url, environ), _Time()
+    state_url, shared = checked_tls(cluster.state_url, environ), _Shared()
     return Engines(
-        open_state=partial(_open_postgres, state_url),
+        open_state=partial(_open_postgres, state_url, shared),
         make_provider=partial(_open_milvus, cluster, environ[AUTHORITIES], shared),
-        open_bytes=partial(_open_objects, cluster.blobs_url, environ),
+        open_bytes=partial(_open_objects, cluster.blobs_url, environ, shared),
         prepare_secret=_share_secret,
+        check_marks=partial(_check_marks, shared),
         join=partial(_join_cluster, state_url, shared),
     )
 
@@ -166,6 +185,9 @@ class OpenCluster:
     index: Inspector
     #: Counts the connected nodes.
     count_nodes: Callable[[], int]
+    #: The mark of each other engine, and a function that calls another with that engine. It raises StorageError or
+    #: ProviderError.
+    marks: Sequence[tuple[EngineMark, Callable[[Callable[[MarkedEngine], Any]], Any]]]
 
 
 @contextmanager
@@ -195,7 +217,8 @@ def open_cluster(
         server = _open_milvus_server(cluster, environ[AUTHORITIES], time.monotonic)
         stack.callback(server.close)
         index = MilvusInspector(server)
-        yield OpenCluster(state, stores, ObjectInspector(stores), index, partial(count_nodes, state_url))
+        marks = ((S3_MARK, stores.blobs.client.on_marks), (MILVUS_MARK, server.on_marks))
+        yield OpenCluster(state, stores, ObjectInspector(stores), index, partial(count_nodes, state_url), marks)
 
 
 def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) -> tuple[list[PendingMigration], int]:
@@ -212,28 +235,36 @@ def plan_shared_upgrade(cluster: ClusterSettings, environ: Mapping[str, str]) ->
         return list_pending_shared(connection), count_nodes(state_url)
 
 
-def _open_postgres(url: str, _files: DataFiles, on_broken: OnBroken) -> Database:
+def _open_postgres(url: str, shared: _Shared, _files: DataFiles, on_broken: OnBroken) -> Database:
     # Unlike with SQLite, a failed commit doesn't make the daemon exit: `on_broken` is called only if a newer release
     # changes the schema.
     with _needing_extra():
         from svc_daemon.cluster.postgres.database import PostgresDatabase  # noqa: PLC0415
 
-    return PostgresDatabase(url, prepare=migrate_shared, join=join_shared, on_broken=on_broken)
+    shared.state = PostgresDatabase(url, prepare=migrate_shared, join=join_shared, on_broken=on_broken)
+    return shared.state
 
 
 def _open_objects(
-    url: str, environ: Mapping[str, str], files: DataFiles, executor: Executor, _on_broken: OnBroken
+    url: str,
+    environ: Mapping[str, str],
+    shared: _Shared,
+    files: DataFiles,
+    executor: Executor,
+    _on_broken: OnBroken,
 ) -> ByteStores:
     with _needing_extra():
         from svc_daemon.cluster.s3.stores import open_objects  # noqa: PLC0415
 
-    return open_objects(url, environ, files.staging, executor)
+    stores = open_objects(url, environ, files.staging, executor)
+    stores.blobs.client.admit = partial(shared.admit, S3_MARK)
+    return stores
 
 
 def _open_milvus(
     cluster: ClusterSettings,
     authorities: str,
-    shared: _Time,
+    shared: _Shared,
     _folder: Path,
     *,
     clock: Callable[[], float],
@@ -243,6 +274,7 @@ def _open_milvus(
         from svc_daemon.cluster.milvus.provider import MilvusProvider  # noqa: PLC0415
 
     server = _open_milvus_server(cluster, authorities, clock)
+    server.admit = partial(shared.admit, MILVUS_MARK)
     return MilvusProvider(server, now_ns=shared.now_ns, random_bits=lambda: secrets.randbits(32))
 
 
@@ -259,7 +291,20 @@ def _share_secret(files: DataFiles, database: Database) -> bytes:
     return secret
 
 
-def _join_cluster(state_url: str, shared: _Time, stack: AsyncExitStack, context: Context) -> Context:
+def _check_marks(shared: _Shared, context: Context, installation_id: str) -> None:
+    shared.installation_id = installation_id
+    for check in (context.stores.check_reachable, context.provider.check_reachable):
+        try:
+            check()
+        except (StorageError, ProviderError) as error:
+            wrong = error if isinstance(error, WrongEngine) else error.__cause__
+            if isinstance(wrong, WrongEngine):
+                # A wrong address is a wrong setting.
+                raise SettingError(wrong.message) from error
+            log.warning("an engine can't be used yet: %s", error)
+
+
+def _join_cluster(state_url: str, shared: _Shared, stack: AsyncExitStack, context: Context) -> Context:
     node = f"node-{secrets.token_hex(8)}"
     joined = join_cluster(stack, state_url, node, context.limits, context.wakes)
     shared.now_s = joined.now_s

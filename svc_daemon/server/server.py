@@ -206,7 +206,7 @@ async def _open_process(
     )
     extractor = Extractor(files.scratch, cage_limits)
     stack.push_async_callback(extractor.close)
-    await _repair(context)
+    await _repair(context, engines, installation_id)
     if settings.role is not Role.API:
         await extractor.start()
     choice = OperatorsChoice(
@@ -271,8 +271,12 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
     return llm
 
 
-async def _repair(context: Context) -> None:
-    """Clean up after a crash. At startup, all leases and staging files are left over from the last run."""
+async def _repair(context: Context, engines: Engines, installation_id: str) -> None:
+    """Clean up after a crash, in the installation's own engines.
+
+    At startup, all leases and staging files are left over from the last run.
+    """
+    await asyncio.to_thread(engines.check_marks, context, installation_id)
     # If nodes share the state, only an expired lease shows that the process with the lease is gone.
     until_s = inf if context.clock.shared is None else context.clock.lease_s()
     released = await release_expired(context, until_s) + await release_expired_syncs(context, until_s)

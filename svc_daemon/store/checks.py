@@ -301,6 +301,14 @@ def count_every_source(connection: Connection) -> int:
     return int(count)
 
 
+def list_stored(connection: Connection, limit: int = 20) -> tuple[list[str], list[str]]:
+    """List the ids of some sources whose bytes should be stored, and of some teams that should have an index."""
+    rows = connection.execute(
+        "SELECT id, team_id, status FROM sources WHERE status <> 'failed' ORDER BY id LIMIT :limit", {"limit": limit}
+    ).fetchall()
+    return [row["id"] for row in rows], sorted({row["team_id"] for row in rows if row["status"] == "active"})
+
+
 def list_uncleaned(connection: Connection) -> dict[str, str]:
     """Map the ids of deleted sources to their blob names, if the bytes are not deleted yet."""
     rows = connection.execute(

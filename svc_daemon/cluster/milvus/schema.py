@@ -82,6 +82,10 @@ _IDS = (
 )
 
 
+#: This field is never searched, but Milvus requires a vector field.
+_NOTHING = FieldSpec(name="nothing", type="FLOAT_VECTOR", options={"dim": 2}, index=_VECTOR)
+
+
 @dataclass(frozen=True, slots=True)
 class Collections:
     """The names of the collections of one installation."""
@@ -106,6 +110,13 @@ class Collections:
         begin, _, dimension = name.rpartition("_")
         return int(dimension) if f"{begin}_0" == self.vectors(0) and dimension.isdecimal() else None
 
+    def mark(self, mark: str) -> str:
+        """Name of the empty collection that is the mark of an installation. It has no version."""
+        return f"{self.prefix}_mark_{mark}"
+
+    def of_mark(self, mark: str) -> CollectionSpec:
+        return CollectionSpec(name=self.mark(mark), fields=(_IDS[0], _NOTHING))
+
     def list_fixed(self) -> list[CollectionSpec]:
         """Return the collections that always exist."""
         return [
@@ -122,8 +133,7 @@ class Collections:
                     _number("stamped_ms"),
                     FieldSpec(name="is_shown", type="BOOL"),
                     _text("body"),
-                    # This field is never searched, but Milvus requires a vector field.
-                    FieldSpec(name="nothing", type="FLOAT_VECTOR", options={"dim": 2}, index=_VECTOR),
+                    _NOTHING,
                 ),
             ),
             CollectionSpec(

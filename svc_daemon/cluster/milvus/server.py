@@ -10,8 +10,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 # Otherwise, pymilvus adds the variables of any file `.env` above its own folder to this process's environment.
 os.environ["PYTHON_DOTENV_DISABLED"] = "1"
@@ -20,8 +21,11 @@ from grpc import FutureTimeoutError, RpcError
 from pymilvus import CollectionSchema, DataType, Function, FunctionType, MilvusClient
 from pymilvus.exceptions import MilvusException
 
-from svc_daemon.cluster.milvus.schema import PARTITIONS, Collections, CollectionSpec, Row
+from svc_daemon.cluster.milvus.schema import PARTITIONS, Collections, CollectionSpec, Row, among
+from svc_daemon.errors import StorageError
 from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
+
+T = TypeVar("T")
 
 #: Maximum time of a call, in seconds.
 CALL_S = 30.0
@@ -67,6 +71,9 @@ class MilvusServer:
         self._opened: MilvusClient | None = None
         self._failed: tuple[float, ProviderError] | None = None
         self._is_closed = False
+        #: Raises WrongEngine unless the Milvus is the installation's. Called with each new connection, and if
+        #: collections are missing.
+        self.admit: Callable[[IndexMarks], object] = lambda _: None
         #: Vector collections that are known to exist.
         self._seen: set[str] = set()
 
@@ -177,6 +184,15 @@ class MilvusServer:
         """Raise ProviderError if Milvus doesn't answer in time."""
         self._call("list_collections", deadline_s=self.clock() + CONNECT_S)
 
+    def on_marks(self, work: Callable[["IndexMarks"], T]) -> T:
+        """Call `work` with the marks in Milvus, without a check of the mark or a change of the collections."""
+
+        def run() -> T:
+            with closing(self._log_in(CONNECT_S)) as client:
+                return work(IndexMarks(client, self.collections))
+
+        return self._translate(run, None)
+
     def close(self) -> None:
         """Close the connection. No method may be called afterwards."""
         with self._lock:
@@ -210,7 +226,7 @@ class MilvusServer:
             raise SearchTimeout
         return left_s
 
-    def _translate(self, work: Callable[[], Any], deadline_s: float | None) -> Any:
+    def _translate(self, work: Callable[[], T], deadline_s: float | None) -> T:
         """Run `work`, and convert pymilvus's exceptions."""
         try:
             return work()
@@ -246,12 +262,8 @@ class MilvusServer:
             self._lock.release()
 
     def _open(self, limit_s: float) -> MilvusClient:
-        # Callers log failures. pymilvus would log each failure again, with a traceback.
-        logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
         try:
-            client = MilvusClient(
-                self._url, token=self._token, timeout=limit_s, dedicated=True, server_pem_path=self._ca_file
-            )
+            client = self._log_in(limit_s)
         except (MilvusException, OSError) as error:
             failure = self._failure(error)
             self._failed = self.clock(), failure
@@ -263,8 +275,19 @@ class MilvusServer:
             raise
         return client
 
+    def _log_in(self, limit_s: float) -> MilvusClient:
+        # Callers log failures. pymilvus would log each failure again, with a traceback.
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
+        return MilvusClient(
+            self._url, token=self._token, timeout=limit_s, dedicated=True, server_pem_path=self._ca_file
+        )
+
     def _prepare(self, client: MilvusClient) -> None:
-        """Create the missing collections, and load all collections."""
+        """Create the missing collections, and load all collections, if the Milvus is the installation's."""
+        try:
+            self.admit(IndexMarks(client, self.collections))
+        except StorageError as error:
+            raise ProviderFailed(error.message, retryable=True) from error
         existing = client.list_collections(timeout=CALL_S)
         dimensions = [dimension for name in existing if (dimension := self.collections.find_dimension(name))]
         for spec in [*self.collections.list_fixed(), *map(self.collections.of_vectors, dimensions)]:
@@ -289,6 +312,33 @@ class MilvusServer:
                 index.add_index(each.name, **each.index)
                 _make(partial(client.create_index, spec.name, index, timeout=CALL_S), is_there)
         client.load_collection(spec.name, timeout=CALL_S)
+
+
+class IndexMarks:
+    """The marks of installations in a Milvus (see `cluster.marks`): the names of empty collections."""
+
+    def __init__(self, client: MilvusClient, collections: Collections) -> None:
+        self._client = client
+        self._collections = collections
+
+    def list_marks(self) -> list[str]:
+        names = self._client.list_collections(timeout=CALL_S)
+        start = self._collections.mark("")
+        return [name.removeprefix(start) for name in names if name.startswith(start)]
+
+    def put_mark(self, mark: str) -> None:
+        spec = self._collections.of_mark(mark)
+        self._client.create_collection(spec.name, schema=_build_schema(self._client, spec), timeout=CALL_S)
+
+    def has_any(self, source_ids: Sequence[str], team_ids: Sequence[str]) -> bool:  # noqa: ARG002 - teams are enough
+        name = self._collections.documents
+        if not team_ids:
+            return True
+        if name not in self._client.list_collections(timeout=CALL_S):
+            return False
+        self._client.load_collection(name, timeout=CALL_S)
+        wanted = among("team_id", team_ids)
+        return bool(self._client.query(name, filter=wanted, output_fields=["id"], limit=1, timeout=CALL_S))
 
 
 def _make(create: Callable[[], object], is_there: Callable[[], object]) -> None:

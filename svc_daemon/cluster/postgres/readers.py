@@ -8,6 +8,7 @@ import psycopg
 
 from svc_daemon.cluster.postgres.servers import (
     AWAY,
+    ENGINE,
     NoConnection,
     PostgresServer,
     ServerConnection,
@@ -60,7 +61,7 @@ class Readers:
                     self._forget_idle()
                     continue
                 if is_lost or is_refusal(error):
-                    raise StoreUnavailable(AWAY) from error
+                    raise StoreUnavailable(AWAY, ENGINE) from error
                 raise
             finally:
                 self._give_back(connection)
@@ -96,7 +97,7 @@ class Readers:
         try:
             connection = self._server.connect(*_SETTINGS)
         except NoConnection as error:
-            raise StoreUnavailable(AWAY) from error
+            raise StoreUnavailable(AWAY, ENGINE) from error
         finally:
             with self._changed:
                 self._opening -= 1

@@ -34,6 +34,8 @@ _DEFAULTS = {
     # Refuse a server that accepts no writes, such as the former primary after a failover.
     "target_session_attrs": "read-write",
 }
+#: The name of this engine for programs.
+ENGINE = "postgresql"
 #: The error message during an outage.
 AWAY = "The database can't be reached."
 #: Pause in seconds between attempts to connect during an outage.

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import psycopg
 
-from svc_daemon.cluster.postgres.servers import NoConnection, PostgresServer, ServerConnection
+from svc_daemon.cluster.postgres.servers import ENGINE, NoConnection, PostgresServer, ServerConnection
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ShuttingDown, StoreUnavailable
 
@@ -94,7 +94,7 @@ class LockSession:
         try:
             self._connect()
         except (NoConnection, psycopg.Error) as error:
-            raise StoreUnavailable(_OUT_OF_REACH) from error
+            raise StoreUnavailable(_OUT_OF_REACH, ENGINE) from error
         self._thread = threading.Thread(target=self._run, name="locks", daemon=True)
         self._thread.start()
 
@@ -147,7 +147,7 @@ class LockSession:
                 grips = None
             for place, request in enumerate(wave):
                 if request.taken and grips is None:
-                    request.future.set_exception(StoreUnavailable(_OUT_OF_REACH))
+                    request.future.set_exception(StoreUnavailable(_OUT_OF_REACH, ENGINE))
                 else:
                     request.future.set_result(grips[place] if grips else Grip(self._epoch))
         if self._connection is not None:
@@ -332,4 +332,4 @@ def _translating() -> Iterator[None]:
     try:
         yield
     except (NoConnection, psycopg.Error) as error:
-        raise StoreUnavailable(_OUT_OF_REACH) from error
+        raise StoreUnavailable(_OUT_OF_REACH, ENGINE) from error

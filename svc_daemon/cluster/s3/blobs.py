@@ -71,7 +71,7 @@ class ObjectBlobs(Staging):
     def try_room(self, size_bytes: int) -> None:
         """Check that this node has disk space and the object store answers. Raises OSError or StoreUnavailable."""
         super().try_room(size_bytes)
-        self.client.probe(f"{FOLDER}/probe")
+        self.client.check_reachable()
 
 
 class StagedObject(StagedFile):

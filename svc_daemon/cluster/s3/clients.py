@@ -45,8 +45,26 @@ _CONFIGURED = (
     "AWS_DEFAULT_REGION",
     "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
 )
+#: The folder of the objects whose names are the marks of installations, and what is in each.
+MARKS, MARK_TEXT = "marks", b"The objects beside this folder belong to one installation of svc. Do not remove it.\n"
 _STATUS = re.compile(r"status code: (\d{3})")
-_MESSAGE = "The object store does not answer or refuses; nothing was stored."
+_CODE = re.compile(r"<Code>(\w{1,50})</Code>")
+#: The name of this engine for programs.
+ENGINE = "s3"
+_MESSAGE = "The S3 store can't be used: {}. Nothing was stored."
+#: What a part of obstore's error text, in small letters, means.
+_CAUSES = {
+    "<code>nosuchbucket": "its bucket does not exist",
+    "<code>requesttimetooskewed": "it refuses requests, because the clock of this machine is wrong",
+    "status code: 401": "it refuses the key of this node",
+    "status code: 403": "it refuses the key of this node",
+    "dns error": "its name can't be resolved",
+    "failed to lookup": "its name can't be resolved",
+    "invalid peer certificate": "its certificate is not trusted",
+    "connection refused": "it refuses connections",
+    "timed out": "it does not answer in time",
+    "error sending request": "it does not answer",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +87,17 @@ class ObjectClient:
         self._obstore = obstore
         self._store = store
         self._errors: type[Exception] = obstore.exceptions.BaseError
+        #: Raises WrongEngine unless the store is the installation's. Called before the first request.
+        self.admit: Callable[[StoreMarks], object] = StoreMarks.list_marks
+        self._is_admitted = False
 
     async def put(self, key: str, content: bytes | Path | AsyncIterator[bytes]) -> None:
         """Store an object. The length of the content may be unknown."""
         options = {"chunk_size": CHUNK_BYTES, "max_concurrency": CHUNKS_AT_ONCE}
-        await self._finish(lambda: self._obstore.put_async(self._store, key, content, **options))
+        try:
+            await self._finish(lambda: self._obstore.put_async(self._store, key, content, **options))
+        except FileNotFoundError as error:
+            raise StoreUnavailable(_MESSAGE.format("it does not know the bucket"), ENGINE) from error
 
     async def copy(self, key: str, new_key: str) -> None:
         """Copy an object, replacing any at the new key. Raises FileNotFoundError."""
@@ -93,8 +117,13 @@ class ObjectClient:
     async def stream(self, key: str, first: int = 0) -> AsyncIterator[bytes]:
         """Read the bytes from offset `first`. Raises FileNotFoundError."""
         with self._translated():
+            await asyncio.to_thread(self._check_mark)
             options = {"range": {"offset": first}} if first else None
-            found = await self._obstore.get_async(self._store, key, options=options)
+            try:
+                found = await self._obstore.get_async(self._store, key, options=options)
+            except FileNotFoundError:
+                await asyncio.to_thread(self.check_reachable)
+                raise
             async for chunk in found.stream(min_chunk_size=READ_BYTES):
                 yield bytes(chunk)
 
@@ -115,6 +144,7 @@ class ObjectClient:
     def list_all(self, prefix: str) -> Iterator[ListedObject]:
         """List all objects in the folder `prefix`. Blocking."""
         with self._translated():
+            self._check_mark()
             for page in self._obstore.list(self._store, prefix):
                 yield from _listed(page)
 
@@ -123,30 +153,44 @@ class ObjectClient:
         if keys:
             await self._finish(lambda: self._obstore.delete_async(self._store, list(keys)))
 
-    def probe(self, key: str) -> None:
-        """Check that the store answers a request for this key. The key need not exist. Blocking."""
+    def check_reachable(self) -> None:
+        """Raise StoreUnavailable unless the store answers and is the installation's. Blocking."""
+        self._is_admitted = False
         with self._translated():
-            try:
-                self._obstore.head(self._store, key)
-            except FileNotFoundError:
-                return
+            self._check_mark()
+
+    def on_marks(self, work: Callable[["StoreMarks"], T]) -> T:
+        """Call `work` with the marks in the store, without a check of the mark. Blocking."""
+        with self._translated():
+            return work(StoreMarks(self._obstore, self._store))
+
+    def _check_mark(self) -> None:
+        if not self._is_admitted:
+            self.admit(StoreMarks(self._obstore, self._store))
+            self._is_admitted = True
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn obstore's errors into StoreUnavailable, without their texts, which may reveal addresses."""
+        """Turn obstore's errors into StoreUnavailable, without their texts, which contain addresses."""
         try:
             yield
         except self._errors as error:
-            status = _STATUS.search(str(error))
-            about = f"{type(error).__name__}{f', status {status[1]}' if status else ''}"
-            log.warning("the object store does not answer or refuses: %s", about)
+            cause = _find_cause(str(error))
+            log.warning("the object store does not answer or refuses: %s", cause)
             # With `from error`, the log would contain the original text.
-            raise StoreUnavailable(_MESSAGE) from None
+            raise StoreUnavailable(_MESSAGE.format(cause), ENGINE) from None
 
     async def _finish(self, request: Callable[[], Awaitable[T]]) -> T:
         async def work() -> T:
             with self._translated():
-                return await request()
+                if not self._is_admitted:
+                    await asyncio.to_thread(self._check_mark)
+                try:
+                    return await request()
+                except FileNotFoundError:
+                    # The answer is the same if the whole bucket is gone, so look for the mark.
+                    await asyncio.to_thread(self.check_reachable)
+                    raise
 
         running = asyncio.create_task(work())
         try:
@@ -157,6 +201,25 @@ class ObjectClient:
             if not running.cancelled():
                 running.exception()
             raise
+
+
+class StoreMarks:
+    """The marks of installations in the object store (see `cluster.marks`). Raises obstore's errors."""
+
+    def __init__(self, obstore: Any, store: Any) -> None:
+        self._obstore = obstore
+        self._store = store
+
+    def list_marks(self) -> list[str]:
+        found = self._obstore.list(self._store, MARKS).collect()
+        return [each["path"].rpartition("/")[2] for each in found]
+
+    def put_mark(self, mark: str) -> None:
+        self._obstore.put(self._store, f"{MARKS}/{mark}", MARK_TEXT)
+
+    def has_any(self, source_ids: Sequence[str], team_ids: Sequence[str]) -> bool:  # noqa: ARG002 - it has no teams
+        folders = [f"blobs/{source_id[-2:]}/{source_id}" for source_id in source_ids] or ["blobs"]
+        return any(page for folder in folders for page in self._obstore.list(self._store, folder, chunk_size=1))
 
 
 def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
@@ -196,6 +259,15 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
         },
     )
     return ObjectClient(obstore, store)
+
+
+def _find_cause(text: str) -> str:
+    """Say what is wrong, from the text of obstore's error, without any address in it."""
+    cause = next((cause for part, cause in _CAUSES.items() if part in text.lower()), None)
+    status, code = _STATUS.search(text), _CODE.search(text)
+    if status is None:
+        return cause or "it does not answer"
+    return f"{cause or 'it fails'} (status {status[1]}{f', {code[1]}' if code else ''})"
 
 
 def _listed(page: Iterable[Mapping[str, Any]]) -> Sequence[ListedObject]:

@@ -38,6 +38,9 @@ class ObjectStores(SweptStores):
     blobs: ObjectBlobs
     parts: ObjectParts
 
+    def check_reachable(self) -> None:
+        self.blobs.client.check_reachable()
+
     async def list_page(self, after: str) -> Sequence[SweptObject]:
         return [
             SweptObject(found.key, blob_name(found), session_of(found), found.modified_at)

@@ -202,6 +202,9 @@ class ByteStores:
     parts: PartStore
     set_aside_files: SetAsideStore
 
+    def check_reachable(self) -> None:
+        """Raise StoreUnavailable if a store on another machine can't be used. Blocking."""
+
 
 @dataclass(frozen=True, slots=True)
 class SweptObject:
