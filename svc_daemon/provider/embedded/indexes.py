@@ -76,10 +76,7 @@ class TeamIndex:
         """Remove what an earlier process has left half done, and open the postings, or begin to make them anew."""
         for key in self.database.read(document_rows.list_hidden):
             remove_hidden(self.database, key)
-        row = self.database.read(
-            lambda connection: connection.execute("SELECT postings, building FROM totals").fetchone()
-        )
-        number, building = row["postings"], row["building"]
+        number, building = self.database.read(document_rows.find_postings)
         self._sweep({number, building})
         if number:
             try:
