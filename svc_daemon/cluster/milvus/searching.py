@@ -12,8 +12,9 @@ from svc_daemon.cluster.milvus.server import MilvusServer
 from svc_daemon.core.search.ranking import POOL, coverage, idf
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.text.languages import STEMMERS
+from svc_daemon.core.text.places import PlaceFinder
 from svc_daemon.core.text.queries import LITTLE, ParsedQuery, parse_query
-from svc_daemon.core.text.terms import QueryWord, find_places
+from svc_daemon.core.text.terms import QueryWord
 from svc_daemon.provider import contract
 from svc_daemon.provider.errors import SearchTimeout
 from svc_daemon.provider.ranked_chunks import (
@@ -244,7 +245,7 @@ class MilvusSearch:
             covered = coverage(self.weights, [word.text for word in matched])
             edition, chunk = self.shown[placed.key[0]], unpack_chunk(row)
             parts = _find_parts(edition, chunk, matched) if self.query.explain else {}
-            found = find_places(chunk.text, matched, edition.language)
+            found = PlaceFinder(matched).find(chunk.text, edition.language)
             yield contract.Hit(
                 chunk_id=contract.chunk_id(edition.source_id, edition.generation, chunk.ordinal),
                 source_id=edition.source_id,
@@ -306,7 +307,8 @@ def _having(ways: Iterable[Sequence[str]]) -> str:
 def _find_parts(edition: Edition, chunk: Chunk, words: Sequence[QueryWord]) -> dict[str, tuple[contract.Part, ...]]:
     """For each word, find the chunk's parts (title, headings, text) that contain it."""
     texts = (edition.title, "\n".join(chunk.headings), chunk.text)
-    found = [find_places(text, words, edition.language) for text in texts]
+    finder = PlaceFinder(words)
+    found = [finder.find(text, edition.language) for text in texts]
     return {
         word.text: tuple(part for part, places in zip(PARTS, found, strict=True) if places[number])
         for number, word in enumerate(words)

@@ -89,19 +89,21 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
 
     `scores` are the BM25 scores of the texts, best first.
     """
-    word_sets = [frozenset(text.lower().encode(errors="replace").translate(_WORD_BYTES).split()) for text in texts]
-    having = Counter(chain.from_iterable(word_sets))
+    listed = [text.lower().encode(errors="replace").translate(_WORD_BYTES).split() for text in texts]
     weights: defaultdict[bytes, float] = defaultdict(float)
-    for score, words in zip(scores[:BEST], word_sets, strict=False):
-        for word in words:
+    for score, words in zip(scores[:BEST], listed, strict=False):
+        for word in {*words}:
             # Numbers say little about the subject.
             if not word[:1].isdigit():
                 weights[word] += score
+    shared = [weights.keys() & words for words in listed]
+    having = Counter(chain.from_iterable(shared))
+    idfs = [idf(len(listed), count) for count in range(len(listed) + 1)]
     for word in weights:
-        weights[word] *= idf(len(word_sets), having[word])
+        weights[word] *= idfs[having[word]]
     # Order words of equal weight alphabetically, since the order of a set differs from process to process.
     heaviest = dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS])
-    sums = [math.fsum(heaviest[word] for word in words & heaviest.keys()) for words in word_sets]
+    sums = [math.fsum(map(heaviest.__getitem__, heaviest.keys() & words)) for words in shared]
     most = max(sums, default=0.0)
     return [each / most if most else 0.0 for each in sums]
 

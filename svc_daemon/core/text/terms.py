@@ -1,4 +1,4 @@
-"""Terms: what a text is found by, and where in it the words of a query stand.
+"""Terms: what a text is found by.
 
 A text is split at its blanks. What a piece between them is found by depends on that piece alone, so it is worked out
 once for each of the pieces that make up most of the texts. What is written with and without a blank, such as 5 kg, is
@@ -6,11 +6,11 @@ cut into the same words either way.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.text.folding import fold
@@ -28,8 +28,8 @@ MOST_PIECES, LONGEST_PIECE = 60_000, 64
 MOST_WORDS = 20_000
 #: Shorter words are one mistake away from too many others.
 LEAST_LETTERS = 3
-#: How many mistakes a suggestion that is no word counts as.
-MISTAKEN = 1.5
+#: In a word of up to so many letters one may be mistaken, in a longer one two.
+LONGEST_SHORT = 4
 #: The letters that are typed for umlauts where a keyboard has none.
 SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 _NUMBERS = re.compile(r"\d+(?:[.,']\d+)+")
@@ -153,7 +153,8 @@ def place_terms(piece: str, language: str) -> Iterator[PlacedTerm]:
 
 
 @lru_cache(MOST_PIECES // 30)
-def _recall_terms(piece: str, language: str) -> tuple[PlacedTerm, ...]:
+def recall_terms(piece: str, language: str) -> tuple[PlacedTerm, ...]:
+    """Do the same as `place_terms`, from memory if the piece was met lately."""
     return tuple(place_terms(piece, language))
 
 
@@ -200,136 +201,49 @@ class _Known(dict[str, tuple[str, str]]):
 _KNOWN = {language: _Known(language) for language in (*STEMMERS, "")}
 
 
+def known_pieces(language: str) -> Mapping[str, tuple[str, str]]:
+    """Return what maps each piece of a text in this language to its words and its forms, separated by spaces."""
+    return _KNOWN.get(language, _KNOWN[""])
+
+
 def index_terms(text: str, language: str) -> Terms:
     """Return what a text in this language is found by."""
-    known = _KNOWN.get(language, _KNOWN[""])
-    pieces = text.split()
-    found = [known[piece] for piece in (pieces if "A" not in pieces else _lower_articles(pieces))]
+    known = known_pieces(language)
+    found = [known[piece] for piece in lower_articles(text.split())]
     return Terms(" ".join([words for words, _ in found if words]), " ".join([forms for _, forms in found if forms]))
 
 
-def _lower_articles(pieces: Sequence[str]) -> list[str]:
+def lower_articles(pieces: Sequence[str]) -> Sequence[str]:
     """Write the article that begins a sentence in lower case: another A is a name, as in `vitamin A`."""
+    if "A" not in pieces:
+        return pieces
     before = ["." if not each[-1].isalnum() else "" for each in pieces]
     return ["a" if piece == "A" and ended else piece for piece, ended in zip(pieces, [".", *before], strict=False)]
 
 
-_PIECE = re.compile(r"\S+")
+def may_be_mistaken(word: str) -> bool:
+    """Whether a word of a query may be another one with a mistake. Numbers and names of several parts are not."""
+    kinds = [unit.kind for unit in cut_piece(fold(word))]
+    return kinds == [TextUnitKind.WORD] and word.isalpha() and len(word) >= LEAST_LETTERS
 
 
-def find_places(text: str, words: Sequence[QueryWord], language: str) -> list[list[tuple[int, int]]]:
-    """For each word of a query, find where it stands in a text in this language: the start and end of each place."""
-    ways = [way for word in words for way in word.alternatives]
-    has_runs = any(len(way.terms) > 1 for way in ways)
-    found = _find_terms(text, {term for way in ways for term in way.terms}, language, has_runs=has_runs)
-    by_position = {position: (term, end) for (term, _), places in found.items() for position, _, end in places}
-    return [
-        _merge(
-            (start, end if len(way.terms) == 1 else by_position[position + len(way.terms) - 1][1])
-            for way in word.alternatives
-            for position, start, end in found.get((way.terms[0], way.in_forms), ())
-            if all(
-                by_position.get(next_one, ("", 0))[0] == term
-                for next_one, term in enumerate(way.terms[1:], position + 1)
-            )
-        )
-        for word in words
-    ]
+def count_mistakes(word: str) -> int:
+    """Return how many letters of a word may be mistaken."""
+    return 1 if len(word) <= LONGEST_SHORT else 2
 
 
-#: Takes all signs out of a text in ASCII, and makes all white space blanks.
-_SIGNS_OUT = {code: None for code in range(128) if not chr(code).isalnum()}
-_BLANKS = {code: " " for code in range(128) if chr(code).isspace()}
-#: Beginnings of words that lose theirs in a stem: dying is die.
-_OTHER_HEADS = {"di": "dy", "li": "ly", "ti": "ty"}
-
-
-def _find_pieces(text: str, terms: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Find the pieces of a text in ASCII that may have one of these terms, since stems begin as their words do.
-
-    Cutting each piece into its terms would take long: many are not in memory.
-    """
-    plain = {term.translate(_SIGNS_OUT) for term in terms if term.isascii()}
-    heads = {term[: 1 if term[:1].isdigit() else 3 if len(term) > 4 else 2] for term in plain}
-    heads |= {_OTHER_HEADS[head] for head in heads & _OTHER_HEADS.keys()}
-    pattern = re.compile("|".join(r"[^a-z0-9\s]*".join(head) for head in sorted(heads)) or r"(?!)")
-    lowered, end = text.lower().translate(_BLANKS), 0
-    for match in pattern.finditer(lowered):
-        if match.start() >= end:
-            start = lowered.rfind(" ", end, match.start()) + 1 or end
-            end = lowered.find(" ", match.start())
-            end = end if end >= 0 else len(text)
-            yield start, end
-
-
-def _find_terms(
-    text: str, wanted: Set[str], language: str, *, has_runs: bool
-) -> dict[tuple[str, bool], list[tuple[int, int, int]]]:
-    """Find where terms, and terms that are forms, stand in a text: which of its words each is, and start and end.
-
-    Which word is counted right only with `has_runs`.
-    """
-    known = _KNOWN.get(language, _KNOWN[""])
-    found: dict[tuple[str, bool], list[tuple[int, int, int]]] = {}
-    if text.isascii() and not has_runs and "a" not in wanted and CAPITAL + "a" not in wanted:
-        spans = [*_find_pieces(text, wanted)]
-    else:
-        spans = [match.span() for match in _PIECE.finditer(text)]
-    position, pieces = 0, [text[start:end] for start, end in spans]
-    for (begin, _), piece in zip(spans, pieces if "A" not in pieces else _lower_articles(pieces), strict=True):
-        terms, forms = known[piece]
-        inner = terms.split(" ") if terms else []
-        if not wanted.isdisjoint(inner) or (forms and not wanted.isdisjoint(forms.split(" "))):
-            nth = position
-            placed = _recall_terms(piece, language) if len(piece) <= LONGEST_PIECE else place_terms(piece, language)
-            for term, in_forms, start, end in placed:
-                if term in wanted:
-                    found.setdefault((term, in_forms), []).append((nth, begin + start, begin + end))
-                nth += not in_forms
-        position += len(inner)
-    return found
-
-
-def _merge(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort places, and join those that overlap."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(places):
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def suggest(word: str, candidates: Iterable[tuple[str, int]]) -> str | None:
-    """Return the most frequent of the nearest terms that are one mistake, or two in a long word, away from the word.
-
-    Candidates are terms, words and forms, and the numbers of texts that have them.
-    """
+def suggest(word: str, texts: Iterable[str]) -> str | None:
+    """Return the word of these texts that is nearest to a word of a query, and of several the one in most texts."""
     word = fold(word)
-    if (
-        [unit.kind for unit in cut_piece(word)] != [TextUnitKind.WORD]
-        or not word.isalpha()
-        or len(word) < LEAST_LETTERS
-    ):
-        # Numbers and names of several parts are not mistaken for others.
-        return None
-    listed = sorted(candidates)
-    most, letters = 1 if len(word) <= 4 else 2, set(word)
+    most, letters = count_mistakes(word), set(word)
+    having = Counter(chain.from_iterable({*index_terms(text, "").words.split()} for text in texts))
     near = [
-        (1 if _is_near(word, term, 1) else 2, frequency, term)
-        for term, frequency in listed
+        (1 if _is_near(word, term, 1) else 2, -count, term)
+        for term, count in having.items()
         if abs(len(term) - len(word)) <= most and len(letters.symmetric_difference(term)) <= 2 * most
         if term != word and term.isalpha() and _is_near(word, term, most)
     ]
-    ranked = []
-    for mistakes, frequency, term in near:
-        # A stem that only longer words have, such as `polici`, is no word.
-        begin = term.removesuffix("i")
-        longer = listed[bisect_left(listed, (begin,)) : bisect_left(listed, (begin + "\U0010ffff",))]
-        is_stem = frequency <= sum(count for other, count in longer if other != term)
-        ranked.append((mistakes + MISTAKEN * is_stem, -frequency, term))
-    return min(ranked)[2] if ranked else None
+    return min(near)[2] if near else None
 
 
 def _is_near(one: str, other: str, mistakes: int) -> bool:

@@ -183,8 +183,7 @@ class _Asking:
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
         """Query the index until enough hits are valid, and return the valid hits. Raises the errors of `search`."""
-        # Some hits may be of deleted sources, so ask for more than needed.
-        limit = self.request.max_num_results * 2 + 5
+        limit = self.request.max_num_results
         for _ in range(MAX_ROUNDS):
             query = SearchQuery(
                 text=self.request.query,

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.search.ranking import coverage
-from svc_daemon.core.text.terms import QueryWord, find_places
+from svc_daemon.core.text.places import PlaceFinder
+from svc_daemon.core.text.terms import QueryWord
 from svc_daemon.provider.contract import Hit, Part, SearchMode, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.packing import unpack_names
@@ -24,6 +25,8 @@ class Question:
 
     mode: SearchMode
     words: Sequence[QueryWord]
+    #: Finds these words in texts.
+    finder: PlaceFinder
     #: Inverse document frequency of each word, by its text.
     weights: Mapping[str, float]
     #: The query's vector and access to the index's vectors; None if they can't be compared.
@@ -44,7 +47,7 @@ def read_hits(
     for rank, placed in enumerate(order, start=offset + 1):
         key, row = placed.key, rows[placed.key]
         semantic = meaning.match(None, cosines[key]) if meaning is not None and key in cosines else placed.semantic
-        places = {part: find_places(text, question.words, row["language"] or "") for part, text in _parts(row).items()}
+        places = {part: question.finder.find(text, row["language"] or "") for part, text in _parts(row).items()}
         matches = tuple(
             TermMatch(
                 term=word.text,

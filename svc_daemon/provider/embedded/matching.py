@@ -1,6 +1,6 @@
 """Asks the postings for the chunks that have a query's words, best first by BM25."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -9,8 +9,9 @@ import tantivy
 
 from svc_daemon.core.search.naming import DECIDES, name_term
 from svc_daemon.core.search.ranking import idf
+from svc_daemon.core.text.folding import fold
 from svc_daemon.core.text.queries import SPELLED, UNSTEMMED, ParsedQuery, splits
-from svc_daemon.core.text.terms import Alternative, QueryWord, suggest
+from svc_daemon.core.text.terms import Alternative, QueryWord, count_mistakes, may_be_mistaken
 from svc_daemon.provider.embedded.postings import SCHEMA, translated
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
@@ -20,6 +21,8 @@ NAME_WEIGHT = 0.5
 PAIR_WEIGHT = 0.2
 #: Two words are looked up as a pair only if one of them is in at most this many chunks, since this reads all places.
 PAIR_MOST = 5_000
+#: What a chunk scores for having every word, more than BM25 can give it. The library keeps 24 bits of a score.
+WHOLE = 8192.0
 #: How many documents are looked at, of those whose names have words of the query.
 CALLED = 12
 
@@ -66,22 +69,16 @@ class Matcher:
         with translated():
             self._words = [self._word(number) for number in range(len(parsed.words))]
 
-    def rank(self, scope: Scope, limit: int, is_there: Callable[[Iterable[int]], set[int]]) -> list[tuple[int, float]]:
-        """Return the best `limit` chunks, with their scores; chunks with equal scores in no certain order.
+    def rank(
+        self, scope: Scope, limit: int, is_there: Callable[[Iterable[int]], set[int]]
+    ) -> list[tuple[int, float, bool]]:
+        """Return the best `limit` chunks, those first that have every word which decides.
 
+        Each comes with its score, and whether it has all these words. Chunks with equal scores come in any order.
         `is_there` returns which of these chunks, given by their keys in the postings, have a document that is visible.
         """
-        return self._ask([self._any_word(), *self._phrases(), *scope.queries()], limit, is_there)
-
-    def list_whole(self, scope: Scope, limit: int, is_there: Callable[[Iterable[int]], set[int]]) -> set[int]:
-        """Return the best chunks that have every word which decides, up to `limit`."""
-        deciding = [
-            word for word, query in zip(self._words, self._parsed.words, strict=True) if query.weight >= DECIDES
-        ]
-        if len(deciding) < 2:
-            return set()
-        queries = [*deciding, self._any_word(), *self._phrases(), *scope.queries()]
-        return {key for key, _ in self._ask(queries, limit, is_there)}
+        ranked = self._ask([self._any_word(), *self._phrases(), *scope.queries()], limit, is_there)
+        return [(key, score % WHOLE, score >= WHOLE) for key, score in ranked]
 
     def list_called(self, scope: Scope) -> list[int]:
         """List the numbers of documents whose names have words of the query, the most likely first."""
@@ -89,24 +86,17 @@ class Matcher:
         any_name = _Query.boolean_query([(_SHOULD, _best(each)) for each in terms])
         return [key >> ORDINAL_BITS for key, _ in self._search([any_name, *scope.queries()], CALLED)]
 
-    def suggest(self, scope: Scope, number: int, is_there: Callable[[Iterable[int]], set[int]]) -> str | None:
-        """Return a word that stands in the scope, if this word of the query doesn't, and may have been meant by it."""
+    def list_near(
+        self, scope: Scope, number: int, limit: int, is_there: Callable[[Iterable[int]], set[int]]
+    ) -> Iterator[list[int]]:
+        """If this word of the query stands nowhere, yield chunks with a word that may be meant, the nearest first."""
         word = self._parsed.words[number].text
-        if not word.isalpha() or self._ask([self._words[number], *scope.queries()], 1, is_there):
-            return None
-        within = _Query.boolean_query([(_MUST, query) for query in scope.queries()]) if scope.queries() else None
-        fields = ("words", "forms")
-        with translated():
-            candidates = [
-                each for field in fields for each in self._searcher.terms_with_prefix(field, word[:1], within)
-            ]
-        found = suggest(word, candidates)
-        # It may be of a document that was removed a moment ago.
-        if found is None or not self._ask(
-            [_best([_term(field, found) for field in fields]), *scope.queries()], 1, is_there
-        ):
-            return None
-        return found
+        if not may_be_mistaken(word) or self._ask([self._words[number], *scope.queries()], 1, is_there):
+            return
+        for mistakes in range(1, count_mistakes(word) + 1):
+            near = [_Query.fuzzy_term_query(SCHEMA, field, fold(word), mistakes) for field in ("words", "forms")]
+            any_near = _Query.disjunction_max_query(near)
+            yield [key for key, _ in self._ask([any_near, *scope.queries()], limit, is_there)]
 
     def _ask(
         self, queries: Sequence[_Query], limit: int, is_there: Callable[[Iterable[int]], set[int]]
@@ -128,11 +118,18 @@ class Matcher:
         return [(key, score) for key, (score, _) in zip(keys, hits, strict=True)]
 
     def _any_word(self) -> _Query:
-        """Match chunks that have a word which decides. Others, and words that follow each other, add to it."""
+        """Match chunks that have a word which decides. Others, and words that follow each other, add to it.
+
+        Those with all words that decide, if there are several, score `WHOLE` and more.
+        """
         parts = [*zip(self._words, self._parsed.words, strict=True)]
-        deciding = _Query.boolean_query([(_SHOULD, query) for query, word in parts if word.weight >= DECIDES])
-        others = [*(query for query, word in parts if word.weight < DECIDES), *self._pairs()]
-        return _Query.boolean_query([(_MUST, deciding), *((_SHOULD, query) for query in others)])
+        deciding = [query for query, word in parts if word.weight >= DECIDES]
+        more = [*(query for query, word in parts if word.weight < DECIDES), *self._pairs()]
+        if len(deciding) > 1:
+            all_words = _Query.boolean_query([(_MUST, query) for query in deciding])
+            more.append(_Query.const_score_query(all_words, WHOLE))
+        any_word = _Query.boolean_query([(_SHOULD, query) for query in deciding])
+        return _Query.boolean_query([(_MUST, any_word), *((_SHOULD, query) for query in more)])
 
     def _word(self, number: int) -> _Query:
         """Match chunks that have the word, or whose document is called by it.

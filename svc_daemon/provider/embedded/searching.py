@@ -9,7 +9,9 @@ import tantivy
 
 from svc_daemon.core.search.naming import DECIDES, choose_named, names_of, rate_names
 from svc_daemon.core.search.ranking import POOL
+from svc_daemon.core.text.places import PlaceFinder
 from svc_daemon.core.text.queries import ParsedQuery, parse_query
+from svc_daemon.core.text.terms import suggest
 from svc_daemon.provider import ranked_chunks
 from svc_daemon.provider.contract import Hit, HitPage, SearchMode, SearchQuery, Suggestion, VectorCount
 from svc_daemon.provider.embedded import documents
@@ -25,10 +27,10 @@ from svc_daemon.provider.ranked_chunks import CANDIDATES, Placed, distinct, fuse
 
 #: Size of SQLite's page cache per connection, in KiB. A larger cache would help little.
 CACHE_KIB = 12_000
-
-
 #: How many chunks of the documents that the query names come first.
 NAMED_FIRST = 3
+#: In how many chunks a suggestion is looked for.
+NEAR = 20
 
 
 class Overtaken(Exception):
@@ -61,7 +63,10 @@ def search(
     )
     order = asked.order(mode)
     words = [word for word in parsed.words if word.text in matcher.weights]
-    question = Question(mode=mode, words=words, weights=matcher.weights, meaning=asked.meaning, explain=query.explain)
+    finder, weights = PlaceFinder(words), matcher.weights
+    question = Question(
+        mode=mode, words=words, finder=finder, weights=weights, meaning=asked.meaning, explain=query.explain
+    )
     hits = tuple(read_hits(connection, question, order[: query.limit], query.offset))
     count_vectors = partial(_count_vectors, connection, counts, query)
     return HitPage(
@@ -116,9 +121,11 @@ class _Asked:
         for number, word in enumerate(self.parsed.words):
             if word.weight < DECIDES or word.text in matched:
                 continue
-            instead = self.matcher.suggest(scope, number, there.list_visible)
-            if instead:
-                yield Suggestion(word.text, instead)
+            for keys in self.matcher.list_near(scope, number, NEAR, there.list_visible):
+                texts = documents.read_words(self.connection, [there.chunk_key(key) for key in keys])
+                if instead := suggest(word.text, texts.values()):
+                    yield Suggestion(word.text, instead)
+                    break
 
     def _rank(self, mode: SearchMode, scope: Scope, count: int) -> list[Placed[int]]:
         """Rank the chunks in this scope by words, or by words and meaning."""
@@ -143,13 +150,13 @@ class _Asked:
             return []
         there = _Documents(self.connection)
         ranked = self.matcher.rank(scope, max(POOL, count), there.list_visible)
-        whole = self.matcher.list_whole(scope, POOL, there.list_visible) if ranked else set()
-        chunks = [(there.chunk_key(key), score) for key, score in ranked]
+        chunks = [(there.chunk_key(key), score) for key, score, _ in ranked]
+        whole = {there.chunk_key(key) for key, _, is_whole in ranked if is_whole}
         # Those that are alike in all come in the order of their documents.
         chunks[:POOL] = sorted(chunks[:POOL], key=lambda pair: (-pair[1], pair[0]))
         placed = ranked_chunks.refine(
             chunks,
-            {there.chunk_key(key) for key in whole},
+            whole,
             partial(documents.read_words, self.connection),
         )
         return placed[:count]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from svc_daemon.core.text.folding import fold, normalize
 from svc_daemon.core.text.languages import STEMMERS, guess_language
 from svc_daemon.core.text.pieces import TERM_BYTES
+from svc_daemon.core.text.places import PlaceFinder
 from svc_daemon.core.text.queries import parse_query
-from svc_daemon.core.text.terms import find_places, index_terms
+from svc_daemon.core.text.terms import index_terms
 from tests.core.limits import cpu_limit_s
 from tests.core.text.test_terms import weigh
 
@@ -47,7 +48,7 @@ def test_each_word_of_a_text_is_found_in_it_and_has_a_place(text: str, language:
     assert all(0 < len(term.encode()) <= TERM_BYTES for term in (*terms.words.split(" "), *terms.forms.split()) if term)
     for piece in text.split():
         words = parse_query(piece, (language,)).words
-        for word, places in zip(words, find_places(text, words, language), strict=True):
+        for word, places in zip(words, PlaceFinder(words).find(text, language), strict=True):
             assert weigh(word, text, language) > 0
             assert places == sorted(places)
             assert all(0 <= start < end <= len(text) for start, end in places)
@@ -98,7 +99,7 @@ def test_a_hostile_text_is_read_in_linear_time(text: str) -> None:
         terms = index_terms(text, "en")
         guess_language(text)
         words = parse_query(text[:5000]).words
-        find_places(text, words, "en")
+        PlaceFinder(words).find(text, "en")
     assert all(len(term.encode()) <= TERM_BYTES for term in {*terms.words.split(), *terms.forms.split()})
 
 

@@ -4,8 +4,9 @@
 
 import pytest
 
+from svc_daemon.core.text.places import PlaceFinder
 from svc_daemon.core.text.queries import LITTLE, MAX_WORDS, parse_query, splits
-from svc_daemon.core.text.terms import Alternative, QueryWord, find_places, index_terms, suggest
+from svc_daemon.core.text.terms import Alternative, QueryWord, index_terms, may_be_mistaken, suggest
 
 
 def weigh(word: QueryWord, text: str, language: str = "en") -> float:
@@ -224,7 +225,7 @@ FOUND = [
 def test_what_people_type_finds_what_others_have_written(query: str, text: str) -> None:
     assert finds(query, text)
     words = parse_query(query).words
-    places = find_places(text, words, "en")
+    places = PlaceFinder(words).find(text, "en")
     for word, spans in zip(words, places, strict=True):
         assert bool(spans) == bool(weigh(word, text)), word.text
         assert all(0 <= start < end <= len(text) for start, end in spans)
@@ -320,11 +321,24 @@ def test_a_joined_word_may_stand_as_two() -> None:
     assert splits("fox") == splits("1.0.21") == []
 
 
-def test_the_nearest_and_then_the_most_frequent_term_is_suggested() -> None:
-    assert suggest("polcy", [("policy", 3), ("police", 90), ("pole", 9)]) == "policy"
-    assert suggest("hotle", [("hotel", 3), ("hole", 5)]) in ("hotel", "hole")
-    assert suggest("fox", [("box", 1), ("fog", 5), ("foxes", 50)]) == "fog"
-    assert suggest("walrus", [("walrus", 4), ("fox", 2)]) is None
-    assert suggest("Strase", [("strasse", 4)]) == "strasse"
-    assert [suggest(word, [("2024", 9), ("日木", 9), ("to", 9)]) for word in ("2025", "日本", "tp")] == [None] * 3
-    assert suggest("vacati", [("vacat", 5), ("vacation", 4), ("vacations", 2)]) == "vacation"
+@pytest.mark.parametrize(
+    ("word", "texts", "suggested"),
+    [
+        ("polcy", ["police", "police, pole", "The policy."], "policy"),
+        ("fox", ["box", "fog", "fog", "foxes foxes foxes"], "fog"),
+        ("Strase", ["Straße"], "strasse"),
+        ("vacati", ["vacations", "vacation"], "vacation"),
+        ("walrus", ["walrus", "fox"], None),
+    ],
+)
+def test_the_nearest_and_then_the_most_frequent_word_is_suggested(
+    word: str, texts: list[str], suggested: str | None
+) -> None:
+    assert suggest(word, texts) == suggested
+
+
+@pytest.mark.parametrize(
+    ("word", "may"), [("fox", True), ("2025", False), ("日本", False), ("tp", False), ("c++", False)]
+)
+def test_numbers_and_short_words_are_not_mistaken_for_others(word: str, *, may: bool) -> None:
+    assert may_be_mistaken(word) is may
