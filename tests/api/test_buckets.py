@@ -31,7 +31,7 @@ def add_archived(daemon: Daemon, slug: str) -> None:
 
 def store(status: str, **counts: int) -> dict[str, Any]:
     """The `bucketStore` of a bucket with this many members of each kind."""
-    kinds = ("", "indexed_", "pending_", "failed_", "rechunking_", "older_reader_")
+    kinds = ("", "indexed_", "pending_", "failed_", "rechunking_", "older_reader_", "stale_")
     return {"status": status} | {f"{kind}member_count": counts.get(kind.rstrip("_") or "all", 0) for kind in kinds}
 
 
