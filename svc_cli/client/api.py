@@ -14,6 +14,7 @@ from svc_cli.client.calls import key_or_random, part
 from svc_cli.client.connection_pools import Proof
 from svc_cli.client.events import EventCalls
 from svc_cli.client.imports import ImportCalls
+from svc_cli.client.listings import ListingCalls
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls, Storage
 from svc_cli.client.source_lookups import find_source
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         BucketFieldsDict,
         BucketListDict,
         BucketPutAnswerDict,
-        BucketSourcesDict,
         BucketUpdateDict,
         BucketVectorsDict,
         ConsoleSessionDict,
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
         SearchPageDict,
         SettledSource,
         SourceAnswerDict,
-        SourceFilters,
-        SourceMemberDict,
         SourceTextDict,
         SourceUpdateDict,
         SourceVectorsDict,
@@ -64,13 +62,11 @@ if TYPE_CHECKING:
         VersionDict,
     )
 
-#: Rows per page of a long list, the most that the API allows.
-PAGE_ROWS = 1000
 #: Query parameters for buckets, with or without the ids of their sources.
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
-class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
+class Client(ListingCalls, SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
     """A client of one service with one API key.
 
     **Connections** are kept for the next request, until `close` or the end of a `with` block.
@@ -223,29 +219,6 @@ class Client(SessionCalls, BatchCalls, EventCalls, ImportCalls, WebhookCalls, Ag
         return self._call("POST", f"/v1/buckets/{part(bucket)}/vectors", json={"model": model, "vectors": vectors})
 
     # Sources
-
-    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSourcesDict":
-        """Return the sources of a bucket; with `limit`, one page of them.
-
-        Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Without `status`, only ready
-        sources are listed.
-        """
-        return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
-
-    def sources(self, bucket: str, **filters: "Unpack[SourceFilters]") -> "Iterator[SourceMemberDict]":
-        """Yield every source of a bucket that passes the filters."""
-        for page in self.source_pages(bucket, filters):
-            yield from page["sources"]
-
-    def source_pages(self, bucket: str, filters: "SourceFilters") -> "Iterator[BucketSourcesDict]":
-        """Like `sources`, but yield whole pages."""
-        asked: dict[str, Any] = {**filters, "limit": PAGE_ROWS}
-        while True:
-            page = self.sources_page(bucket, asked)
-            yield page
-            if not page.get("has_more"):
-                return
-            asked["after"] = page["last_id"]
 
     def source(self, source: str, *, bucket: str | None = None, verify: bool = False) -> "SourceVerifiedDict":
         """Return one source; with `verify`, also its state in the search index.

@@ -15,6 +15,7 @@ from svc_daemon.wire import (
     errors,
     events,
     keys,
+    listings,
     responses,
     searches,
     services,
@@ -108,8 +109,11 @@ SourceRefreshedDict = sources.SourceRefreshed
 SourceRefreshDict = sources.SourceRefresh
 SourceVerifiedDict = sources.SourceVerified
 SourceMemberDict = sources.SourceMember
-BucketSourcesDict = sources.BucketSources
-SourceListDict = sources.SourceList
+BucketSourcesDict = listings.BucketSources
+FailureGroupDict = listings.FailureGroup
+BucketFailuresDict = listings.BucketFailures
+BucketRetriedDict = listings.BucketRetried
+SourceListDict = listings.SourceList
 DeletedDict = sources.Deleted
 DetachedDict = sources.Detached
 LocationDict = sources.Location
@@ -314,13 +318,17 @@ class SourceFilters(TypedDict, total=False):
     tag: str
     """Only sources with this tag."""
     q: str
-    """Only sources with this text in their title or file name."""
+    """Only sources with each of these words in their title or file name."""
     title: str
     """Only sources with exactly this title."""
     sha256: str
     """Only sources with these bytes."""
     mapping: str
     """Only sources of this sync mapping."""
+    error_code: str
+    """Only failed sources whose error has this code."""
+    sort: str
+    """title, created_at, updated_at, size_bytes or status; with `-` before it, descending."""
 
 
 class OfferedVectorDict(TypedDict):

@@ -18,7 +18,9 @@ Each line has the methods, the paths and the module in `handlers`.
     POST                   /v1/buckets/{bucket}/batches                    batches
     POST                   /v1/buckets/{bucket}/batches/{batch_id}/finalize  batches
     GET                    /v1/knowledge/batches/{batch_id}                batches
-    GET POST               /v1/buckets/{bucket}/sources                    sources
+    GET                    /v1/buckets/{bucket}/sources, /v1/sources       listings
+    POST                   /v1/buckets/{bucket}/retry                      listings
+    POST                   /v1/buckets/{bucket}/sources                    sources
     DELETE                 /v1/buckets/{bucket}/sources/{source_id}        sources
     GET POST               /v1/buckets/{bucket}/vectors                    vectors
     GET PATCH DELETE       /v1/sources/{source_id}                         sources
@@ -35,7 +37,6 @@ Each line has the methods, the paths and the module in `handlers`.
     GET PUT DELETE         /v1/agents/{agent_id}                           agents
     GET                    /v1/models, /v1/models/{model}, /v1/rag-agent/models  agents
     GET POST               /v1/search                                      searches
-    GET                    /v1/sources                                     sources
     GET                    /v1/events                                      events
     POST                   /v1/responses                                   responses
     POST                   /v1/chat/completions, /v1/citations/check       completions
@@ -75,6 +76,7 @@ from svc_daemon.api.handlers import (
     imports,
     keys,
     legacy,
+    listings,
     metrics,
     qa,
     responses,
@@ -101,6 +103,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *uploads.ENDPOINTS,
     *batches.ENDPOINTS,
     *legacy.ENDPOINTS,
+    *listings.ENDPOINTS,
     *sources.ENDPOINTS,
     *vectors.ENDPOINTS,
     *events.ENDPOINTS,

@@ -51,6 +51,8 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict)
     #: Query parameters and their descriptions.
     query: Mapping[str, str] = field(default_factory=dict)
+    #: Whether parameters that are not in `query` are refused, because one that is misspelled would narrow nothing.
+    strict: bool = False
     #: Error codes besides those that any request may get.
     errors: tuple[ErrorCode, ...] = ()
     #: Whether the endpoint accepts the header `Idempotency-Key`.
@@ -97,7 +99,22 @@ ANSWER = (*SEARCH, E.ANSWER_FAILED, E.ANSWER_TIMEOUT)
 
 
 def serving(row: Endpoint) -> Handler:
-    """Return the endpoint's handler. If the endpoint has side effects but no dry run, dry runs are refused."""
+    """Return the endpoint's handler.
+
+    If the endpoint is strict, unknown parameters are refused. If it has side effects but no dry run, dry runs are.
+    """
+    if row.strict:
+
+        async def check(request: Request) -> Response:
+            caller(request)
+            for name in request.query_params:
+                if name not in row.query:
+                    raise refusal(
+                        name, f"is no parameter of this request, which takes {', '.join(row.query) or 'none'}."
+                    )
+            return await row.handler(request)
+
+        return check
     if row.method in ("GET", "OPTIONS") or row.reads or DRY_RUN in row.query:
         return row.handler
 

@@ -1,6 +1,7 @@
 """Operations on existing sources, such as listing, renaming and retrying them, or attaching them to a bucket."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,17 +26,17 @@ from svc_daemon.operations.shared.schedules import with_schedule
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing
+from svc_daemon.store.rows import listings
 from svc_daemon.store.rows.batches import end_batch
 from svc_daemon.store.rows.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.listings import FailureGroup, SourceFilter
 from svc_daemon.store.rows.memberships import SyncClaim, create_memberships, suspend_syncs
 from svc_daemon.store.rows.refreshes import update_refresh
 from svc_daemon.store.rows.sources import (
-    SourceFilter,
     SourceRow,
     find_sources,
     get_source,
-    list_sources,
     update_description,
     update_state,
 )
@@ -47,6 +48,9 @@ from svc_daemon.wire.sources import ProviderState, RefreshChoice
 from svc_daemon.wire.tasks import INDEXING
 
 T = TypeVar("T")
+
+#: How many failed sources one transaction queues again.
+RETRIES_TOGETHER = 100
 
 
 def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
@@ -99,8 +103,26 @@ async def list_members(
 
     def work(connection: Connection) -> tuple[str, int, list[SourceRow]]:
         bucket_id = get_lasting_bucket(connection, key, bucket).id
-        members = list_sources(connection, key.team_id, bucket_id, chosen)
+        members = listings.list_sources(connection, key.team_id, bucket_id, chosen)
         return bucket_id, list_revisions(connection, [bucket_id])[bucket_id], members
+
+    return await context.read_in_thread(work)
+
+
+async def group_failures(
+    context: Context, key: KeyRow, bucket: str, chosen: SourceFilter
+) -> tuple[str, int, list[tuple[FailureGroup, SourceRow]]]:
+    """Count the bucket's failed sources by the code of their error, each code with one of the sources.
+
+    Returns the bucket's id and revision, and the groups.
+    """
+
+    def work(connection: Connection) -> tuple[str, int, list[tuple[FailureGroup, SourceRow]]]:
+        bucket_id = get_lasting_bucket(connection, key, bucket).id
+        groups = listings.group_failures(connection, key.team_id, bucket_id, chosen)
+        examples = find_sources(connection, key.team_id, [group.example_id for group in groups])
+        found = [(group, examples[group.example_id]) for group in groups]
+        return bucket_id, list_revisions(connection, [bucket_id])[bucket_id], found
 
     return await context.read_in_thread(work)
 
@@ -207,6 +229,43 @@ async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceR
     source = await context.write(work)
     context.wakes.indexing.set()
     return source
+
+
+async def retry_failed(context: Context, key: KeyRow, bucket: str, codes: Collection[str] | None) -> dict[str, Any]:
+    """Queue the bucket's failed sources that another try can help, of these codes only. Returns the counts.
+
+    Each transaction queues some, so that other writes don't wait for thousands of them.
+    """
+    queued: Counter[str] = Counter()
+    not_helped: Counter[str] = Counter()
+    last_id: str | None = ""
+    while last_id is not None:
+        chosen = SourceFilter(status=readiness.FAILED, after=last_id, limit=RETRIES_TOGETHER)
+
+        def work(connection: Connection, chosen: SourceFilter = chosen) -> tuple[str, list[SourceRow], list[str]]:
+            bucket_id = get_usable_bucket(connection, key, bucket).id
+            failed = listings.list_sources(connection, key.team_id, bucket_id, chosen)
+            helped = []
+            for source in failed:
+                code = source.error["code"] if source.error else ""
+                if (codes is None or code in codes) and source.error and source.error["retryable"]:
+                    requeue(connection, context, source, key.id)
+                    helped.append(source.id)
+            return bucket_id, failed, helped
+
+        bucket_id, failed, helped = await context.write(work)
+        for source in failed:
+            code = source.error["code"] if source.error else ""
+            if codes is None or code in codes:
+                (queued if source.id in helped else not_helped)[code] += 1
+        context.wakes.indexing.set()
+        last_id = failed[-1].id if len(failed) == RETRIES_TOGETHER else None
+    return {
+        "bucket_id": bucket_id,
+        "queued": queued.total(),
+        "queued_by_code": dict(queued),
+        "not_helped": dict(not_helped),
+    }
 
 
 def requeue(connection: Connection, context: Context, source: SourceRow, key_id: str | None = None) -> SourceRow:

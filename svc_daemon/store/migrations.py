@@ -23,7 +23,7 @@ from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.paths import sync_folder
-from svc_daemon.store.schemas import SCHEMA, SOURCE_VIEWS
+from svc_daemon.store.schemas import SCHEMA, SORTED, SOURCE_VIEWS, WATCHERS
 from svc_daemon.store.tables import Table, TableReference
 from svc_daemon.wire.error_codes import ErrorCode
 
@@ -70,6 +70,23 @@ def add_refreshes(connection: Connection) -> None:
     connection.execute(SOURCE_VIEWS)
 
 
+def add_look_ups(connection: Connection) -> None:
+    """Copy what lists of a bucket are sorted by into its memberships, and keep the reports of watchers."""
+    columns = {
+        name: "BIGINT NOT NULL DEFAULT 0" if name == "size_bytes" else "TEXT NOT NULL DEFAULT ''" for name in SORTED
+    }
+    for name, kind in columns.items():
+        connection.execute(f"ALTER TABLE memberships ADD COLUMN source_{name} {kind}")
+    copies = ", ".join(f"source_{name}" for name in columns)
+    connection.execute(
+        f"UPDATE memberships SET ({copies}) ="  # noqa: S608
+        f" (SELECT {', '.join(columns)} FROM sources s WHERE s.id = memberships.source_id)"
+    )
+    for name in columns:
+        connection.execute(f"CREATE INDEX memberships_by_{name} ON memberships (bucket_id, source_{name}, source_id)")
+    connection.execute(WATCHERS)
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
@@ -79,6 +96,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m015_finalizing": add_finalizing,
     "m016_key_parents": add_key_parents,
     "m017_refreshes": add_refreshes,
+    "m018_look_ups": add_look_ups,
 }
 
 

@@ -328,3 +328,20 @@ SELECT s.*, t.type AS task_type, t.status AS task_status,
     JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
   EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
+
+
+#: Columns of `sources` by which lists of a bucket are sorted. `memberships` has copies of them, such as `source_title`,
+#: each with an index, so that a page of a large bucket is read without the rest of the bucket. Whoever changes one of
+#: them in `sources` changes the copies in the same transaction.
+SORTED = ("title", "created_at", "updated_at", "size_bytes", "status")
+
+#: What watchers of folders last reported. A row is forgotten when it is older than a minute.
+WATCHERS = """\
+CREATE TABLE watchers (
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  key_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  mappings TEXT NOT NULL,
+  reported_at TEXT NOT NULL,
+  PRIMARY KEY (key_id, id)
+) WITHOUT ROWID"""

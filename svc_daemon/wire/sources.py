@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.requests import NoDryRunBody, Paging, RequestBody, UploadBody
+from svc_daemon.wire.requests import NoDryRunBody, RequestBody, UploadBody
 
 
 class TaskReference(TypedDict):
@@ -199,26 +199,6 @@ class SourceMember(Source):
     """A source in a bucket's list. `ready` and `bucket_sync_status` refer to this bucket alone."""
 
     bucketSyncStatus: str
-
-
-class BucketSources(Paging):
-    bucket_id: str
-    #: The bucket's `revision`. While the revision is the same, the list is the same.
-    revision: int
-    sources: list[SourceMember]
-    request_id: str
-
-
-class SourceList(TypedDict):
-    """The sources with the requested ids."""
-
-    #: The existing sources, in the order of the requested ids.
-    sources: list[Source]
-    #: Requested ids for which there is no source.
-    missing: list[str]
-    #: Maps each missing id to the id of the source that replaced it, if any.
-    replaced_by: dict[str, str]
-    request_id: str
 
 
 class RefreshChoice(RequestBody):

@@ -99,8 +99,16 @@ def _member(stage: Stage, call: Call) -> Call:
     return call.at(bucket=bucket, source_id=source_id)
 
 
+def _failing(stage: Stage, call: Call) -> Call:
+    (bucket_id,) = stage.daemon.source(stage.failed())["bucket_ids"]
+    return call.at(bucket=bucket_id)
+
+
 example("GET", B + "/sources", _member)
 example("GET", "/v1/sources", lambda stage, call: call.asking(ids=f"{stage.ready()[1]},src_missing"))
+example("GET", B + "/sources", lambda stage, call: _member(stage, call).asking(sort="-title", limit="1"))
+example("GET", B + "/sources", lambda stage, call: _failing(stage, call).asking(group_by="error_code"))
+example("POST", B + "/retry", lambda stage, call: _failing(stage, call).sending(status="failed"))
 example("GET", "/v1/events", lambda stage, call: call.asking(after="latest"))
 example("GET", "/v1/events", lambda stage, call: call.asking(bucket=stage.ready()[0]))
 example("GET", B + "/sources", lambda stage, call: _member(stage, call).asking(status="all", limit="1"))

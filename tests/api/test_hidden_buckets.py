@@ -126,6 +126,7 @@ def fill_hidden(stage: Stage, open_id: str) -> set[str]:
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/v1/sources/{source_id}/retry", {}),
     ("POST", "/v1/sources/{source_id}/refresh", {}),
+    ("POST", "/v1/buckets/{bucket}/retry", {"status": "failed"}),
     ("PATCH", "/v1/sources/{source_id}", {"title": "x"}),
     ("DELETE", "/v1/sources/{source_id}", {}),
     ("POST", "/v1/buckets/{bucket}/sources", {"source_id": "{source_id}"}),
@@ -144,7 +145,12 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 
 #: What is asked of the reads that take more than the path.
 QUERIES: dict[str, list[dict[str, str]]] = {
-    "/v1/buckets/{bucket}/sources": [{"status": "all"}, {"status": "all", "limit": "2"}],
+    "/v1/buckets/{bucket}/sources": [
+        {"status": "all"},
+        {"status": "all", "limit": "2"},
+        {"status": "all", "limit": "2", "sort": "-updated_at"},
+        {"group_by": "error_code"},
+    ],
     "/v1/knowledge/batches/{batch_id}": [{"include_items": "true"}],
     "/v1/sources/{source_id}": [{}, {"verify": "provider"}],
     "/v1/search": [{"q": "umber quay"}],

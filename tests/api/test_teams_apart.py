@@ -36,6 +36,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{B}/batches"): {"json": batch_body([("a", NOTES)])},
     ("POST", f"{B}/batches/{{batch_id}}/finalize"): {"json": {}},
     ("POST", f"{B}/sources"): {"json": {"source_id": "src_any"}},
+    ("POST", f"{B}/retry"): {"json": {"status": "failed"}},
     ("POST", f"{B}/vectors"): {"json": {"model": "any@1", "vectors": []}},
     ("PATCH", S): {"json": {"title": "x"}},
     ("PUT", "/v1/agents/{agent_id}"): {"json": {"role": "x"}},

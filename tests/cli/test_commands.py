@@ -107,12 +107,22 @@ def test_failed_source_is_shown_with_its_error_and_can_be_retried(here: RunSvc) 
     assert waited.json["counts"]["failed"] == 1
     assert "request_id" in waited.json["items"][0]["error"]
     assert here("source", "retry", "leave.md", "-b", "handbook").exit == 3
+    _words(here("source", "ls", "-b", "broken", "--group-by", "error_code"), "document_unreadable", "no")
+    for dry in ((), ("--dry-run",)):
+        retried = here("source", "retry", "-b", "broken", "--failed", "--json", *dry).json
+        assert (retried["queued"], retried["not_helped"]) == (0, {"document_unreadable": 1})
+    _words(here("source", "retry", "-b", "broken", "--failed"), "queued 0 sources again", "1 document_unreadable")
+    for odd in ((), ("x.pdf", "-b", "broken", "--failed"), ("--failed",), ("x.pdf", "--code", "c")):
+        assert here("source", "retry", *odd).exit == 2
 
 
 def test_source_commands_list_by_page_and_filter_show_a_source_and_print_its_text(here: RunSvc) -> None:
     ids = [each["id"] for each in _list(here, "handbook")]
     assert len(ids) == 2
     assert [each["id"] for each in _list(here, "handbook", "--limit", "1", "--after", ids[0])] == ids[1:]
+    titles = [each["title"] for each in _list(here, "handbook", "--sort", "-title")]
+    assert titles == sorted(titles, reverse=True)
+    assert here("source", "ls", "-b", "handbook", "--sort", "colour").exit == 3
     assert [each["title"] for each in _list(here, "handbook", "--match", "leave")] == ["leave.md"]
     (source,) = _list(here, "handbook", "--title", "plan.pdf")
     _words(here("source", "show", source["id"], "--verify"), "plan.pdf", "STATE_ACTIVE", "application/pdf")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.databases.contract import Connection
+from svc_daemon.store import schemas
 from svc_daemon.store.rows import (
     buckets,
     events,
@@ -20,8 +21,8 @@ from svc_daemon.store.rows import (
     webhook_deliveries,
 )
 from svc_daemon.store.rows.events import START, EventFilter
+from svc_daemon.store.rows.listings import SourceFilter, group_failures, list_sources
 from svc_daemon.store.rows.search_candidates import list_active_sources
-from svc_daemon.store.rows.sources import SourceFilter
 from svc_daemon.store.rows.tasks import TaskQueue
 from svc_daemon.store.rows.webhook_deliveries import DeliveryFilter
 from svc_daemon.wire.tasks import INDEXING, REBUILD
@@ -40,7 +41,7 @@ WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.lis
 # A team is removed once, and its rows in many tables can only be found by reading all of them.
 WHOLE |= {f"teams.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}
 #: Scans of rows that the statement makes itself or gets as parameters.
-_GIVEN = re.compile(r"SCAN (json_each|line|waiting|\(subquery|CONSTANT)")
+_GIVEN = re.compile(r"SCAN (json_each|line|page|waiting|\(subquery|CONSTANT)")
 
 
 def _statements(module: Module) -> Iterator[tuple[str, str]]:
@@ -119,7 +120,27 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
         "events_of_team (team_id=? AND turn=? AND seq>?)",
     ),
     # Reads the bucket's members in order, however many sources other buckets have.
-    (lambda db: sources.list_sources(db, OURS, "bkt_1", SourceFilter()), f"{MEMBERS} (bucket_id=? AND source_id>?)"),
+    (
+        lambda db: list_sources(db, OURS, "bkt_1", SourceFilter(status="all", after="src_1")),
+        f"{MEMBERS} (bucket_id=? AND source_id>?)",
+    ),
+    (
+        lambda db: list_sources(db, OURS, "bkt_1", SourceFilter(after="src_1")),
+        "memberships_by_status (bucket_id=? AND source_status=? AND source_id>?)",
+    ),
+    *(
+        (
+            lambda db, name=name: list_sources(
+                db, OURS, "bkt_1", SourceFilter(status="all", sort=name, after="src_1", after_value=7)
+            ),
+            f"memberships_by_{name} (bucket_id=? AND (source_{name},source_id)>(?,?))",
+        )
+        for name in schemas.SORTED
+    ),
+    (
+        lambda db: group_failures(db, OURS, "bkt_1", SourceFilter()),
+        "memberships_by_status (bucket_id=? AND source_status=?)",
+    ),
     (lambda db: tombstones.list_to_clean(db, after="src_1", limit=100), "tombstones_to_clean"),
     (lambda db: tombstones.find_successor(db, OURS, "src_1"), "SEARCH t USING PRIMARY KEY"),
 ]
@@ -127,6 +148,7 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
 
 #: These sort or group the few rows that they find; all others return rows in the order of the index.
 SORTED = {"SEARCH d USING INDEX deliveries_due", MEMBERS, "SEARCH t USING PRIMARY KEY"}
+SORTED |= {"memberships_by_status (bucket_id=? AND source_status=?)"}
 
 
 @pytest.mark.rule("log.turns")

@@ -9,9 +9,10 @@ import pytest
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.store.rows import sources
+from svc_daemon.store.rows.listings import SourceFilter, list_sources
 from svc_daemon.store.rows.memberships import SyncClaim, create_memberships
 from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
-from svc_daemon.store.rows.sources import SourceFilter, SourceRow, find_source, get_source
+from svc_daemon.store.rows.sources import SourceRow, find_source, get_source
 from svc_daemon.wire.sources import FetchFacts
 from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source
 
@@ -24,7 +25,7 @@ FULL |= {"webhook": {"url": "https://example.com/hook", "metadata": {"ü": 1}}}
 
 
 def _listed(db: Connection, bucket_id: str, **chosen: Any) -> list[str]:
-    listed = sources.list_sources(db, OURS, bucket_id, SourceFilter(**{"status": "all", **chosen}))
+    listed = list_sources(db, OURS, bucket_id, SourceFilter(**{"status": "all", **chosen}))
     return [source.id.removeprefix("src_") for source in listed]
 
 
@@ -101,7 +102,7 @@ def test_a_list_is_filtered_by_exact_tag_and_by_text_in_any_case(db: Connection)
         assert _listed(db, bucket.id, tag=tag) == sorted(name for name, tags in TAGS.items() if tag in tags), tag
     for word in WORDS:
         expected = [name for name, texts in TITLES.items() if any(word.lower() in text.lower() for text in texts)]
-        assert _listed(db, bucket.id, q=word) == expected, word
+        assert _listed(db, bucket.id, words=(word,)) == expected, word
 
 
 def test_active_sources_are_found_by_id_with_the_same_fields(db: Connection) -> None:

@@ -1,11 +1,11 @@
 """Renders sources, and writes their stored bytes to standard output or a file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import UsageError
-from svc_cli.render import fields, size, state_of, table
+from svc_cli.render import counted, fields, place_of, size, state_of, table
 from svc_cli.transfer.downloads import checked, writing
 from svc_daemon.wire import JsonMapping
 
@@ -13,12 +13,12 @@ from svc_daemon.wire import JsonMapping
 WIDE = 80
 
 
-def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
-    """Render a table of sources, failed ones first.
+def render_sources(console: Console, sources: Sequence[JsonMapping], *, is_sorted: bool = False) -> str:
+    """Render a table of sources, failed ones first unless `is_sorted`.
 
     Reasons are shown only for failed sources, type and size only on a wide terminal.
     """
-    ordered = sorted(sources, key=lambda source: source.get("status") != "failed")
+    ordered = sources if is_sorted else sorted(sources, key=lambda source: source.get("status") != "failed")
     has_room = (console.width() or WIDE) >= WIDE
     columns: dict[str, list[Any]] = {
         "source": [source["id"] for source in ordered],
@@ -31,6 +31,40 @@ def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
         columns["why"] = [(source.get("error") or {}).get("code") for source in ordered]
     columns["title"] = [source["title"] for source in ordered]
     return table(console, tuple(columns), list(zip(*columns.values(), strict=True))) if sources else ""
+
+
+def render_failures(console: Console, groups: Sequence[JsonMapping]) -> str:
+    """Render how many sources failed for which reason."""
+    heads = ("failed", "retry helps", "code", "for example")
+    rows = [(each["count"], each["retryable_count"] or "no", each["code"], each["message"]) for each in groups]
+    return table(console, heads, rows, fold=True) if rows else "none failed."
+
+
+def preview_retry(failures: JsonMapping, codes: Collection[str] | None) -> JsonMapping:
+    """Return what a retry of these failed sources would answer."""
+    meant = [group for group in failures["groups"] if not codes or group["code"] in codes]
+    queued = {group["code"]: group["retryable_count"] for group in meant if group["retryable_count"]}
+    rest = {group["code"]: group["count"] - group["retryable_count"] for group in meant}
+    return {
+        "object": "bucket.retry",
+        "bucket_id": failures["bucket_id"],
+        "queued": sum(queued.values()),
+        "queued_by_code": queued,
+        "not_helped": {code: count for code, count in rest.items() if count},
+    }
+
+
+def render_retry(answer: JsonMapping, *, is_dry: bool) -> str:
+    """Render how many failed sources were queued again, and how many another try can't help."""
+
+    def list_codes(counts: JsonMapping) -> str:
+        return ", ".join(f"{count} {clean(code)}" for code, count in counts.items())
+
+    lines = [f"{'would queue' if is_dry else 'queued'} {counted(answer['queued'], 'source')} again"]
+    lines[0] += f" ({list_codes(answer['queued_by_code'])})" if answer["queued"] else ""
+    if answer["not_helped"]:
+        lines.append(f"another try does not help: {list_codes(answer['not_helped'])}")
+    return "\n".join(lines)
 
 
 def render_source(console: Console, source: JsonMapping) -> str:
@@ -70,6 +104,35 @@ def render_source(console: Console, source: JsonMapping) -> str:
     warnings = "".join(f"\nwarning: {clean(each)}" for each in source.get("warnings") or [])
     hint = f"\nhint: `svc source retry {source['id']}` queues it again." if error.get("retryable") else ""
     return text + warnings + hint
+
+
+def render_text(answer: JsonMapping) -> str:
+    """Render the extracted text."""
+    return _cleaned(answer["text"])
+
+
+def render_passages(answer: JsonMapping) -> str:
+    """Render the passages of a text, each with its id and place."""
+    blocks = []
+    for chunk in answer["chunks"]:
+        headings = " > ".join(chunk["location"].get("headings") or [])
+        place = ", ".join(filter(None, (place_of(chunk["location"]), headings)))
+        blocks.append(f"-- {chunk['chunk_id']}  {clean(place)}\n{_cleaned(chunk['text'])}")
+    return "\n\n".join(blocks)
+
+
+def render_hidden(answer: JsonMapping) -> str:
+    """Render what no reader of the document sees."""
+    pieces = []
+    for piece in answer.get("hidden", []):
+        named = f"page {piece['page']}" if piece["page"] else f"line {piece['line']}" if piece["line"] else ""
+        head = ", ".join(filter(None, (named, clean(piece["reason"]))))
+        pieces.append(f"-- {head}\n{_cleaned(piece['text'])}")
+    return "\n\n".join(pieces)
+
+
+def _cleaned(text: str) -> str:
+    return "\n".join(clean(line) for line in text.rstrip("\n").split("\n"))
 
 
 def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes]) -> None:

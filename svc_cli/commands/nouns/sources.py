@@ -1,7 +1,8 @@
 """`svc source …`: lists, shows, downloads and changes sources."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,10 +20,21 @@ from svc_cli.commands.invocations import (
     new_app,
     parse_metadata,
 )
-from svc_cli.commands.nouns.source_views import render_source, render_sources, save_content, send_content
+from svc_cli.commands.nouns.source_views import (
+    preview_retry,
+    render_failures,
+    render_hidden,
+    render_passages,
+    render_retry,
+    render_source,
+    render_sources,
+    render_text,
+    save_content,
+    send_content,
+)
 from svc_cli.console import clean
 from svc_cli.errors import TitleConflict, UsageError
-from svc_cli.render import place_of, state_of
+from svc_cli.render import state_of
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
@@ -51,23 +63,40 @@ class SourceListFlags:
     ] = None
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="List only sources with this tag.")] = None
     match: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="List only sources whose title or file name contains TEXT.")
+        str | None, typer.Option(metavar="WORDS", help="List only sources with all these words in title or file name.")
     ] = None
     title: Annotated[str | None, typer.Option(metavar="TITLE", help="List only sources with exactly this title.")] = (
         None
     )
+    code: Annotated[str | None, typer.Option(metavar="CODE", help="List only sources that failed with this error.")] = (
+        None
+    )
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Sort by title, created_at, updated_at, size_bytes or status; descending with - before it.",
+        ),
+    ] = None
+    group_by: Annotated[
+        Literal["error_code"] | None,
+        typer.Option("--group-by", help="Count the failed sources by their error instead of listing them."),
+    ] = None
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N sources, 1 to 1000.")
     ] = None
     after: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="List only sources after the source with this id, to get the next page."),
+        typer.Option(metavar="ID", help="List only what follows the `last_id` of a page, to get the next page."),
     ] = None
 
     def filters(self) -> dict[str, str | int]:
         """Build the query parameters. Without a status, the API lists only ready sources."""
         status = None if self.status == "ready" else self.status
+        if self.code or self.group_by:
+            status = "failed"
         wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
+        wanted |= {"error_code": self.code, "sort": self.sort, "group_by": self.group_by}
         paging = {"limit": self.limit, "after": self.after}
         return {name: value for name, value in {**wanted, **paging}.items() if value is not None}
 
@@ -76,15 +105,20 @@ class SourceListFlags:
     app,
     "ls",
     "svc source ls -b handbook",
-    "svc source ls -b handbook --status failed",
+    "svc source ls -b handbook --status failed --group-by error_code",
+    "svc source ls -b handbook --sort -updated_at --limit 20",
     "svc source ls -b handbook --ndjson | jq -r .title",
 )
 def ls(call: Invocation, flags: SourceListFlags) -> None:
     """List the sources of a bucket."""
     bucket = call.bucket(flags.bucket)
     with call.client() as client:
-        answer = client.sources_page(bucket, flags.filters())
-    call.console.show_page(answer, "sources", lambda: render_sources(call.console, answer["sources"]) or "no sources.")
+        answer: Any = client.sources_page(bucket, flags.filters())
+    if flags.group_by is not None:
+        call.console.show_page(answer, "groups", lambda: render_failures(call.console, answer["groups"]))
+        return
+    rendered = partial(render_sources, call.console, answer["sources"], is_sorted=flags.sort is not None)
+    call.console.show_page(answer, "sources", lambda: rendered() or "no sources.")
     if answer.get("has_more"):
         call.console.note(f"there is more: --after {answer['last_id']}")
 
@@ -121,20 +155,8 @@ def text(
         raise UsageError("Hidden text has no passages.", hint="give --chunks or --hidden.")
     with call.client() as client:
         answer = client.source_text(find_source(client, source, call.settings.get("bucket", bucket)), hidden=hidden)
-    if hidden:
-        pieces = []
-        for piece in answer.get("hidden", []):
-            named = f"page {piece['page']}" if piece["page"] else f"line {piece['line']}" if piece["line"] else ""
-            head = ", ".join(filter(None, (named, clean(piece["reason"]))))
-            pieces.append(f"-- {head}\n{_cleaned(piece['text'])}")
-        call.console.show(answer, lambda: "\n\n".join(pieces))
-        return
-    blocks = []
-    for chunk in answer["chunks"]:
-        headings = " > ".join(chunk["location"].get("headings") or [])
-        place = ", ".join(filter(None, (place_of(chunk["location"]), headings)))
-        blocks.append(f"-- {chunk['chunk_id']}  {clean(place)}\n{_cleaned(chunk['text'])}")
-    call.console.show(answer, lambda: "\n\n".join(blocks) if chunks else _cleaned(answer["text"]))
+    rendered = partial(render_hidden if hidden else render_passages if chunks else render_text, answer)
+    call.console.show(answer, rendered)
 
 
 @command(
@@ -173,10 +195,6 @@ def get(
             return
         save_content(output, found, blocks)
     call.console.show({**found, "path": output}, lambda: f"wrote {clean(output)}")
-
-
-def _cleaned(text: str) -> str:
-    return "\n".join(clean(line) for line in text.rstrip("\n").split("\n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,13 +258,41 @@ def set_source(call: Invocation, flags: SourceSetFlags) -> None:
     call.console.show(_marked(answer, flags.dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
 
 
-@command(app, "retry", "svc source retry scan.pdf -b handbook")
+@command(app, "retry", "svc source retry scan.pdf -b handbook", "svc source retry -b handbook --failed")
 def retry(
-    call: Invocation, source: ExactSourceArgument, bucket: ExactSourceBucketOption = None, dry_run: DryRunOption = False
+    call: Invocation,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SOURCE",
+            help="The source, by id, by the beginning of its id (at least 8 characters after src_), or with -b by its "
+            "exact title.",
+        ),
+    ] = None,
+    bucket: ExactSourceBucketOption = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Retry all failed sources of the bucket that another try can help.")
+    ] = False,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="With --failed, retry only sources with this error; repeatable."),
+    ] = None,
+    dry_run: DryRunOption = False,
 ) -> None:
-    """Index a failed source again, from its stored bytes."""
+    """Index a failed source, or all of a bucket, again, from the stored bytes."""
+    if failed == (source is not None) or (failed and bucket is None) or (code and not failed):
+        raise UsageError(
+            "One source, or a bucket's failed ones, can be retried.", hint="give SOURCE, or -b and --failed."
+        )
+    if failed and bucket is not None:
+        with call.client() as client:
+            found = preview_retry(client.failures(bucket), code) if dry_run else client.retry_failed(bucket, code)
+        call.console.show(_marked(found, dry_run), lambda: render_retry(found, is_dry=dry_run))
+        if found["queued"] and not dry_run:
+            call.console.next_step(f"svc status -b {bucket} --watch")
+        return
     with call.client() as client:
-        source_id = find_source(client, source, bucket, guess=False)
+        source_id = find_source(client, source or "", bucket, guess=False)
         answer = client.source(source_id) if dry_run else client.retry_source(source_id)
     said = "would be queued again" if dry_run else state_of(answer)
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")

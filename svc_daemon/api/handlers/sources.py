@@ -1,4 +1,4 @@
-"""HTTP handlers for sources, their membership in buckets, and tasks."""
+"""HTTP handlers for single sources, their membership in buckets, and tasks."""
 
 import base64
 from dataclasses import replace
@@ -18,7 +18,6 @@ from svc_daemon.api.endpoints import (
     KEY_IGNORED,
     NO_BUCKET,
     NO_SOURCE,
-    PAGE,
     SIZES,
     Endpoint,
 )
@@ -28,12 +27,8 @@ from svc_daemon.api.requests import (
     context_of,
     creation_of,
     is_dry_run,
-    one_of,
     optional_body_of,
-    page_limit,
-    page_of,
     query_flag,
-    query_list,
     query_text,
 )
 from svc_daemon.api.responses import respond, respond_in_thread, would_create
@@ -43,7 +38,6 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
-from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.errors import NotFound, stored_error
 from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.index.extraction import read_again
@@ -51,63 +45,16 @@ from svc_daemon.operations.index.vectors import read_vectors
 from svc_daemon.operations.ingest.urls import refresh_source
 from svc_daemon.operations.remove import source_deletions
 from svc_daemon.operations.shared.authorization import get_reachable_task
-from svc_daemon.operations.shared.response_objects import view_member, view_shortage, view_source, view_task
+from svc_daemon.operations.shared.response_objects import view_shortage, view_source, view_task
 from svc_daemon.operations.shared.schedules import check_choice
 from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.store.rows.buckets import find_cascade
-from svc_daemon.store.rows.sources import SourceFilter, SourceRow
+from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 from svc_daemon.wire.vectors import EmbeddedChunk, SourceVectors
-
-#: Values of the query parameter `status`. Without `status`, a list has only sources that are active in the bucket.
-STATUSES = ("all", "queued", "indexing", "active", "failed")
-TYPES = ("file", "page", "qa")
-
-
-async def list_members(request: Request) -> Response:
-    key = caller(request, *api_keys.LIST_SOURCES)
-    limit, query = page_limit(request), partial(query_text, request)
-    asked = SourceFilter(
-        status=one_of("status", query("status"), STATUSES) or "ready",
-        type=one_of("type", query("type"), TYPES),
-        tag=query("tag"),
-        q=query("q"),
-        title=query("title"),
-        sha256=query("sha256"),
-        mapping=query("mapping"),
-        after=query("after") or "",
-        # Read one row more than the page has, to see whether another page follows.
-        limit=MOST_ROWS if limit is None else limit + 1,
-    )
-    bucket_id, revision, found = await verbs.list_members(
-        context_of(request), key, request.path_params["bucket"], asked
-    )
-
-    def make() -> dict[str, Any]:
-        page, paging = page_of(request, [view_member(source, key, bucket_id) for source in found])
-        return {"bucket_id": bucket_id, "revision": revision, "sources": page, **paging}
-
-    return await respond_in_thread(request, make)
-
-
-async def look_up(request: Request) -> Response:
-    key, context = caller(request, *api_keys.LIST_SOURCES), context_of(request)
-    wanted = list(dict.fromkeys(query_list(request, "ids")))
-    most = context.limits.lookup_sources
-    if not 1 <= len(wanted) <= most:
-        raise refusal("ids", f"must name 1 to {most} sources, separated by commas, not {len(wanted)}.")
-    found = verbs.look_up_sources(context, key, wanted)
-    return await respond_in_thread(
-        request,
-        lambda: {
-            "sources": [view_source(source, key) for source in found.found],
-            "missing": found.missing,
-            "replaced_by": found.successors,
-        },
-    )
 
 
 async def attach(request: Request) -> Response:
@@ -327,15 +274,6 @@ async def show_task(request: Request) -> Response:
 
 _SOURCE = "/v1/sources/{source_id}"
 _ONE = {200: wire.SourceAnswer}
-_MEMBERS = PAGE | {
-    "status": "all, queued, indexing, active or failed; without it, active members.",
-    "type": "file, page or qa.",
-    "tag": "Only sources with this tag.",
-    "q": "Only sources with this text in their title or file name.",
-    "title": "Only sources with exactly this title.",
-    "sha256": "Only sources with these bytes.",
-    "mapping": "Only sources of this sync mapping.",
-}
 _REREAD = {
     "verify": "content: read the stored bytes again, whatever the index holds.",
     "vectors": "true: with the vectors of the chunks.",
@@ -356,10 +294,6 @@ _REFETCH = (
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("GET", BUCKET + "/sources", list_members, "List a bucket's members", {200: wire.BucketSources},
-             query=_MEMBERS, errors=NO_BUCKET),
-    Endpoint("GET", "/v1/sources", look_up, "Look sources up by their ids", {200: wire.SourceList},
-             query={"ids": "1 to {lookup_sources} ids, separated by commas."}),
     Endpoint("POST", BUCKET + "/sources", attach, "Attach a source to another bucket",
              {200: wire.SourceAnswer | wire.DryRun}, body=wire.SourceAttach, query=DRY,
              headers=KEY_IGNORED, errors=(*NO_BUCKET, *NO_SOURCE, E.INVALID_IDEMPOTENCY_KEY)),

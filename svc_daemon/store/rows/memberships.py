@@ -18,6 +18,7 @@ from math import inf
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.buckets import touch_bucket, touch_buckets
+from svc_daemon.store.schemas import SORTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +34,13 @@ class SyncClaim:
 def create_memberships(
     connection: Connection, claims: Sequence[SyncClaim], created_at: str, due_at: str | None = None
 ) -> bool:
-    """Create the memberships. Returns False if all exist already."""
+    """Create the memberships of stored sources. Returns False if all exist already."""
+    copies = ", ".join(f"source_{name}" for name in SORTED)
     cursor = connection.executemany(
-        "INSERT INTO memberships (source_id, bucket_id, team_id, sync_status, attempt, due_at, created_at)"
-        " VALUES (:source_id, :bucket_id, :team_id, 'queued', :attempt, :due_at, :created_at)"
+        "INSERT INTO memberships"  # noqa: S608
+        f" (source_id, bucket_id, team_id, sync_status, attempt, due_at, created_at, {copies})"
+        " SELECT s.id, :bucket_id, :team_id, 'queued', CAST(:attempt AS BIGINT), CAST(:due_at AS TEXT), :created_at,"
+        f" {', '.join(f's.{name}' for name in SORTED)} FROM sources s WHERE s.id = :source_id"
         " ON CONFLICT (source_id, bucket_id) DO NOTHING",
         [
             {

@@ -1,13 +1,12 @@
 """Sources: one row for each file, page or question, with its buckets and its latest task."""
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.databases.contract import MOST_ROWS, Connection, Row, values_of
+from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects, read_texts
 from svc_daemon.store.tables import column_values, insertion
@@ -127,24 +126,6 @@ class SourceRow:
         return readiness.is_ready(self.status, self.places.values(), in_maintenance=self.in_maintenance)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFilter:
-    """Which of a bucket's sources to list; None means any."""
-
-    #: `ready` (searches of this bucket find the source), `all`, or a status of `SourceRow`.
-    status: str = "ready"
-    type: str | None = None
-    tag: str | None = None
-    #: Part of the title or file name. Upper and lower case are the same.
-    q: str | None = None
-    title: str | None = None
-    sha256: str | None = None
-    mapping: str | None = None
-    #: List only sources with ids greater than this.
-    after: str = ""
-    limit: int = MOST_ROWS
-
-
 def create_sources(connection: Connection, sources: Iterable[SourceRow]) -> None:
     connection.executemany(
         insertion(SourceRow, "sources", "task_type", "task_status", "places", "in_maintenance"),
@@ -202,41 +183,6 @@ def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRo
     return source
 
 
-def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
-    """List the bucket's sources that match the filter, oldest first."""
-    # Escape the wildcards of LIKE.
-    words = None if chosen.q is None else re.sub(r"[\\%_]", r"\\\g<0>", chosen.q.lower())
-    rows = connection.execute(
-        "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
-        # `:after` is compared in both tables, so that PostgreSQL skips the earlier rows of each.
-        " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after AND s.id > :after"
-        " AND (:status = 'all' OR s.status = :status"
-        "   OR :status = 'ready' AND m.sync_status = 'active' AND s.status = 'active')"
-        " AND (CAST(:type AS TEXT) IS NULL OR s.type = :type)"
-        " AND (CAST(:tag AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = :tag))"
-        " AND (CAST(:q AS TEXT) IS NULL"
-        "   OR lowercase(s.title) LIKE :q ESCAPE '\\' OR lowercase(s.filename) LIKE :q ESCAPE '\\')"
-        " AND (CAST(:title AS TEXT) IS NULL OR s.title = :title)"
-        " AND (CAST(:sha256 AS TEXT) IS NULL OR s.sha256 = :sha256)"
-        " AND (CAST(:mapping AS TEXT) IS NULL OR s.mapping = :mapping)"
-        " ORDER BY m.source_id LIMIT :limit",
-        {
-            "bucket_id": bucket_id,
-            "team_id": team_id,
-            "after": chosen.after,
-            "status": chosen.status,
-            "type": chosen.type,
-            "tag": chosen.tag,
-            "q": None if words is None else f"%{words}%",
-            "title": chosen.title,
-            "sha256": chosen.sha256,
-            "mapping": chosen.mapping,
-            "limit": chosen.limit,
-        },
-    ).fetchall()
-    return [SourceRow.from_row(row) for row in rows]
-
-
 def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[SourceRow]:
     """List the sources that will replace this one when they are ready."""
     rows = connection.execute(
@@ -253,6 +199,11 @@ def update_description(connection: Connection, source: SourceRow) -> None:
         " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
         column_values(source),
     )
+    connection.execute(
+        "UPDATE memberships SET source_title = :title, source_updated_at = :updated_at"
+        " WHERE source_id = :id AND team_id = :team_id",
+        column_values(source),
+    )
 
 
 def update_state(connection: Connection, source: SourceRow) -> None:
@@ -264,16 +215,27 @@ def update_state(connection: Connection, source: SourceRow) -> None:
         " extraction = :extraction, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
         column_values(source),
     )
+    connection.execute(
+        "UPDATE memberships SET source_status = :status, source_updated_at = :updated_at"
+        " WHERE source_id = :id AND team_id = :team_id",
+        column_values(source),
+    )
 
 
 def update_statuses(
     connection: Connection, team_id: str, source_ids: Sequence[str], status: str, updated_at: str
 ) -> None:
     """Set the status of these sources and clear their errors."""
+    values = {"ids": json.dumps(source_ids), "team_id": team_id, "status": status, "updated_at": updated_at}
     connection.execute(
         "UPDATE sources SET status = :status, error = NULL, updated_at = :updated_at"
         " WHERE id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
-        {"ids": json.dumps(source_ids), "team_id": team_id, "status": status, "updated_at": updated_at},
+        values,
+    )
+    connection.execute(
+        "UPDATE memberships SET source_status = :status, source_updated_at = :updated_at"
+        " WHERE source_id IN (SELECT value FROM json_each(:ids)) AND team_id = :team_id",
+        values,
     )
 
 
@@ -282,6 +244,10 @@ def update_content(connection: Connection, source: SourceRow) -> None:
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
+        column_values(source),
+    )
+    connection.execute(
+        "UPDATE memberships SET source_size_bytes = :size_bytes WHERE source_id = :id AND team_id = :team_id",
         column_values(source),
     )
 

@@ -260,6 +260,12 @@ def abandon_task(connection: Connection, task_id: str, error: SourceError, finis
         " WHERE id = (SELECT source_id FROM tasks WHERE id = :id) AND task_id = :id",
         values,
     )
+    connection.execute(
+        "UPDATE memberships SET source_status = 'failed', source_updated_at = :finished_at"
+        " WHERE source_id = (SELECT s.id FROM sources s JOIN tasks t ON t.source_id = s.id AND t.id = s.task_id"
+        "   WHERE t.id = :id)",
+        values,
+    )
 
 
 def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> None:

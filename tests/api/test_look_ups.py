@@ -1,0 +1,193 @@
+"""Look-ups: sorted lists, failures by reason with their retry, watchers, and the state of the service."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from svc_daemon.core.access import api_keys
+from svc_daemon.databases.contract import Connection
+from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.store.schemas import SORTED
+from tests.api.answers import body_of, details_of, refused_field
+from tests.api.daemons import Daemon
+
+INBOX = "/v1/buckets/inbox/sources"
+
+
+def fill(daemon: Daemon) -> list[str]:
+    """Add sources with equal and different titles and sizes, some of which fail, and return their ids."""
+    texts = [("b", b"one two"), ("a", b"three"), ("b", b"four!"), ("A", b""), ("ä", b"\xffsix"), ("c", b"\0\1\2")]
+    made = []
+    for title, data in texts:
+        daemon.advance(1)
+        named = "x.bin" if title == "c" else "notes.md"
+        made.append(daemon.add_source(data or b" ", title=title, filename=named))
+    daemon.start("indexing")
+    for source_id in made:
+        daemon.wait(lambda each=source_id: daemon.source(each)["status"] in ("active", "failed"), "indexed")  # type: ignore[misc]
+    return made
+
+
+def walk(daemon: Daemon, sort: str, limit: int, **query: str) -> list[dict[str, Any]]:
+    """Return all sources of the sorted list, read page by page."""
+    rows, page = [], daemon.show(INBOX, sort=sort, limit=str(limit), **query)
+    rows += page["sources"]
+    while page["has_more"]:
+        page = daemon.show(INBOX, sort=sort, limit=str(limit), after=page["last_id"], **query)
+        rows += page["sources"]
+    return rows
+
+
+def wrong_copies(connection: Connection) -> Sequence[Any]:
+    """Return the memberships whose copies of what lists are sorted by aren't those of their source."""
+    differing = " OR ".join(f"m.source_{name} <> s.{name}" for name in SORTED)
+    return connection.execute(
+        f"SELECT m.source_id FROM memberships m JOIN sources s ON s.id = m.source_id WHERE {differing}"
+    ).fetchall()
+
+
+@pytest.mark.parametrize("name", SORTED)
+def test_sorted_pages_together_are_the_sorted_list_also_under_equal_values(working: Daemon, name: str) -> None:
+    working.stop()
+    fill(working)
+    listed = working.show(INBOX, status="all")["sources"]
+    for sort, is_descending in ((name, False), (f"-{name}", True)):
+        expected = sorted(listed, key=lambda row: (row[name], row["id"]), reverse=is_descending)
+        assert working.show(INBOX, status="all", sort=sort)["sources"] == expected
+        for limit in (1, 2, 6):
+            assert walk(working, sort, limit, status="all") == expected
+    assert working.read(wrong_copies) == []
+
+
+def test_sorted_list_takes_every_filter(working: Daemon) -> None:
+    working.stop()
+    fill(working)
+    failed = [row for row in working.show(INBOX, status="all")["sources"] if row["status"] == "failed"]
+    assert {row["id"] for row in walk(working, "-size_bytes", 1, status="failed")} == {row["id"] for row in failed}
+    assert [row["title"] for row in walk(working, "title", 1, status="active")] == ["a", "b", "b", "ä"]
+    assert [row["title"] for row in walk(working, "title", 2)] == ["a", "b", "b", "ä"]
+    assert [row["title"] for row in walk(working, "title", 1, q="B")] == ["b", "b"]
+    code = failed[0]["error"]["code"]
+    coded = [row["id"] for row in failed if row["error"]["code"] == code]
+    assert [row["id"] for row in working.show(INBOX, error_code=code)["sources"]] == coded
+    assert working.show(INBOX, error_code="none_such", sort="title", limit="1")["last_id"] is None
+
+
+def test_each_word_of_q_must_stand_in_title_or_file_name(shared: Daemon) -> None:
+    wanted = shared.add_source(title="Leave of absence", filename="policy_2026.md")
+    shared.add_source(title="Leave it", filename="other.md")
+    for q in ("leave policy", "POLICY  absence", "2026", "leave of", "y_2"):
+        assert [row["id"] for row in shared.show(INBOX, status="all", q=q)["sources"]] == [wanted], q
+    assert shared.show(INBOX, status="all", q="leave%policy")["sources"] == []
+
+
+def test_a_sorted_page_continues_behind_a_source_that_has_changed_or_is_gone(daemon: Daemon) -> None:
+    ids = [daemon.add_source(title=title) for title in "abcd"]
+    page = daemon.show(INBOX, status="all", sort="title", limit="2")
+    body_of(daemon.ask("PATCH", f"/v1/sources/{ids[1]}", json={"title": "z"}))
+    rest = daemon.show(INBOX, status="all", sort="title", limit="9", after=page["last_id"])
+    assert [row["title"] for row in rest["sources"]] == ["c", "d", "z"]
+    body_of(daemon.ask("DELETE", f"/v1/sources/{ids[1]}"))
+    rest = daemon.show(INBOX, status="all", sort="title", limit="9", after=page["last_id"])
+    assert ([row["title"] for row in rest["sources"]], rest["has_more"]) == (["c", "d"], False)
+    assert daemon.read(wrong_copies) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("sort=colour", "sort"),
+        ("sort=title&sort=title", "sort"),
+        ("sort=title&limit=1&after=src_1", "after"),
+        # ["-title", "a", "src_1"], ["title", 7, "src_1"] and ["title", "\u0000", "src_1"]
+        ("sort=title&limit=1&after=WyItdGl0bGUiLCAiYSIsICJzcmNfMSJd", "after"),
+        ("sort=title&limit=1&after=WyJ0aXRsZSIsIDcsICJzcmNfMSJd", "after"),
+        ("sort=title&limit=1&after=WyJ0aXRsZSIsICJcdTAwMDAiLCAic3JjXzEiXQ==", "after"),
+        ("sorted=title", "sorted"),
+        ("tags=a", "tags"),
+        ("group_by=title", "group_by"),
+        ("group_by=error_code&sort=title", "sort"),
+        ("group_by=error_code&status=active", "status"),
+    ],
+)
+def test_a_list_refuses_what_it_does_not_know(shared: Daemon, query: str, field: str) -> None:
+    shared.make_bucket()
+    assert refused_field(shared.ask("GET", f"{INBOX}?{query}")) == field
+
+
+def fail_some(daemon: Daemon) -> tuple[str, str]:
+    """Add a source that can't be read, and one that the index refuses. Returns their ids."""
+    daemon.provider.fail("put_documents", ProviderFailed("No.", retryable=True))
+    unread, refused = daemon.add_source(b" ", filename="empty.md"), daemon.add_source(filename="fine.md")
+    daemon.write(
+        lambda connection: connection.execute("UPDATE tasks SET max_attempts = 1") and None  # fails at the first try
+    )
+    daemon.start("indexing")
+    for source_id in (unread, refused):
+        daemon.wait_status(source_id, "failed")
+    daemon.stop()
+    return unread, refused
+
+
+def test_failures_are_counted_by_code_with_an_example_and_whether_a_retry_helps(working: Daemon) -> None:
+    working.stop()
+    unread, refused = fail_some(working)
+    answer = working.show(INBOX, group_by="error_code")
+    shown = {group["code"]: group for group in answer["groups"]}
+    errors = {each: working.source(each)["error"] for each in (unread, refused)}
+    assert shown == {
+        error["code"]: {
+            "code": error["code"],
+            "count": 1,
+            "retryable": error["retryable"],
+            "retryable_count": int(error["retryable"]),
+            "message": error["message"],
+            "source_id": source_id,
+        }
+        for source_id, error in errors.items()
+    }
+    assert (answer["failed"], [errors[each]["retryable"] for each in (unread, refused)]) == (2, [False, True])
+    assert working.show(INBOX, group_by="error_code", q="fine")["failed"] == 1
+
+
+def test_bucket_retry_queues_what_another_try_can_help_and_nothing_the_second_time(working: Daemon) -> None:
+    working.stop()
+    unread, refused = fail_some(working)
+    codes = {each: working.source(each)["error"]["code"] for each in (unread, refused)}
+    retry = "/v1/buckets/inbox/retry"
+    other = working.post(retry, json={"status": "failed", "codes": ["none_such"]})
+    assert (other["queued"], other["queued_by_code"], other["not_helped"]) == (0, {}, {})
+    first = working.post(retry, json={"status": "failed"})
+    assert (first["queued"], first["queued_by_code"]) == (1, {codes[refused]: 1})
+    assert first["not_helped"] == {codes[unread]: 1}
+    assert (working.source(refused)["status"], working.source(unread)["status"]) == ("queued", "failed")
+    again = working.post(retry, json={"status": "failed"})
+    assert (again["queued"], again["not_helped"]) == (0, {codes[unread]: 1})
+    assert working.read(wrong_copies) == []
+    working.start("indexing")
+    working.wait_ready(refused)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"status": "active"}, {"status": "failed", "codes": "x"}, {"status": "failed", "dry_run": True}]
+)
+def test_bucket_retry_refuses_another_body(shared: Daemon, body: dict[str, Any]) -> None:
+    shared.make_bucket()
+    details_of(shared.ask("POST", "/v1/buckets/inbox/retry", json=body), "invalid_request")
+
+
+def test_look_ups_of_a_bucket_need_a_key_that_reaches_it(shared: Daemon) -> None:
+    shared.make_bucket()
+    elsewhere, theirs = (
+        shared.add_key(buckets=(shared.make_bucket("second"),)),
+        shared.add_team(),
+    )
+    for key in (elsewhere, theirs):
+        details_of(shared.ask("GET", f"{INBOX}?group_by=error_code", key=key), "bucket_not_found")
+        answer = shared.ask("POST", "/v1/buckets/inbox/retry", key=key, json={"status": "failed"})
+        details_of(answer, "bucket_not_found")
+    reader = shared.add_key(api_keys.READ)
+    body_of(shared.ask("GET", f"{INBOX}?group_by=error_code&q=a", key=reader))
+    answer = shared.ask("POST", "/v1/buckets/inbox/retry", key=reader, json={"status": "failed"})
+    details_of(answer, "forbidden_project_key")
