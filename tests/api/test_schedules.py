@@ -2,8 +2,16 @@
 
 from typing import Any
 
-from tests.api.daemons import Daemon
-from tests.api.sites import PAGE, Site
+import pytest
+
+from svc_daemon.core.access import api_keys
+from svc_daemon.operations.remove.sweeping import recall_far_pauses
+from svc_daemon.settings.limits import Limits
+from svc_daemon.store.rows.sources import find_source
+from tests.api.answers import body_of, details_of, refused_field
+from tests.api.daemons import LOOPBACK, NOTES, Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.sites import PAGE, Site, receiving
 
 HOUR, DAY = 3600, 86_400
 
@@ -21,21 +29,295 @@ def schedule(daemon: Daemon, source_id: str) -> dict[str, Any]:
     return found
 
 
-def let_pass(daemon: Daemon, seconds: float, site: Site, tries: int = 1) -> None:
-    """Set the clock ahead, and wait until the site was asked so many times more."""
-    asked = len(site.server.requests)
+def try_again(daemon: Daemon, source_id: str, seconds: float = 1.2 * DAY) -> dict[str, Any]:
+    """Set the clock ahead, wait until the source was tried, and return its schedule."""
+    before = schedule(daemon, source_id)["tried_at"]
     daemon.advance(seconds)
-    daemon.wait(lambda: len(site.server.requests) >= asked + tries, "the site is asked")
+    daemon.wait(lambda: schedule(daemon, source_id)["tried_at"] != before, "the source is tried")
+    return schedule(daemon, source_id)
 
 
-def test_a_page_with_an_interval_is_found_by_its_new_text_and_keeps_its_id(working: Daemon, site: Site) -> None:
-    source_id = add(working, site.url("/page"))
-    before = working.source(source_id)
+def updates(daemon: Daemon) -> list[dict[str, Any]]:
+    """What the events say of refreshes."""
+    events = daemon.show("/v1/events", types="source.updated")["data"]
+    return [event["data"]["refresh"] for event in events if "refresh" in event["data"]]
+
+
+def hit(daemon: Daemon, query: str) -> dict[str, Any]:
+    found: dict[str, Any] = body_of(daemon.search(query))["data"][0]
+    return found
+
+
+@pytest.fixture
+def page(working: Daemon, site: Site) -> str:
+    """A page that is ready, and is fetched again once a day."""
+    return add(working, site.url("/page"))
+
+
+def test_a_page_with_an_interval_is_found_by_its_new_text_and_keeps_its_id(
+    working: Daemon, site: Site, page: str
+) -> None:
+    before = working.source(page)
     assert (before["refresh"]["every_seconds"], before["refresh"]["on_gone"]) == (DAY, "report")
     site.put("/page", PAGE.replace(b"ochre", b"crimson"))
-    let_pass(working, 1.2 * DAY, site)
-    working.wait(lambda: working.found("crimson") == [source_id], "the new text is found")
-    after = working.source(source_id)
+    try_again(working, page)
+    working.wait(lambda: working.found("crimson") == [page], "the new text is found")
+    after = working.source(page)
     assert working.found("ochre") == []
     assert (after["ready"], after["task"], after["sha256"] == before["sha256"]) == (True, before["task"], False)
-    assert b"crimson" in working.ask("GET", f"/v1/sources/{source_id}/content").content
+    assert b"crimson" in working.ask("GET", f"/v1/sources/{page}/content").content
+    assert [each["outcome"] for each in updates(working)] == ["changed"]
+    assert len(working.blob_names()) == 1
+
+
+def test_a_try_that_finds_nothing_new_changes_one_row(working: Daemon, site: Site) -> None:
+    source_id = add(working, site.url("/notes.md"), "files/import")
+    before, counts = working.source(source_id), working.kept()
+    events = working.count("events")
+    try_again(working, source_id)
+    headers = site.server.requests[-1].headers
+    assert (headers["if-none-match"], headers["if-modified-since"]) == ('"v1"', "Thu, 01 Jan 2026")
+    after = working.source(source_id)
+    assert after["fetched_at"] > before["fetched_at"]
+    same = ("task", "sha256", "etag", "updated_at", "final_url")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert (working.kept(), working.count("events")) == (counts, events)
+
+
+def test_neither_the_create_rate_nor_the_quota_is_charged_and_no_webhook_is_called(
+    make_daemon: MakeDaemon, site: Site
+) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=1, bytes_per_minute=len(NOTES)))
+    daemon.make_bucket()
+    daemon.start()
+    with receiving() as receiver:
+        body = {"url": site.url("/notes.md"), "refresh": {"every_seconds": DAY}, "webhook": {"url": receiver.url}}
+        source_id = str(daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"])
+        daemon.wait(lambda: len(receiver.calls) == 1, "the webhook is called")
+        site.put("/notes.md", NOTES * 2 + b"And cobalt.", "text/markdown")
+        try_again(daemon, source_id)
+        daemon.wait(lambda: daemon.found("cobalt") == [source_id], "the new text is found")
+        assert (len(receiver.calls), daemon.count("deliveries")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status", "code"),
+    [
+        (b"down", "text/html", 503, "website_analysis_failed"),
+        (b"%PDF-1.4\n", "application/pdf", 200, "url_is_file"),
+        (b"<html><body> </body></html>", "text/html", 200, "no_extractable_text"),
+        (b"", "text/html", 200, "website_analysis_failed"),
+    ],
+)
+def test_a_try_that_fails_keeps_the_old_text_and_is_reported_everywhere(
+    working: Daemon, site: Site, page: str, body: bytes, content_type: str, status: int, code: str
+) -> None:
+    assert (hit(working, "ochre")["stale"], hit(working, "ochre")["stale_reason"]) == (False, None)
+    before = working.source(page)
+    site.put("/page", body, content_type, status)
+    failed = try_again(working, page)
+    assert (failed["failures"], failed["error"]["code"], failed["gone"]) == (1, code, False)
+    found = hit(working, "ochre")
+    assert (found["stale"], found["fetched_at"]) == (True, before["fetched_at"])
+    assert failed["error"]["message"] in found["stale_reason"]
+    after = working.source(page)
+    same = ("ready", "sha256", "fetched_at", "status", "error", "etag")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert working.show("/v1/buckets/inbox")["bucketStore"]["stale_member_count"] == 1
+    assert [(each["outcome"], each["error"]["code"]) for each in updates(working)] == [("failed", code)]
+    assert len(working.blob_names()) == 1
+    site.put("/page", PAGE.replace(b"ochre", b"crimson"))
+    assert try_again(working, page, 1000)["failures"] == 0
+    working.wait(lambda: working.found("crimson") == [page], "the new text is found")
+    assert hit(working, "crimson")["stale"] is False
+
+
+def test_a_blocked_address_is_refused_by_each_try(make_daemon: MakeDaemon, site: Site) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    page = add(daemon, site.url("/page"))
+    daemon.close()
+    strict = make_daemon(fetch_allow=f"{LOOPBACK}:1")
+    strict.start()
+    asked = len(site.server.requests)
+    assert try_again(strict, page)["error"]["code"] == "url_fetch_blocked"
+    assert len(site.server.requests) == asked
+
+
+def test_a_redirect_to_a_blocked_address_is_refused(working: Daemon, site: Site, page: str) -> None:
+    site.put("/page", b"", status=302, location="http://10.0.0.1/page")
+    assert try_again(working, page)["error"]["code"] == "url_fetch_blocked"
+    assert working.found("ochre") == [page]
+
+
+def test_a_page_that_moves_is_followed_and_keeps_its_url(working: Daemon, site: Site, page: str) -> None:
+    site.put("/new-place", PAGE.replace(b"ochre", b"crimson"))
+    site.put("/page", b"", status=301, location="/new-place")
+    try_again(working, page)
+    working.wait(lambda: working.found("crimson") == [page], "the new text is found")
+    shown = working.source(page)
+    assert (shown["source_url"], shown["final_url"]) == (site.url("/page"), site.url("/new-place"))
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_page_that_is_gone_is_reported_and_never_deleted(working: Daemon, site: Site, page: str, status: int) -> None:
+    site.put("/page", b"not here", status=status)
+    tries = [try_again(working, page) for _ in range(4)]
+    assert [(each["failures"], each["gone"]) for each in tries] == [(1, False), (2, False), (3, True), (4, True)]
+    assert (working.found("ochre"), working.source(page)["ready"]) == ([page], True)
+    assert [(each["outcome"], each["failures"]) for each in updates(working)] == [("gone", 1), ("gone", 3)]
+
+
+def test_a_page_that_is_gone_is_deleted_only_if_that_was_asked_for(working: Daemon, site: Site) -> None:
+    page = add(working, site.url("/page"), on_gone="delete")
+    site.put("/page", b"not here", status=404)
+    for _ in range(2):
+        try_again(working, page)
+    assert working.found("ochre") == [page]
+    working.advance(1.2 * DAY)
+    working.wait(lambda: working.ask("GET", f"/v1/sources/{page}").status_code == 404, "the source is deleted")
+    assert [event["type"] for event in working.show("/v1/events")["data"]][-1] == "source.deleted"
+    working.wait(lambda: not working.blob_names(), "the bytes are removed")
+
+
+def test_a_page_that_an_agent_names_is_not_deleted(working: Daemon, site: Site) -> None:
+    page = add(working, site.url("/page"), on_gone="delete")
+    policy = {"scope": "sources", "source_ids": [page]}
+    working.post("/v1/agents", 201, json={"agent_id": "guide", "name": "Guide", "policy": policy})
+    site.put("/page", b"not here", status=404)
+    assert [try_again(working, page)["gone"] for _ in range(3)] == [False, False, True]
+    assert working.found("ochre") == [page]
+
+
+def test_a_second_import_of_a_page_with_an_interval_only_sets_it(working: Daemon, site: Site) -> None:
+    url = site.url("/page")
+    first = working.post("/v1/buckets/inbox/pages", 201, json={"url": url})
+    working.wait_ready(first["id"])
+    asked = len(site.server.requests)
+    details_of(working.ask("POST", "/v1/buckets/inbox/pages", json={"url": url}), "website_url_exists")
+    body = {"url": url, "title": "Ignored", "refresh": {"every_seconds": 2 * DAY}}
+    answers = [working.ask("POST", "/v1/buckets/inbox/pages", json=body, repeat_key="again") for _ in range(2)]
+    for answer in answers:
+        set_now = body_of(answer)
+        assert (set_now["id"], set_now["refresh"]["every_seconds"]) == (first["id"], 2 * DAY)
+        assert set_now["title"] == first["title"]
+    would = working.post("/v1/buckets/inbox/pages", json={**body, "dry_run": True})
+    assert would["would_create"] is None
+    working.make_bucket("elsewhere")
+    details_of(working.ask("POST", "/v1/buckets/elsewhere/pages", json=body), "website_url_exists")
+    assert (len(site.server.requests), working.count("sources")) == (asked, 1)
+
+
+def test_a_schedule_is_changed_and_ended_by_a_patch(working: Daemon, site: Site, page: str) -> None:
+    path = f"/v1/sources/{page}"
+    choices = [{"every_seconds": 900, "on_gone": "delete"}, {"every_seconds": 2 * DAY}]
+    shown = [working.patch(path, refresh=choice)["refresh"] for choice in choices]
+    assert [(each["every_seconds"], each["on_gone"]) for each in shown] == [(900, "delete"), (2 * DAY, "delete")]
+    assert working.patch(path, title="Another", refresh=None)["refresh"] is not None
+    assert working.patch(path, refresh=None)["refresh"] is None
+    assert working.patch(path, refresh={"every_seconds": DAY})["refresh"]["failures"] == 0
+    assert working.patch(path, refresh={"every_seconds": 0})["refresh"] is None
+    asked = len(site.server.requests)
+    working.advance(10 * DAY)
+    other = add(working, site.url("/notes.md"), "files/import")
+    try_again(working, other)
+    assert len(site.server.requests) == asked + 2
+
+
+@pytest.mark.parametrize("every", [1, 899, 366 * DAY + 1, -1, 1.5, "1d", None])
+def test_an_interval_out_of_bounds_is_refused(shared: Daemon, site: Site, every: Any) -> None:
+    asked = len(site.server.requests)
+    body = {"url": site.url("/page"), "refresh": {"every_seconds": every}}
+    for answer in (
+        shared.ask("POST", "/v1/buckets/inbox/pages", json=body),
+        shared.ask("PATCH", f"/v1/sources/{shared.add_source()}", json={"refresh": body["refresh"]}),
+    ):
+        assert refused_field(answer).startswith("refresh.every_seconds")
+    assert len(site.server.requests) == asked
+
+
+def test_only_what_came_from_a_url_has_a_schedule_and_only_who_may_delete_asks_for_it(
+    shared: Daemon, site: Site
+) -> None:
+    source_id = shared.add_source()
+    assert source_id and shared.source(source_id)["refresh"] is None
+    assert "URL" in shared.ask("PATCH", f"/v1/sources/{source_id}", json={"refresh": {"every_seconds": DAY}}).text
+    key = shared.add_key(api_keys.FILE_CREATE)
+    body = {"url": site.url("/page"), "refresh": {"every_seconds": DAY, "on_gone": "delete"}}
+    details = details_of(shared.ask("POST", "/v1/buckets/inbox/pages", json=body, key=key), "forbidden_project_key")
+    assert details["required_capability"] == api_keys.SOURCE_DELETE
+
+
+def test_deleted_and_detached_sources_are_not_tried_and_tried(working: Daemon, site: Site, page: str) -> None:
+    notes = add(working, site.url("/notes.md"), "files/import")
+    working.delete(f"/v1/sources/{page}")
+    working.delete(f"/v1/buckets/inbox/sources/{notes}")
+    asked = len(site.server.requests)
+    try_again(working, notes)
+    assert [each.path for each in site.server.requests[asked:]] == ["/notes.md"]
+    assert working.count("sources") == 1
+
+
+def test_a_source_deleted_during_its_refresh_stays_deleted(working: Daemon, site: Site, page: str) -> None:
+    site.put("/page", PAGE.replace(b"ochre", b"crimson"))
+    with working.provider.held("put_documents") as hold:
+        working.advance(1.2 * DAY)
+        hold.wait_entered()
+        assert working.found("ochre") == [page], "the old text is found until the new one is"
+        working.delete(f"/v1/sources/{page}")
+    other = add(working, site.url("/notes.md"), "files/import")
+    assert (working.found("crimson"), working.found("ochre"), working.found("umber")) == ([], [], [other])
+    working.wait(lambda: len(working.blob_names()) == 1, "the bytes of both versions are removed")
+
+
+def test_a_failed_source_is_indexed_when_its_url_has_text(working: Daemon, site: Site) -> None:
+    body = {"url": site.url("/blank.txt"), "refresh": {"every_seconds": DAY}}
+    source_id = str(working.post("/v1/buckets/inbox/files/import", 201, json=body)["id"])
+    working.wait_status(source_id, "failed")
+    site.put("/blank.txt", NOTES, "text/plain")
+    working.advance(1.2 * DAY)
+    working.wait_ready(source_id)
+    assert working.found("umber") == [source_id]
+
+
+def test_a_manual_refresh_ends_failures_and_begins_the_interval_anew(working: Daemon, site: Site, page: str) -> None:
+    site.put("/page", b"down", status=503)
+    failed = try_again(working, page)
+    site.put("/page", PAGE)
+    refreshed = body_of(working.ask("POST", f"/v1/sources/{page}/refresh"))["refresh"]
+    assert (failed["failures"], refreshed["failures"], refreshed["error"]) == (1, 0, None)
+    assert refreshed["next_at"] > failed["next_at"]
+
+
+def test_a_clock_that_was_wrong_by_years_delays_nothing_for_years(working: Daemon, site: Site, page: str) -> None:
+    working.stop()
+    far = working.context.clock.timestamp(10 * 366 * DAY)
+    working.write(lambda rows: rows.execute("UPDATE sources SET refresh_due_at = :far", {"far": far}))
+    assert working.loop.run(recall_far_pauses(working.context)) == 1
+    working.start()
+    working.wait(lambda: schedule(working, page)["tried_at"] is not None, "the source is tried")
+
+
+def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(make_daemon: MakeDaemon, site: Site) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    page = add(daemon, site.url("/page"))
+    site.put("/page", PAGE.replace(b"ochre", b"crimson"))
+    with daemon.provider.held("put_documents") as hold:
+        daemon.advance(1.2 * DAY)
+        hold.wait_entered()
+        daemon.stop()
+        assert (daemon.found("ochre"), daemon.source(page)["ready"]) == ([page], True)
+    daemon.wait(lambda: len(daemon.found("quay")) == 1, "the held call has ended")
+    daemon.close()
+    again = make_daemon()
+    assert len(again.found("quay")) == 1
+    again.start()
+    again.wait(lambda: again.found("crimson") == [page], "the new text is found")
+    again.wait(lambda: [each["outcome"] for each in updates(again)] == ["changed"], "the change is reported")
+    assert (again.found("ochre"), len(again.blob_names())) == ([], 1)
+    source = again.read(lambda connection: find_source(connection, again.team_id, page))
+    assert source is not None and source.refresh is not None
+    assert (source.rechunk, source.valid_from, source.refresh["is_swapping"]) == (False, None, False)
