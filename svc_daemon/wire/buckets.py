@@ -154,7 +154,7 @@ class Bucket(TypedDict):
     counts: BucketCounts
     bucketStore: BucketStore
     #: Total bytes of the sources' stored files. A source in two buckets counts in both.
-    size_bytes: int
+    bytes: int
     #: Incremented when the bucket's sources change.
     revision: int
     lastDeleteError: str | None

@@ -116,6 +116,29 @@ def test_a_list_refuses_what_it_does_not_know(shared: Daemon, query: str, field:
     assert refused_field(shared.ask("GET", f"{INBOX}?{query}")) == field
 
 
+def test_bytes_of_a_bucket_are_those_of_its_sources_after_each_change(working: Daemon) -> None:
+    def sizes() -> list[int]:
+        return [row["bytes"] for row in working.show("/v1/buckets", members="false")["buckets"]]
+
+    working.make_bucket()
+    working.make_bucket("second")
+    assert sizes() == [0, 0]
+    first, other = working.add_ready(b"12345 words"), working.add_ready(b"123 words", filename="b.md")
+    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": other}))
+    assert sizes() == [20, 9]
+    # The old source counts until the new one takes its place.
+    new = working.add_ready(b"1 word", replaces=first)
+    working.wait(lambda: working.members() == [other, new], "replaced")
+    assert sizes() == [15, 9]
+    body_of(working.ask("DELETE", f"{INBOX}/{other}"))
+    assert sizes() == [6, 9]
+    body_of(working.ask("PATCH", "/v1/buckets/second", json={"status": "archived"}))
+    body_of(working.ask("PATCH", "/v1/buckets/second", json={"status": "active"}))
+    body_of(working.ask("DELETE", f"/v1/sources/{other}"))
+    assert sizes() == [6, 0]
+    assert working.show("/v1/buckets/inbox")["bytes"] == 6
+
+
 def fail_some(daemon: Daemon) -> tuple[str, str]:
     """Add a source that can't be read, and one that the index refuses. Returns their ids."""
     daemon.provider.fail("put_documents", ProviderFailed("No.", retryable=True))

@@ -236,7 +236,7 @@ def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
             bucket["status"] if bucket["status"] != "active" else bucket["bucketStore"]["status"],
             bucket["counts"]["retrievable"],
             _pending(bucket),
-            size(bucket.get("size_bytes", 0)),
+            size(bucket.get("bytes", 0)),
             bucket["name"] if bucket["name"] != bucket["slug"] else "",
         )
         for bucket in ordered

@@ -174,7 +174,7 @@ def show(call: Invocation, bucket: BucketArgument) -> None:
         ("failed", store.get("failed_member_count") or None),
         ("ready", counts["retrievable"]),
         ("pending", store["pending_member_count"]),
-        ("size", size(answer["size_bytes"]) if "size_bytes" in answer else None),
+        ("size", size(answer["bytes"]) if "bytes" in answer else None),
         ("to be split again", _left(answer) or None),
         ("chunk size", (answer["chunking"] or {}).get("target")),
         ("metadata", "  ".join(f"{key}={value}" for key, value in (answer.get("metadata") or {}).items())),

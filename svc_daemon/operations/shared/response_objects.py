@@ -97,7 +97,7 @@ def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
             retrievable=census.retrievable,
         ),
         bucketStore=view_bucket_store(census),
-        size_bytes=census.size_bytes,
+        bytes=census.size_bytes,
         revision=census.revision,
         lastDeleteError=bucket.last_delete_error,
         createdAt=bucket.created_at,
