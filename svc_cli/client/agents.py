@@ -121,12 +121,12 @@ class AnswerCalls(Calls):
         if kind not in ENDS:
             raise NetworkFailed("The answer broke off before it was complete.", hint="ask again.")
 
-    def check_citations(
+    def verify_citations(
         self, text: str, quotes: "Sequence[QuoteToCheckDict]", *, question: str = ""
     ) -> "CheckedQuotesDict":
         """Compare the sentences of an answer's text with the quotes that their marks name."""
         body = {"text": text, "quotes": list(quotes), "question": question}
-        return self._transport.send(Request(method="POST", path="/v1/citations/check", json=body)).body
+        return self._transport.send(Request(method="POST", path="/v1/citations/verify", json=body)).body
 
     def read_source_again(self, source_id: str) -> "SourceRereadDict":
         """Return a source's text, extracted again from its stored bytes, which are checked first."""

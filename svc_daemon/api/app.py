@@ -39,7 +39,7 @@ Each line has the methods, the paths and the module in `handlers`.
     GET POST               /v1/search                                      searches
     GET                    /v1/events                                      events
     POST                   /v1/responses                                   responses
-    POST                   /v1/chat/completions, /v1/citations/check       completions
+    POST                   /v1/chat/completions, /v1/citations/verify       completions
 
 Aliases kept for old clients:
 

@@ -118,7 +118,7 @@ class QuoteToCheck(RequestBody):
 
 
 class QuotesCheck(RequestBody):
-    """Body of `POST /v1/citations/check`."""
+    """Body of `POST /v1/citations/verify`."""
 
     #: The answer, with its citation marks.
     text: Annotated[str, Field(min_length=1, max_length=MOST_CHECKED)]

@@ -130,7 +130,7 @@ def use_searches(client: Client, bucket: str) -> None:
     answer = client.ask("How many days does the cobalt rule grant?", buckets=[bucket])
     assert ("ninety" in answer_text(answer), answer["sources"][0]["title"]) == (True, "leave.md")
     quote = answer["sources"][0]["quote"]
-    checked: CheckedQuotesDict = client.check_citations(f"{quote} [1]", [{"number": 1, "quote": quote}])
+    checked: CheckedQuotesDict = client.verify_citations(f"{quote} [1]", [{"number": 1, "quote": quote}])
     assert checked["object"] == "citation_checks"
     *_, last = client.ask_streaming("How many days does the cobalt rule grant?", buckets=[bucket])
     assert last["type"] == "response.completed"

@@ -174,5 +174,5 @@ example("POST", "/v1/responses", _asking)
 example("POST", "/v1/chat/completions", _asking)
 QUOTE = {"number": 1, "quote": "The fee is 40 euros.", "headings": ["Fees"]}
 example(
-    "POST", "/v1/citations/check", lambda stage, call: call.sending(text="The fee is 50 euros. [1]", quotes=[QUOTE])
+    "POST", "/v1/citations/verify", lambda stage, call: call.sending(text="The fee is 50 euros. [1]", quotes=[QUOTE])
 )

@@ -114,7 +114,7 @@ NEEDED_BY = {
         POST /buckets/{bucket}/retry, PATCH /sources/{source_id}, POST /sources/{source_id}/retry,
         POST /sources/{source_id}/refresh""",
     keys.SOURCE_DELETE: "DELETE /buckets/{bucket}/sources/{source_id}, DELETE /sources/{source_id}",
-    keys.READ: "GET /sources/{source_id}/content, GET /sources/{source_id}/text, POST /citations/check",
+    keys.READ: "GET /sources/{source_id}/content, GET /sources/{source_id}/text, POST /citations/verify",
     keys.WEBHOOK_MANAGE: """GET /webhooks/deliveries, POST /webhooks/deliveries/{delivery_id}/resend,
         GET /webhooks/secret, POST /webhooks/secret/rotate""",
     keys.KEY_MANAGE: "POST /keys, GET /keys, DELETE /keys/{key_id}",

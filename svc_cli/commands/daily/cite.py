@@ -166,7 +166,7 @@ def judge_sentences(client: "Client", text: str, proofs: list[Proof], quotes: li
     if not text or not proven:
         return proofs
     try:
-        checked = client.check_citations(
+        checked = client.verify_citations(
             text,
             [
                 {

@@ -249,7 +249,7 @@ async def check(request: Request) -> Response:
 ENDPOINTS = (
     Endpoint("POST", "/v1/chat/completions", create, "Answer a question, as OpenAI's chat does",
              {200: wire.Completion}, body=wire.CompletionCreate, reads=True, streams=True, errors=ANSWER),
-    Endpoint("POST", "/v1/citations/check", check, "Compare an answer's sentences with the quotes that they cite",
+    Endpoint("POST", "/v1/citations/verify", check, "Compare an answer's sentences with the quotes that they cite",
              {200: wire.CheckedQuotes}, body=wire.QuotesCheck, reads=True),
 )
 # fmt: on
