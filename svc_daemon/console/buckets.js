@@ -1,0 +1,107 @@
+// The view of all buckets: what failed, is pending and is ready, what the key may do, and how the service is.
+
+import { at, attempt, badge, bytes, count, dotted, h, keyed, listed, live, number, put, said, sent, show, soon, time, to, words } from "./dom.js";
+import { onEvent } from "./live.js";
+import { can, get, getBuckets, send, session } from "./session.js";
+
+// How a bucket is, in words, and `bad`, `wait`, `ok` or `none`: never better than its sources.
+export function bucketState({ status, lastDeleteError, bucketStore: store }) {
+	if (status === "deleting") return ["being deleted", "wait"];
+	if (lastDeleteError) return ["could not be deleted", "bad"];
+	if (store.failed_member_count) return [`${number(store.failed_member_count)} failed`, "bad"];
+	if (store.status === "maintenance") return ["index being rebuilt", "wait"];
+	if (store.status === "degraded") return ["searches lack some", "bad"];
+	if (store.pending_member_count) return [`${number(store.pending_member_count)} pending`, "wait"];
+	if (status === "archived") return ["archived", "none"];
+	return store.member_count ? ["all ready", "ok"] : ["empty", "none"];
+}
+
+// How many sources are failed, pending, and found by searches: none while the index is rebuilt.
+export const counts = ({ bucketStore: store }) =>
+	[store.failed_member_count, store.pending_member_count, store.status === "maintenance" ? 0 : store.indexed_member_count];
+
+export const summary = ([failed, pending, ready]) =>
+	listed(failed && `${number(failed)} failed`, pending && `${number(pending)} pending`, `${number(ready)} ready`);
+
+const worst = (bucket) => ["bad", "wait", "ok", "none"].indexOf(bucketState(bucket)[1]);
+const HEADS = ["Failed", "Pending", "Ready", "Size"];
+
+function bucketRow({ slug }) {
+	const cells = HEADS.map((label) => h("td.number", { "data-label": label }));
+	const name = said("", "a", { href: to`b/${slug}` }), state = h("td");
+	return Object.assign(h("tr", h("th", { scope: "row" }, name, h("span.faint", slug)), state, cells), {
+		update(bucket) {
+			put(name, bucket.name || slug);
+			show(state, badge(bucketState(bucket)));
+			[...counts(bucket).map(number), bytes(bucket.bytes)].forEach((text, at) => put(cells[at], text));
+			cells[0].classList.toggle("bad", counts(bucket)[0] > 0);
+		},
+	});
+}
+
+const CAN = {
+	"knowledge:read": "read", "knowledge:search": "search", "answer:create": "ask", "knowledge:file:create": "add and retry",
+	"knowledge:source:delete": "delete", "knowledge:bucket:create": "create buckets", "key:manage": "manage keys",
+};
+
+// One line on what the key may do.
+function keyLine(all) {
+	const { capabilities, buckets, expires_at: end, name } = session();
+	if (!capabilities) return ["The service does not say what this key may do."];
+	const verbs = listed(...Object.keys(CAN).filter((each) => capabilities.includes(each)).map((each) => CAN[each]));
+	const where = buckets ? listed(...buckets.map((id) => all.find((each) => each.id === id)?.slug || id)) : "all buckets";
+	const until = end && `, until ${time(end).textContent}`;
+	return ["This key (", said(name), `) may ${verbs || "do nothing"} in ${where}`, until, "."];
+}
+
+// One line on how the service is, and whether it is well.
+async function healthLine(signal) {
+	const [health, status] = await Promise.all([get("/healthz", {}, signal), get(at`status`, {}, signal).catch(() => ({}))]);
+	const { queue, shortage, embedding } = health, { vectors, disk } = status;
+	const left = vectors?.seconds_left, tasks = queue ? queue.queued + queue.running : 0;
+	const troubles = listed(
+		health.status !== "ok" && "The service can't write, and needs its operator",
+		shortage && `Waiting for ${words(shortage.lack)}: ${shortage.message}`,
+		embedding.state === "failing" && `Search by meaning fails: ${embedding.message}`,
+		status.last_trouble?.message,
+	);
+	const meaning = { off: "search by words only", loading: "search by meaning is loading", ready: "search by meaning works" }[embedding.state];
+	const pending = vectors?.pending && `${count(vectors.pending, "passage")} without vectors${left ? `, about ${count(Math.ceil(left / 60), "minute")} left` : ""}`;
+	const queued = tasks ? `${count(tasks, "task")} in the queue` : "Nothing in the queue";
+	return [dotted(troubles, queued, meaning, pending, disk && `${bytes(disk.free_bytes)} free on the disk`), troubles && "bad"];
+}
+
+function newBucket() {
+	const slug = h("input", { id: "slug", required: true, autocomplete: "off", placeholder: "such as handbook" }), outcome = live();
+	const create = () => attempt(outcome, async () => {
+		await send("PUT", at`buckets/${slug.value}`);
+		location.hash = to`b/${slug.value}`;
+	});
+	return h("form.apart.narrow", { onsubmit: sent(create) }, h("label", { for: "slug" }, "New bucket"), h("div.line", slug, h("button", "Create")), outcome);
+}
+
+export async function showBuckets({ main, signal, title }) {
+	title("Buckets");
+	const rows = h("tbody"), total = live("p.lead"), health = h("p"), key = h("p.faint");
+	const table = h("table.stacks", h("caption.unseen", "Buckets, those with failures first"),
+		h("thead", h("tr", ["Bucket", "State", ...HEADS].map((each, at) => h(at > 1 ? "th.number" : "th", { scope: "col" }, each)))), rows);
+	const empty = h("div.empty", h("h2", "No buckets yet"), h("p", "A bucket holds documents that are searched together. Create one, and drop files into it."));
+
+	async function load() {
+		const buckets = await getBuckets(signal, { include_archived: "true" });
+		keyed(rows, buckets.sort((a, b) => worst(a) - worst(b) || (a.slug < b.slug ? -1 : 1)), (each) => each.id, bucketRow);
+		const sums = buckets.map(counts).reduce((sum, each) => sum.map((value, at) => value + each[at]), [0, 0, 0]);
+		put(total, summary(sums));
+		total.classList.toggle("bad", sums[0] > 0);
+		table.hidden = total.hidden = !buckets.length;
+		empty.hidden = buckets.length > 0;
+		show(key, keyLine(buckets));
+		const [line, kind] = await healthLine(signal);
+		put(health, line);
+		health.className = kind || "";
+	}
+
+	main.append(h("h1", "Buckets"), total, table, empty, can("knowledge:bucket:create") ? newBucket() : "", h("footer", health, key));
+	await load();
+	onEvent(signal, soon(() => load().catch(() => {}), 700));
+}

@@ -1,0 +1,58 @@
+// The stream of events: one for the tab, closed while the tab is hidden, and resumed where it ended.
+
+import { at, search, wait } from "./dom.js";
+import { readEvents, send, session } from "./session.js";
+
+const handlers = new Set();
+let last = null, open = null, watch, current;
+
+// Call `handler(event)` for each event, and `handler(null)` when some may have been missed. Ends with the signal.
+export function onEvent(signal, handler) {
+	handlers.add(handler);
+	signal.addEventListener("abort", () => handlers.delete(handler));
+}
+
+// Call `watcher` with `off`, `connecting`, `live` or `lost` when that changes.
+export const onState = (watcher) => (watch = watcher);
+
+function enter(name) {
+	if (current !== name) watch((current = name));
+}
+
+const tell = (event) => handlers.forEach((each) => each(event));
+
+async function follow(signal) {
+	for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
+		try {
+			const headers = { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) };
+			const answer = await send("GET", at`events` + search({ after: !last && "latest" }), { headers, signal });
+			pause = 500;
+			enter("live");
+			tell(null);
+			await readEvents(answer, (id, event) => {
+				last = id || last;
+				if (event) tell(event);
+			});
+		} catch (error) {
+			if (error.code === "events_expired") last = null;
+			// A key that may list nothing has no events.
+			if (error.status === 403) return enter("off");
+		}
+		if (signal.aborted || !session()) return;
+		enter("lost");
+		await wait(pause);
+		if (signal.aborted) return;
+	}
+}
+
+// Follow the events while there is a session and the tab is in sight.
+export function update() {
+	open?.abort();
+	if (!session()) last = null;
+	if (!session() || document.hidden) return enter("off");
+	open = new AbortController();
+	enter("connecting");
+	follow(open.signal);
+}
+
+document.addEventListener("visibilitychange", update);
