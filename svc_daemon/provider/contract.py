@@ -233,7 +233,7 @@ class HitPage:
     warnings: tuple[str, ...] = ()
     #: Number of the team's chunks, from which idf is computed.
     chunks: int = 0
-    #: For words that stand nowhere in the buckets and sources searched.
+    #: For words that stand nowhere in the index: others, of the buckets and sources searched.
     suggestions: tuple[Suggestion, ...] = ()
 
 

@@ -117,7 +117,7 @@ class SearchResult(TypedDict):
 
 
 class SuggestedWord(TypedDict):
-    """A word of the query that stands nowhere in what was searched, and one that does and may have been meant."""
+    """A word of the query that stands nowhere, and one of what was searched that may have been meant."""
 
     word: str
     instead: str

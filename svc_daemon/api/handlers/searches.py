@@ -17,6 +17,7 @@ from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.core.refreshes import why_stale
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.searches import SearchHit, search
+from svc_daemon.provider.contract import Hit
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.error_codes import ErrorCode
@@ -93,18 +94,7 @@ def _fields(request: Request) -> dict[str, Any]:
 
 def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
     hit, source = found.hit, found.source
-    words, meaning, stale_reason = hit.keyword, hit.semantic, why_stale(source.refresh)
-    explanation = wire.Explanation(
-        rank=hit.rank,
-        named=hit.is_named,
-        fused=hit.fused,
-        coverage=hit.coverage,
-        terms=[wire.ExplainedTerm(term=each.term, idf=each.idf, parts=list(each.parts)) for each in hit.matches],
-        keyword=wire.ExplainedKeyword(rank=words.rank, bm25=words.bm25, feedback=words.feedback) if words else None,
-        semantic=wire.ExplainedMeaning(rank=meaning.rank, cosine=meaning.cosine, model=meaning.model)
-        if meaning
-        else None,
-    )
+    stale_reason = why_stale(source.refresh)
     return wire.SearchResult(
         source_id=source.id,
         chunk_id=hit.chunk_id,
@@ -121,7 +111,22 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
         text=hit.chunk.text,
         highlights=[list(span) for span in hit.highlights],
         location=view_location(hit.chunk),
-        explain=explanation if explain else None,
+        explain=_explain(hit) if explain else None,
+    )
+
+
+def _explain(hit: Hit) -> wire.Explanation:
+    words, meaning = hit.keyword, hit.semantic
+    return wire.Explanation(
+        rank=hit.rank,
+        named=hit.is_named,
+        fused=hit.fused,
+        coverage=hit.coverage,
+        terms=[wire.ExplainedTerm(term=each.term, idf=each.idf, parts=list(each.parts)) for each in hit.matches],
+        keyword=wire.ExplainedKeyword(rank=words.rank, bm25=words.bm25, feedback=words.feedback) if words else None,
+        semantic=wire.ExplainedMeaning(rank=meaning.rank, cosine=meaning.cosine, model=meaning.model)
+        if meaning
+        else None,
     )
 
 

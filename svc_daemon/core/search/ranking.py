@@ -60,7 +60,7 @@ def coverage(weights: Mapping[str, float], matched: Collection[str]) -> float:
 
 
 #: Pseudo-relevance feedback reorders this many of the best passages. With fewer passages, there is no feedback.
-POOL = 50
+POOL = 30
 #: Feedback takes words from this many of the best passages.
 BEST = 5
 #: Maximum number of words that feedback uses.

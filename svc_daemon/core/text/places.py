@@ -17,16 +17,14 @@ from svc_daemon.core.text.terms import (
 #: Where a word stands: the offsets of its start and end.
 Place = tuple[int, int]
 
-#: For texts in ASCII: makes all white space blanks, takes all signs out, and shows only what is a letter or a digit
-#: (a), a sign (.), or a blank.
-_BLANKS = {code: " " for code in range(128) if chr(code).isspace()}
-_SIGNS_OUT = {code: None for code in range(128) if not chr(code).isalnum()}
-_SHAPES = {code: "a" if chr(code).isalnum() else " " if chr(code).isspace() else "." for code in range(128)}
+#: For texts in ASCII: makes all letters small and all white space blanks; the signs.
+_LOWERED = bytes(32 if chr(code).isspace() else ord(chr(code).lower()) for code in range(128)) + bytes(128)
+_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum() and code != ord(" "))
 #: Beginnings of words that lose theirs in a stem: dying is die.
 _OTHER_HEADS = {"di": "dy", "li": "ly", "ti": "ty"}
 #: The results for texts up to this length are kept: titles and headings, which many chunks share.
 _SHORT = 200
-_PIECE = re.compile(r"\S+")
+_PIECE, _PIECE_BYTES = re.compile(r"\S+"), re.compile(rb"[^ ]+")
 
 
 class PlaceFinder:
@@ -46,7 +44,7 @@ class PlaceFinder:
         self._wanted = frozenset(term for word in words for way in word.alternatives for term in way.terms)
         self._heads = _heads_of(self._wanted)
         # The articles are told from the pieces before them, and runs from their places among all words.
-        self._needs_all = bool(self._runs) or not {"a", CAPITAL + "a"}.isdisjoint(self._wanted) or "" in self._heads
+        self._needs_all = bool(self._runs) or not {"a", CAPITAL + "a"}.isdisjoint(self._wanted) or b"" in self._heads
         self._short: dict[tuple[str, str], list[list[Place]]] = {}
 
     def find(self, text: str, language: str) -> list[list[Place]]:
@@ -95,36 +93,33 @@ class PlaceFinder:
 
         Cutting each piece into its terms would take long: many are not in memory.
         """
-        lowered = text.lower().translate(_BLANKS)
+        lowered = text.encode().translate(_LOWERED)
         starts: set[int] = set()
         for head in self._heads:
             at = lowered.find(head)
             while at >= 0:
-                starts.add(lowered.rfind(" ", 0, at) + 1)
-                end = lowered.find(" ", at)
+                starts.add(lowered.rfind(b" ", 0, at) + 1)
+                end = lowered.find(b" ", at)
                 at = lowered.find(head, end) if end >= 0 else -1
-        # A sign within a piece may stand within a head.
-        shape = lowered.translate(_SHAPES)
-        at = shape.find("a.")
-        while at >= 0:
-            start, end = lowered.rfind(" ", 0, at) + 1, lowered.find(" ", at)
-            end = end if end >= 0 else len(text)
-            if shape.find("a", at + 1, end) >= 0 and start not in starts:
-                bare = lowered[start:end].translate(_SIGNS_OUT)
-                if any(head in bare for head in self._heads):
-                    starts.add(start)
-            at = shape.find("a.", end)
-        ends = ((start, lowered.find(" ", start)) for start in sorted(starts))
+        bare = lowered.translate(None, _SIGNS)
+        if any(bare.count(head) != lowered.count(head) for head in self._heads):
+            # There are signs within a head.
+            for match in _PIECE_BYTES.finditer(lowered):
+                piece = match[0].translate(None, _SIGNS)
+                if any(head in piece for head in self._heads):
+                    starts.add(match.start())
+        ends = ((start, lowered.find(b" ", start)) for start in sorted(starts))
         return [(start, end if end >= 0 else len(text)) for start, end in ends]
 
 
-def _heads_of(terms: Iterable[str]) -> list[str]:
+def _heads_of(terms: Iterable[str]) -> list[bytes]:
     """Return what the pieces of a text in ASCII with one of these terms have in them, apart from signs."""
-    plain = {term.translate(_SIGNS_OUT) for term in terms if term.isascii()}
+    plain = {term.encode().translate(None, _SIGNS).decode() for term in terms if term.isascii()}
     heads = {term[: 1 if term[:1].isdigit() else 3 if len(term) > 4 else 2] for term in plain}
     heads |= {_OTHER_HEADS[head] for head in heads & _OTHER_HEADS.keys()}
     # A head that begins with another one finds nothing more.
-    return [head for head in heads if not any(head.startswith(other) for other in heads if other != head)]
+    shortest = (head for head in heads if not any(head.startswith(other) for other in heads if other != head))
+    return [head.encode() for head in shortest]
 
 
 def _merge(places: Iterable[Place]) -> list[Place]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.search.ranking import coverage
-from svc_daemon.core.text.places import PlaceFinder
+from svc_daemon.core.text.places import Place, PlaceFinder
 from svc_daemon.core.text.terms import QueryWord
 from svc_daemon.provider.contract import Hit, Part, SearchMode, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents
@@ -47,7 +47,7 @@ def read_hits(
     for rank, placed in enumerate(order, start=offset + 1):
         key, row = placed.key, rows[placed.key]
         semantic = meaning.match(None, cosines[key]) if meaning is not None and key in cosines else placed.semantic
-        places = {part: question.finder.find(text, row["language"] or "") for part, text in _parts(row).items()}
+        places = _find_places(row, question)
         matches = tuple(
             TermMatch(
                 term=word.text,
@@ -76,13 +76,14 @@ def read_hits(
         )
 
 
-def _parts(row: sqlite3.Row) -> dict[Part, str]:
-    """Return the texts of the parts in which a chunk's words can be."""
-    return {
-        "title": "\n".join((row["title"], *unpack_names(row["names"]))),
-        "headings": "\n".join(unpack_names(row["headings"])),
-        "text": row["text"],
-    }
+def _find_places(row: sqlite3.Row, question: Question) -> dict[Part, list[list[Place]]]:
+    """Find the words in the parts of a chunk. Where all are in its text, and nothing is to be explained, only there."""
+    language, find = row["language"] or "", question.finder.find
+    places: dict[Part, list[list[Place]]] = {"text": find(row["text"], language)}
+    if question.explain or not all(places["text"]):
+        places["title"] = find("\n".join((row["title"], *unpack_names(row["names"]))), language)
+        places["headings"] = find("\n".join(unpack_names(row["headings"])), language)
+    return places
 
 
 def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, sqlite3.Row]:

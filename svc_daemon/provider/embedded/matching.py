@@ -21,6 +21,9 @@ NAME_WEIGHT = 0.5
 PAIR_WEIGHT = 0.2
 #: Two words are looked up as a pair only if one of them is in at most this many chunks, since this reads all places.
 PAIR_MOST = 5_000
+#: So many buckets are looked up chunk by chunk. For more, all their chunks are listed first, which takes long if the
+#: buckets are large.
+FEW_BUCKETS = 8
 #: What a chunk scores for having every word, more than BM25 can give it. The library keeps 24 bits of a score.
 WHOLE = 8192.0
 #: How many documents are looked at, of those whose names have words of the query.
@@ -39,7 +42,10 @@ class Scope:
 
     def queries(self) -> list[_Query]:
         queries = []
-        if self.bucket_ids is not None:
+        if self.bucket_ids is not None and len(self.bucket_ids) <= FEW_BUCKETS:
+            terms = [_Query.term_query(SCHEMA, "buckets", each, "basic") for each in self.bucket_ids]
+            queries.append(_Query.boolean_query([(_SHOULD, term) for term in terms]) if len(terms) > 1 else terms[0])
+        elif self.bucket_ids is not None:
             queries.append(_Query.term_set_query(SCHEMA, "buckets", list(self.bucket_ids)))
         if self.numbers is not None:
             queries.append(_Query.term_set_query(SCHEMA, "document", [str(number) for number in self.numbers]))
@@ -83,15 +89,20 @@ class Matcher:
     def list_called(self, scope: Scope) -> list[int]:
         """List the numbers of documents whose names have words of the query, the most likely first."""
         terms = [[_term("called", name_term(way)) for way in self._named(number)] for number in range(len(self._ways))]
+        if not any(terms):
+            return []
         any_name = _Query.boolean_query([(_SHOULD, _best(each)) for each in terms])
         return [key >> ORDINAL_BITS for key, _ in self._search([any_name, *scope.queries()], CALLED)]
 
     def list_near(
         self, scope: Scope, number: int, limit: int, is_there: Callable[[Iterable[int]], set[int]]
     ) -> Iterator[list[int]]:
-        """If this word of the query stands nowhere, yield chunks with a word that may be meant, the nearest first."""
+        """If a word of the query stands nowhere, yield chunks with a word that may be meant, the nearest first.
+
+        A word that stands elsewhere in the index was hardly mistyped.
+        """
         word = self._parsed.words[number].text
-        if not may_be_mistaken(word) or self._ask([self._words[number], *scope.queries()], 1, is_there):
+        if self._counts[number] or not may_be_mistaken(word):
             return
         for mistakes in range(1, count_mistakes(word) + 1):
             near = [_Query.fuzzy_term_query(SCHEMA, field, fold(word), mistakes) for field in ("words", "forms")]

@@ -1,7 +1,7 @@
 """Keyword, semantic and hybrid search."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +13,7 @@ from svc_daemon.core.text.places import PlaceFinder
 from svc_daemon.core.text.queries import ParsedQuery, parse_query
 from svc_daemon.core.text.terms import suggest
 from svc_daemon.provider import ranked_chunks
-from svc_daemon.provider.contract import Hit, HitPage, SearchMode, SearchQuery, Suggestion, VectorCount
+from svc_daemon.provider.contract import HitPage, SearchMode, SearchQuery, Suggestion, VectorCount
 from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
@@ -75,7 +75,7 @@ def search(
         mode=mode,
         warnings=tuple(list_warnings(query, parsed.words_left_out, mode, count_vectors)),
         chunks=counts.chunks,
-        suggestions=() if query.offset or mode is SearchMode.SEMANTIC else tuple(asked.suggestions(hits)),
+        suggestions=() if query.offset or mode is SearchMode.SEMANTIC else tuple(asked.suggestions()),
     )
 
 
@@ -114,12 +114,11 @@ class _Asked:
             order = put_first(best, order)
         return order[first:last]
 
-    def suggestions(self, hits: Sequence[Hit]) -> Iterator[Suggestion]:
-        """Yield suggestions for words of the query that stand nowhere in its scope."""
-        matched = {match.term for hit in hits for match in hit.matches}
+    def suggestions(self) -> Iterator[Suggestion]:
+        """Yield words that stand in the scope for words of the query that stand nowhere."""
         scope, there = self._scope(), _Documents(self.connection)
         for number, word in enumerate(self.parsed.words):
-            if word.weight < DECIDES or word.text in matched:
+            if word.weight < DECIDES:
                 continue
             for keys in self.matcher.list_near(scope, number, NEAR, there.list_visible):
                 texts = documents.read_words(self.connection, [there.chunk_key(key) for key in keys])
