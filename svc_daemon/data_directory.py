@@ -232,8 +232,9 @@ def hash_file(path: str | Path) -> "_Hash":
 
 
 def measure_files(files: DataFiles) -> dict[str, int]:
-    """Return the sizes of the state and the indexes, and the free space, in bytes."""
-    sizes = {"free": shutil.disk_usage(files.root).free}
+    """Return the sizes of the state, the indexes and the whole disk, and the free space, in bytes."""
+    usage = shutil.disk_usage(files.root)
+    sizes = {"free": usage.free, "total": usage.total}
     if has_state(files):
         sizes["state"] = sum(map(_size_bytes, files.root.glob(f"{files.state.name}*")))
         sizes["index"] = sum(map(_size_bytes, files.index.rglob("*")))

@@ -1,6 +1,6 @@
-"""Looks many sources up: the lists of buckets, and why sources failed."""
+"""Looks things up: the lists of buckets, why sources failed, the state of the service and the watchers of folders."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from svc_cli.client.calls import Calls, part
@@ -10,8 +10,12 @@ if TYPE_CHECKING:
         BucketFailuresDict,
         BucketRetriedDict,
         BucketSourcesDict,
+        ServiceStatusDict,
         SourceFilters,
         SourceMemberDict,
+        WatchedMappingDict,
+        WatcherAnswerDict,
+        WatcherListDict,
     )
 
 #: Rows per page of a long list, the most that the API allows.
@@ -19,7 +23,7 @@ PAGE_ROWS = 1000
 
 
 class ListingCalls(Calls):
-    """The client's methods for lists of sources."""
+    """The client's methods for lists of sources, watchers, and the state of the service."""
 
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> "BucketSourcesDict":
         """Return the sources of a bucket; with `limit`, one page of them.
@@ -56,3 +60,15 @@ class ListingCalls(Calls):
         """
         body: dict[str, Any] = {"status": "failed"} | ({} if codes is None else {"codes": [*codes]})
         return self._call("POST", f"/v1/buckets/{part(bucket)}/retry", json=body)
+
+    def status(self) -> "ServiceStatusDict":
+        """Return queue, vectors, disk and troubles of the service, as far as the key may see them."""
+        return self._get("/v1/status")
+
+    def watchers(self) -> "WatcherListDict":
+        """Return the watchers of folders that have reported within the last minute."""
+        return self._get("/v1/watchers")
+
+    def report_watcher(self, watcher_id: str, mappings: "Sequence[WatchedMappingDict]") -> "WatcherAnswerDict":
+        """Report what a watcher watches. It is forgotten after a minute, unless it reports again."""
+        return self._call("PUT", f"/v1/watchers/{part(watcher_id)}", json={"mappings": [*mappings]})

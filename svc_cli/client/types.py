@@ -20,6 +20,7 @@ from svc_daemon.wire import (
     searches,
     services,
     sources,
+    status,
     tasks,
     uploads,
     vectors,
@@ -114,6 +115,14 @@ FailureGroupDict = listings.FailureGroup
 BucketFailuresDict = listings.BucketFailures
 BucketRetriedDict = listings.BucketRetried
 SourceListDict = listings.SourceList
+WatchedMappingDict = status.WatchedMapping
+WatcherDict = status.Watcher
+WatcherAnswerDict = status.WatcherAnswer
+WatcherListDict = status.WatcherList
+VectorStateDict = status.VectorState
+DiskStateDict = status.DiskState
+TroubleDict = status.Trouble
+ServiceStatusDict = status.ServiceStatus
 DeletedDict = sources.Deleted
 DetachedDict = sources.Detached
 LocationDict = sources.Location

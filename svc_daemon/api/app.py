@@ -5,6 +5,8 @@ Each line has the methods, the paths and the module in `handlers`.
     GET                    /healthz, /openapi.json                         services
     GET                    /metrics                                        metrics
     GET                    /v1/version, /v1/limits                         services
+    GET                    /v1/status, /v1/watchers                        status
+    PUT                    /v1/watchers/{watcher_id}                       status
     GET POST               /v1/buckets                                     buckets
     GET PUT PATCH DELETE   /v1/buckets/{bucket}                            buckets
     POST                   /v1/buckets/{bucket}/files                      files
@@ -83,6 +85,7 @@ from svc_daemon.api.handlers import (
     searches,
     services,
     sources,
+    status,
     uploads,
     vectors,
     webhooks,
@@ -103,6 +106,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *uploads.ENDPOINTS,
     *batches.ENDPOINTS,
     *legacy.ENDPOINTS,
+    *status.ENDPOINTS,
     *listings.ENDPOINTS,
     *sources.ENDPOINTS,
     *vectors.ENDPOINTS,

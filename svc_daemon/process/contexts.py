@@ -73,6 +73,9 @@ class Followers:
 
 P = ParamSpec("P")
 
+#: How much of the average time of a chunk is that of the latest batch.
+NEWEST_PART = 0.2
+
 #: Number of threads reserved for calls of models.
 THREADS = 8
 
@@ -97,9 +100,16 @@ class EmbedderInUse:
     state: EmbeddingState = EmbeddingState.OFF
     #: A sentence that says what is wrong with the model; None if nothing is wrong.
     message: str | None = None
+    #: Seconds that a chunk took lately, from the list of chunks to the stored vector; None before the first batch.
+    chunk_s: float | None = None
     threads: ThreadPoolExecutor = field(
         default_factory=partial(ThreadPoolExecutor, THREADS, thread_name_prefix="embed")
     )
+
+    def note_batch(self, chunks: int, took_s: float) -> None:
+        """Take a batch into the average time of a chunk. The latest batches count most."""
+        latest_s = took_s / chunks
+        self.chunk_s = latest_s if self.chunk_s is None else self.chunk_s + (latest_s - self.chunk_s) * NEWEST_PART
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run a long call of a model on a thread reserved for such calls."""

@@ -49,6 +49,14 @@ class OpenShortage:
         return SENTENCES[self.kind]
 
 
+@dataclass(frozen=True, slots=True)
+class EndedShortage:
+    """A shortage that is over, and when it ended."""
+
+    shortage: OpenShortage
+    until: str
+
+
 class Short(Exception):
     """Raised when work stopped because a resource ran out; `__cause__` is the original error."""
 
@@ -70,6 +78,8 @@ class Shortages:
         """
         #: The current shortage; None if there is none.
         self.now: OpenShortage | None = None
+        #: The last one that is over, since the start of the process.
+        self.last: EndedShortage | None = None
         self._blobs = blobs
         self._reserve_bytes = reserve_bytes
         self._clock = clock
@@ -128,6 +138,7 @@ class Shortages:
             if self.now is not None:
                 lasted_s = (self._clock.now() - from_text(self.now.since)).total_seconds()
                 log.info("work continues: the shortage is over (%s, for %.0f s)", self.now.kind, lasted_s)
+                self.last = EndedShortage(self.now, self._clock.timestamp())
             self.now = None
             self._wake()
 

@@ -154,9 +154,10 @@ JSON_COLUMNS = {
     "deliveries": ("body",),
     "delivery_attempts": ("error",),
     "events": ("data",),
+    "watchers": ("mappings",),
 }
 #: Those of them that hold lists; the others hold objects.
-JSON_LISTS = ("capabilities", "models", "buckets", "tags", "warnings", "bucket_ids")
+JSON_LISTS = ("capabilities", "models", "buckets", "tags", "warnings", "bucket_ids", "mappings")
 #: The valid values of status columns, by table and column.
 STATES = {
     ("buckets", "status"): ("active", "archived", "deleting"),

@@ -45,6 +45,18 @@ def read_object(text: str | None, column: str, row: Row | Mapping[str, Any]) -> 
     return None
 
 
+def read_list(text: str, column: str) -> list[Any]:
+    """Parse a list of JSON objects; a damaged list is empty."""
+    try:
+        document = parse_json(text)
+    except ValueError:
+        document = None
+    if isinstance(document, list) and all(isinstance(each, dict) for each in document):
+        return document
+    _report(column, text[:100])
+    return []
+
+
 @lru_cache
 def read_texts(text: str) -> tuple[str, ...]:
     """Parse a list of texts; a damaged list is empty. Cached, because most files have the same tags and buckets."""

@@ -135,7 +135,7 @@ class EmbeddingWorker(Worker):
             await self.context.embedding.run(self._embedder.start)
             log.info("embedding passages with the model %s", self._embedder.model)
         self._opened = stamp
-        self.context.embedding.embedder = self._embedder
+        self.context.embedding.embedder, self.context.embedding.chunk_s = self._embedder, None
         self._show(EmbeddingState.OFF if self._embedder is None else EmbeddingState.READY)
         self._cleared.clear()
         self._refused.clear()
@@ -167,6 +167,7 @@ class EmbeddingWorker(Worker):
         async with self.context.locks.hold_free(f"embedding {team_id} {share}") as held:
             if not held:
                 return None
+            began_s = self.context.clock.monotonic()
             # List the chunks only now: before this node had the lock, another node may have embedded some of them.
             limit = self._batch * len(self._shares) + len(self._refused)
             listed = await asyncio.to_thread(self.context.provider.list_unembedded, team_id, embedder.model, limit)
@@ -180,6 +181,7 @@ class EmbeddingWorker(Worker):
             computed = await self._embed(embedder, offered.select_to_embed(chunks))
             if vectors := offered.add_to(computed):
                 await asyncio.to_thread(self.context.provider.put_vectors, team_id, embedder.model, vectors)
+                self.context.embedding.note_batch(len(vectors), self.context.clock.monotonic() - began_s)
             early = self._early.pop(team_id, [])
             if early or (offered.vectors and computed):
                 wrong = offered.find_wrong(computed)

@@ -10,6 +10,7 @@ from svc_daemon.operations.index.syncing import release_expired_syncs
 from svc_daemon.operations.index.vectors import forget_offers
 from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.remove.setting_aside import clear_held, forget_set_aside_files
+from svc_daemon.operations.service_status import forget_silent_watchers
 from svc_daemon.operations.shared.events import forget_events
 from svc_daemon.operations.shared.usage import record_usage
 from svc_daemon.process.contexts import Context
@@ -74,6 +75,7 @@ class SweepingWorker(Worker):
             await _try(self, sweeping.forget_ended)
             await _try(self, forget_events)
             await _try(self, forget_offers)
+            await _try(self, forget_silent_watchers)
             await _try(self, lambda context: asyncio.to_thread(context.database.empty_log))
             self._is_unpurged = True
             if self._rounds:

@@ -109,6 +109,10 @@ example("GET", "/v1/sources", lambda stage, call: call.asking(ids=f"{stage.ready
 example("GET", B + "/sources", lambda stage, call: _member(stage, call).asking(sort="-title", limit="1"))
 example("GET", B + "/sources", lambda stage, call: _failing(stage, call).asking(group_by="error_code"))
 example("POST", B + "/retry", lambda stage, call: _failing(stage, call).sending(status="failed"))
+example("GET", "/v1/status")
+WATCHED = {"name": "docs", "bucket": "any", "state": "troubled", "troubles": ["The folder is gone."]}
+example("PUT", "/v1/watchers/{watcher_id}", lambda _, call: call.at(watcher_id="w1").sending(mappings=[WATCHED]))
+example("GET", "/v1/watchers")
 example("GET", "/v1/events", lambda stage, call: call.asking(after="latest"))
 example("GET", "/v1/events", lambda stage, call: call.asking(bucket=stage.ready()[0]))
 example("GET", B + "/sources", lambda stage, call: _member(stage, call).asking(status="all", limit="1"))

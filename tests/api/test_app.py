@@ -111,8 +111,8 @@ NEEDED_BY = {
         POST /buckets/{bucket}/uploads/{session_id}/finalize, POST /buckets/{bucket}/batches,
         POST /buckets/{bucket}/batches/{batch_id}/finalize, POST /knowledge/websites,
         POST /knowledge/files/upload-session, POST /knowledge/files:batch/upload-session,
-        POST /buckets/{bucket}/retry, PATCH /sources/{source_id}, POST /sources/{source_id}/retry,
-        POST /sources/{source_id}/refresh""",
+        POST /buckets/{bucket}/retry, PUT /watchers/{watcher_id}, PATCH /sources/{source_id},
+        POST /sources/{source_id}/retry, POST /sources/{source_id}/refresh""",
     keys.SOURCE_DELETE: "DELETE /buckets/{bucket}/sources/{source_id}, DELETE /sources/{source_id}",
     keys.READ: "GET /sources/{source_id}/content, GET /sources/{source_id}/text, POST /citations/verify",
     keys.WEBHOOK_MANAGE: """GET /webhooks/deliveries, POST /webhooks/deliveries/{delivery_id}/resend,
@@ -129,8 +129,9 @@ CREATING, DELETING = (keys.FILE_CREATE, keys.BUCKET_CREATE), (keys.SOURCE_DELETE
 OPENED_BY: dict[str, tuple[str, ...]] = {
     "GET /buckets, GET /knowledge/buckets": CREATING,
     "GET /buckets/{bucket}": (*CREATING, keys.BUCKET_UPDATE, keys.BUCKET_DELETE),
-    """GET /buckets/{bucket}/sources, GET /sources, GET /events, GET /buckets/{bucket}/vectors,
-        GET /knowledge/batches/{batch_id}, GET /buckets/{bucket}/uploads/{session_id}""": (keys.FILE_CREATE,),
+    """GET /buckets/{bucket}/sources, GET /sources, GET /events, GET /status, GET /watchers,
+        GET /buckets/{bucket}/vectors, GET /knowledge/batches/{batch_id},
+        GET /buckets/{bucket}/uploads/{session_id}""": (keys.FILE_CREATE,),
     "GET /sources/{source_id}, GET /knowledge/files/{source_id}, GET /knowledge/tasks/{task_id}": (
         *(keys.FILE_CREATE, keys.SEARCH),
         *DELETING,

@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.databases.contract import Connection
+from svc_daemon.process.contexts import EmbeddingState
+from svc_daemon.process.resource_shortages import EndedShortage, OpenShortage
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.schemas import SORTED
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
+from tests.api.embedders import WordEmbedder
 
 INBOX = "/v1/buckets/inbox/sources"
 
@@ -214,3 +218,135 @@ def test_look_ups_of_a_bucket_need_a_key_that_reaches_it(shared: Daemon) -> None
     body_of(shared.ask("GET", f"{INBOX}?group_by=error_code&q=a", key=reader))
     answer = shared.ask("POST", "/v1/buckets/inbox/retry", key=reader, json={"status": "failed"})
     details_of(answer, "forbidden_project_key")
+
+
+STATUS, WATCHERS = "/v1/status", "/v1/watchers"
+NOTHING_WRONG = {"status": "ok", "shortage": None, "last_trouble": None}
+
+
+def test_status_shows_the_queue_the_vectors_and_the_disk(working: Daemon) -> None:
+    working.stop()
+    working.add_source()
+    shown = working.show(STATUS)
+    assert {name: shown[name] for name in NOTHING_WRONG} == NOTHING_WRONG
+    assert shown["queue"] == {"queued": 1, "running": 0}
+    off = {"state": "off", "model": None, "passages": 0, "missing": 0, "seconds_left": None}
+    assert shown["vectors"] == off
+    assert shown["disk"]["free_bytes"] > shown["disk"]["least_free_bytes"] > 0
+    working.start()
+    working.wait(lambda: working.show(STATUS)["queue"] == {"queued": 0, "running": 0}, "indexed")
+    assert (working.show(STATUS)["vectors"]["passages"], working.show(STATUS)["vectors"]["missing"]) == (1, 1)
+
+
+def test_vectors_of_the_status_come_with_the_time_that_is_left(working: Daemon) -> None:
+    source_id = working.add_ready()
+    embedding = working.context.embedding
+    working.embed_with(WordEmbedder())
+    assert working.show(STATUS)["vectors"]["seconds_left"] is None
+    embedding.note_batch(10, 30.0)
+    assert working.show(STATUS)["vectors"] | {"model": ""} == {
+        "state": "ready",
+        "model": "",
+        "passages": 1,
+        "missing": 1,
+        "seconds_left": 3,
+    }
+    embedding.note_batch(10, 80.0)
+    assert working.show(STATUS)["vectors"]["seconds_left"] == 4
+    body_of(working.ask("DELETE", f"/v1/sources/{source_id}"))
+    working.wait(lambda: working.show(STATUS)["vectors"]["passages"] == 0, "deleted")
+    assert working.show(STATUS)["vectors"]["seconds_left"] == 0
+
+
+def test_status_names_the_trouble_that_lasts_and_then_the_last_one(daemon: Daemon) -> None:
+    embedding, shortages = daemon.context.embedding, daemon.context.shortages
+    embedding.state, embedding.message = EmbeddingState.FAILING, "The model is gone."
+    assert daemon.show(STATUS)["last_trouble"] == {"message": "The model is gone.", "since": None, "until": None}
+    shortages.now = OpenShortage(ShortageKind.DISK, "2026-01-01T00:00:00.000Z")
+    trouble = {"message": "The disk is full.", "since": "2026-01-01T00:00:00.000Z", "until": None}
+    assert daemon.show(STATUS)["last_trouble"] == trouble
+    embedding.state, embedding.message = EmbeddingState.OFF, None
+    shortages.last, shortages.now = EndedShortage(shortages.now, "2026-01-01T00:01:00.000Z"), None
+    shown = daemon.show(STATUS)
+    assert (shown["last_trouble"], shown["shortage"]) == (trouble | {"until": "2026-01-01T00:01:00.000Z"}, None)
+
+
+def test_status_of_a_limited_key_is_that_of_its_buckets(working: Daemon) -> None:
+    working.stop()
+    working.add_source()
+    limited = working.add_key(api_keys.READ, buckets=(working.make_bucket("second"),))
+    assert working.show(STATUS, key=limited)["queue"] == {"queued": 0, "running": 0}
+    reached = working.add_key(api_keys.READ, buckets=(working.make_bucket(),))
+    assert working.show(STATUS, key=reached)["queue"] == {"queued": 1, "running": 0}
+    working.start()
+    working.wait(lambda: working.show(STATUS)["vectors"]["passages"] == 1, "indexed")
+    shown = [working.show(STATUS, key=each) for each in (limited, reached, working.add_team())]
+    assert [each["vectors"]["passages"] for each in shown] == [0, 1, 0]
+    assert [each["disk"] is None for each in shown] == [True, True, False]
+    assert refused_field(working.ask("GET", f"{STATUS}?verbose=1")) == "verbose"
+
+
+MAPPING = {"name": "docs", "bucket": "inbox", "state": "watching", "last_look_at": "2026-01-01T00:00:00.000Z"}
+
+
+def put_watcher(daemon: Daemon, watcher_id: str, *mappings: dict[str, Any], key: str | None = None) -> Any:
+    return daemon.ask("PUT", f"{WATCHERS}/{watcher_id}", key=key, json={"mappings": list(mappings)})
+
+
+def test_a_watcher_is_shown_until_a_minute_after_its_last_report(daemon: Daemon) -> None:
+    first = body_of(put_watcher(daemon, "w1", MAPPING))
+    troubled = {**MAPPING, "state": "troubled", "troubles": ["The folder can't be read."]}
+    daemon.advance(40)
+    last = body_of(put_watcher(daemon, "w1", troubled))
+    (shown,) = daemon.show(WATCHERS)["data"]
+    assert (shown["id"], shown["mappings"], shown["reported_at"]) == ("w1", [troubled], last["reported_at"])
+    assert first["mappings"] == [{**MAPPING, "troubles": []}]
+    assert last["expires_at"] > last["reported_at"] > first["reported_at"]
+    daemon.advance(59)
+    assert len(daemon.show(WATCHERS)["data"]) == 1
+    daemon.advance(1)
+    assert daemon.show(WATCHERS)["data"] == []
+    body_of(put_watcher(daemon, "w2", MAPPING))
+    assert daemon.count("watchers") == 1
+
+
+def test_watchers_are_seen_by_the_keys_that_reach_their_buckets(shared: Daemon) -> None:
+    mine, other = shared.make_bucket("mine"), shared.make_bucket("other")
+    body_of(put_watcher(shared, "w1", {**MAPPING, "bucket": "mine"}, {**MAPPING, "name": "b", "bucket": other}))
+    limited = shared.add_key(buckets=(mine,))
+    (seen,) = shared.show(WATCHERS, key=limited)["data"]
+    assert [mapping["bucket"] for mapping in seen["mappings"]] == ["mine"]
+    # The same id with another key is another watcher, and a bucket that does not exist is shown to whoever named it.
+    body_of(put_watcher(shared, "w1", {**MAPPING, "bucket": "none-yet"}, key=limited))
+    assert [each["mappings"][0]["bucket"] for each in shared.show(WATCHERS, key=limited)["data"]] == [
+        "mine",
+        "none-yet",
+    ]
+    assert len(shared.show(WATCHERS)["data"]) == 2
+    assert shared.show(WATCHERS, key=shared.add_key(buckets=(shared.make_bucket("third"),)))["data"] == []
+    assert shared.show(WATCHERS, key=shared.add_team())["data"] == []
+    details_of(put_watcher(shared, "w1", MAPPING, key=shared.add_key(api_keys.READ)), "forbidden_project_key")
+
+
+@pytest.mark.parametrize(
+    ("watcher_id", "change", "field"),
+    [
+        ("a b", {}, "watcher_id"),
+        ("w" * 65, {}, "watcher_id"),
+        ("w", {"state": "bored"}, "mappings.0.state"),
+        ("w", {"last_look_at": "yesterday"}, "mappings.0.last_look_at"),
+        ("w", {"name": "a\nb"}, "mappings.0.name"),
+        ("w", {"bucket": "a/b"}, "mappings.0.bucket"),
+        ("w", {"troubles": ["x"] * 21}, "mappings.0.troubles"),
+    ],
+)
+def test_an_odd_report_is_refused(shared: Daemon, watcher_id: str, change: dict[str, Any], field: str) -> None:
+    assert refused_field(put_watcher(shared, watcher_id, {**MAPPING, **change})) == field
+
+
+def test_a_key_has_a_hundred_watchers_at_most(shared: Daemon) -> None:
+    key = shared.add_key()
+    for number in range(100):
+        body_of(put_watcher(shared, f"w{number}", key=key))
+    assert refused_field(put_watcher(shared, "w100", key=key)) == "watcher_id"
+    body_of(put_watcher(shared, "w7", key=key))

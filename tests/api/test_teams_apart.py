@@ -41,8 +41,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", S): {"json": {"title": "x"}},
     ("PUT", "/v1/agents/{agent_id}"): {"json": {"role": "x"}},
 }
-#: Routes whose path has a slug of the caller's own team to create instead of an id to look up.
-SLUGS = {("PUT", B)}
+#: Routes whose path has a slug or an id of the caller's own to create instead of an id to look up.
+SLUGS = {("PUT", B), ("PUT", "/v1/watchers/{watcher_id}")}
 
 
 @dataclass(frozen=True, slots=True)

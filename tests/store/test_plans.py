@@ -35,6 +35,7 @@ pytestmark = pytest.mark.sqlite
 WHOLE = {"keys.list_keys", "memberships.list_searched_places", "memberships.renew_syncs", "memberships.withdraw_syncs"}
 WHOLE |= {"copies.list_stored", "teams.list_facts", "buckets.raise_revisions"}
 WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open", "tasks.count_open_by_type"}
+WHOLE |= {"tasks.count_open_of_team", "keys.list_watchers", "keys.forget_watchers"}
 WHOLE |= {"tasks.has_attempts_after", "tasks.list_expired"}
 WHOLE |= {"tasks.recall_attempts", "teams.find_team", "teams.list_team_ids", "teams.list_teams"}
 WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.list_open_uploads"}

@@ -28,6 +28,7 @@ from functools import cache
 from pathlib import Path
 
 from svc_daemon.core import ids
+from svc_daemon.core.shortages import least_free_bytes
 from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles, make_folder, sync_folder
@@ -126,14 +127,11 @@ class Blobs(Staging):
         await self.run(lambda: self._move_damaged(name))
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether the free disk space exceeds the reserve. Always true if `reserve_bytes` is 0.
-
-        The reserve is `reserve_bytes` or 2 % of the disk (at most 1 GB), whichever is larger.
-        """
+        """Whether the free disk space exceeds the reserve. Always true if `reserve_bytes` is 0."""
         if not reserve_bytes:
             return True
         usage = shutil.disk_usage(self._blobs)
-        return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
+        return usage.free > least_free_bytes(reserve_bytes, usage.total)
 
     def sync_folder(self) -> None:
         """Make the names of all existing blobs durable. Blocking; raises OSError."""

@@ -1,14 +1,16 @@
-"""API keys and their permissions. Only a hash of the secret is stored."""
+"""API keys and their permissions, of which only a hash of the secret is stored, and the watchers that use them."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from svc_daemon.core.access.api_keys import GRANTABLE
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.stored_json import read_texts
+from svc_daemon.store.stored_json import read_list, read_texts
 from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.status import WatchedMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +113,38 @@ def forget_console_keys(connection: Connection, team_id: str, now: str) -> None:
         " AND NOT EXISTS (SELECT 1 FROM keys child WHERE child.parent_id = keys.id)",
         {"team_id": team_id, "now": now},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatcherRow:
+    """What a watcher of folders last reported with its key."""
+
+    id: str
+    team_id: str
+    key_id: str
+    mappings: list[WatchedMapping]
+    reported_at: str
+
+
+def put_watcher(connection: Connection, watcher: WatcherRow) -> None:
+    """Store the watcher's report in place of its last one."""
+    connection.execute(
+        "INSERT INTO watchers (team_id, key_id, id, mappings, reported_at)"
+        " VALUES (:team_id, :key_id, :id, :mappings, :reported_at)"
+        " ON CONFLICT (key_id, id) DO UPDATE SET mappings = excluded.mappings, reported_at = excluded.reported_at",
+        {**column_values(watcher), "mappings": json.dumps(watcher.mappings)},
+    )
+
+
+def list_watchers(connection: Connection, team_id: str, since: str) -> list[WatcherRow]:
+    """List the team's watchers that have reported since then, by id."""
+    rows = connection.execute(
+        "SELECT * FROM watchers WHERE team_id = :team_id AND reported_at > :since ORDER BY id, key_id",
+        {"team_id": team_id, "since": since},
+    ).fetchall()
+    return [WatcherRow(**{**values_of(row), "mappings": read_list(row["mappings"], "mappings")}) for row in rows]
+
+
+def forget_watchers(connection: Connection, since: str) -> int:
+    """Delete the watchers of all teams that have not reported since then. Returns how many."""
+    return connection.execute("DELETE FROM watchers WHERE reported_at <= :since", {"since": since}).rowcount

@@ -3,7 +3,9 @@
 Lists are sorted by the copies of `SORTED` in `memberships`, whose indexes give a page without the rest of the bucket.
 """
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -131,3 +133,15 @@ def _select_members(team_id: str, bucket_id: str, chosen: SourceFilter) -> tuple
         within = f"LIKE :word{place} ESCAPE '\\'"
         conditions.append(f"(lowercase(s.title) {within} OR lowercase(s.filename) {within})")
     return conditions, {**values, "team_id": team_id, "bucket_id": bucket_id, "status": chosen.first_status}
+
+
+def count_unfinished(connection: Connection, bucket_ids: Sequence[str]) -> dict[str, int]:
+    """Return how many sources of these buckets are queued, and how many are being indexed, as tasks are counted."""
+    rows = connection.execute(
+        "SELECT source_status AS status, COUNT(DISTINCT source_id) AS sources FROM memberships"
+        " WHERE bucket_id IN (SELECT value FROM json_each(:ids)) AND source_status IN ('queued', 'indexing')"
+        " GROUP BY source_status",
+        {"ids": json.dumps(bucket_ids)},
+    ).fetchall()
+    counts = {row["status"]: int(row["sources"]) for row in rows}
+    return {"queued": counts.get(readiness.QUEUED, 0), "running": counts.get(readiness.INDEXING, 0)}

@@ -356,6 +356,15 @@ def count_open(connection: Connection) -> dict[str, int]:
     return {"queued": 0, "running": 0} | {row["status"]: row["tasks"] for row in rows}
 
 
+def count_open_of_team(connection: Connection, team_id: str) -> dict[str, int]:
+    """Return the number of the team's `queued` and of its `running` tasks, by status."""
+    rows = connection.execute(
+        "SELECT status, COUNT(*) AS tasks FROM tasks WHERE finished_at IS NULL AND team_id = :team_id GROUP BY status",
+        {"team_id": team_id},
+    ).fetchall()
+    return {"queued": 0, "running": 0} | {row["status"]: row["tasks"] for row in rows}
+
+
 def count_open_by_type(connection: Connection) -> list[tuple[str, str, int, str]]:
     """Count the unfinished tasks. Returns type, status, number, and creation time of the oldest task."""
     rows = connection.execute(
