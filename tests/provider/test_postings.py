@@ -84,7 +84,7 @@ def test_while_postings_are_made_searches_are_refused_and_writes_are_not(
     settled(provider)
     assert sorted(found(provider, "fox", limit=50)) == [f"src_{n:02}" for n in range(1, 31) if n != 2]
     assert (found(provider, "owl"), found(provider, "vulpes")) == (["src_00"], ["src_01"])
-    assert len(folders(folder)) == 1
+    wait_until(lambda: len(folders(folder)) == 1, "the former folder is removed")
 
 
 def test_a_build_that_was_cut_short_goes_on(
@@ -119,7 +119,7 @@ def test_a_build_that_was_cut_short_goes_on(
     monkeypatch.setattr(Postings, "add", note_and_add)
     provider = settled(reopened())
     assert (len(found(provider, "fox", limit=50)), len(added)) == (30, 20)
-    assert len(folders(folder)) == 1
+    wait_until(lambda: len(folders(folder)) == 1, "the former folder is removed")
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
