@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import chain
 
 import tantivy
 
@@ -90,6 +91,7 @@ _LETTERS: dict[str, str] = {each.split()[0]: each.split()[1] for each in _LETTER
 MOST_LETTERS = 3
 #: What is between two words. Marks of some scripts, which belong to words, are no letters.
 _NOT_LETTERS = re.compile(r"[\s\d_!-/:-@\[-`{-~«»…‘’“”„–—،؟。、]+")
+_LETTERS_ONLY = {code: " " for code in range(128) if not chr(code).isalpha()}
 #: Characters and words of a text that are looked at.
 SAMPLE, MOST_WORDS = 2000, 200
 
@@ -97,15 +99,18 @@ SAMPLE, MOST_WORDS = 2000, 200
 def guess_language(text: str) -> str:
     """Return the code of the text's language, such as `de`, if it has stems and the text shows it; "" otherwise."""
     sample = text[:SAMPLE].lower()
-    words = list(filter(None, _NOT_LETTERS.split(sample)))[:MOST_WORDS]
-    votes = Counter(language for word in words for language in _HAVING.get(word, ()))
+    is_ascii = sample.isascii()
+    # A regular expression would take three times as long.
+    words = sample.translate(_LETTERS_ONLY).split() if is_ascii else [*filter(None, _NOT_LETTERS.split(sample))]
+    words = words[:MOST_WORDS]
+    votes = Counter(chain.from_iterable(filter(None, map(_HAVING.get, words))))
     for language, letters in _LETTERS.items():
-        votes[language] += min(MOST_LETTERS, sum(map(sample.count, letters)))
+        votes[language] += 0 if is_ascii else min(MOST_LETTERS, sum(map(sample.count, letters)))
     # English is in most indexes; another language must have more than it.
     (best, most), (_, second) = sorted(votes.items(), key=lambda vote: (-vote[1], vote[0] != "en"))[:2]
     if best in STEMMERS and (most > second or best == "en") and most and most * 12 >= len(words):
         return best
-    return "en" if words and sample.isascii() and (votes["en"] == most or most < 2) else ""
+    return "en" if words and is_ascii and (votes["en"] == most or most < 2) else ""
 
 
 @lru_cache(len(STEMMERS))

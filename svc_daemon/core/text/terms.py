@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.text.folding import fold
@@ -23,7 +23,7 @@ EXACT = "="
 #: Prefix of a form of a common word that is written in capitals: `^who`.
 CAPITAL = "^"
 #: Maximum number of pieces of texts whose terms are kept, about 20 MB, and the length of the longest ones.
-MOST_PIECES, LONGEST_PIECE = 60_000, 64
+MOST_PIECES, LONGEST_PIECE = 80_000, 64
 #: Maximum number of words whose stems are kept.
 MOST_WORDS = 20_000
 #: Shorter words are one mistake away from too many others.
@@ -178,26 +178,26 @@ class _Known(dict[str, tuple[str, str]]):
     def __missing__(self, piece: str) -> tuple[str, str]:
         word = piece.lstrip(_BEFORE).rstrip(_AFTER)
         if word.isascii() and word.isalpha() and word[1:].islower():
-            # A plain word, which most are: its signs tell nothing, and aren't worth a place in memory.
+            # A plain word, which most are: its signs tell nothing.
             term, others = spell(word.lower(), self.language)
-            plain = term, " ".join(others)
-            if word == piece:
-                self[piece] = plain
-            return plain
-        found = self.old.get(piece)
-        if found is None:
+            found = term, " ".join(others)
+        elif (kept := self.old.get(piece)) is None:
             placed = list(place_terms(piece, self.language))
             words = " ".join([each.term for each in placed if not each.in_forms])
             found = words, " ".join(dict.fromkeys([each.term for each in placed if each.in_forms]))
+        else:
+            found = kept
         if len(piece) <= LONGEST_PIECE:
-            if sum(map(len, _KNOWN.values())) >= MOST_PIECES // 2:
+            self[piece] = found
+            if next(_MET) % _SELDOM == 0 and sum(map(len, _KNOWN.values())) >= MOST_PIECES // 2:
                 for known in _KNOWN.values():
                     known.old = dict(known)
                     known.clear()
-            self[piece] = found
         return found
 
 
+#: Counts the pieces that were worked out; how many are, until all that are kept are counted.
+_MET, _SELDOM = count(), 500
 _KNOWN = {language: _Known(language) for language in (*STEMMERS, "")}
 
 
@@ -209,16 +209,21 @@ def known_pieces(language: str) -> Mapping[str, tuple[str, str]]:
 def index_terms(text: str, language: str) -> Terms:
     """Return what a text in this language is found by."""
     known = known_pieces(language)
-    found = [known[piece] for piece in lower_articles(text.split())]
-    return Terms(" ".join([words for words, _ in found if words]), " ".join([forms for _, forms in found if forms]))
+    found = [*map(known.__getitem__, lower_articles(text.split()))]
+    words, forms = zip(*found, strict=True) if found else ((), ())
+    return Terms(" ".join(filter(None, words)), " ".join(filter(None, forms)))
 
 
 def lower_articles(pieces: Sequence[str]) -> Sequence[str]:
     """Write the article that begins a sentence in lower case: another A is a name, as in `vitamin A`."""
-    if "A" not in pieces:
+    places = [number for number, piece in enumerate(pieces) if piece == "A"] if "A" in pieces else ()
+    if not places:
         return pieces
-    before = ["." if not each[-1].isalnum() else "" for each in pieces]
-    return ["a" if piece == "A" and ended else piece for piece, ended in zip(pieces, [".", *before], strict=False)]
+    lowered = [*pieces]
+    for number in places:
+        if number == 0 or not pieces[number - 1][-1].isalnum():
+            lowered[number] = "a"
+    return lowered
 
 
 def may_be_mistaken(word: str) -> bool:
