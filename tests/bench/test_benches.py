@@ -107,6 +107,18 @@ def test_relevance_is_the_mean_of_the_judged_queries(collection: Path, run_main:
         )
 
 
+def test_what_is_named_comes_first(tmp_path: Path, run_main: RunMain) -> None:
+    for number, title in ((7, "Ferries"), (70, "Lamps of brass")):
+        path = tmp_path / f"note-{number:04}.rst"
+        path.write_text(f"Note: {number}\nTitle: {title}\n\nAs note 7 and note 70 say.\n", encoding="utf-8")
+    rows = json.loads(run_main("bench_names", tmp_path, "--json"))["rows"]
+    assert {row["asked"]: (row["queries"], row["first"]) for row in rows} == {
+        "exact title": (2, 1.0),
+        "name and number": (2, 1.0),
+        "asked about": (2, 1.0),
+    }
+
+
 def test_grounding_separates_questions_on_the_subject_from_others(collection: Path, run_main: RunMain) -> None:
     printed = run_main("bench_grounding", collection, "--off", collection, "--questions", 2, "--json")
     shares = {row["questions"]: (row["count"], row["grounded"]) for row in json.loads(printed)["rows"]}
