@@ -77,10 +77,11 @@ def origin_of(base_url: str) -> str:
     return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 80)}"
 
 
-def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
+def find_key(environ: Mapping[str, str], to: ServiceAddress, *, is_node: bool = False) -> Credential:
     """Return the key from the environment, the key file, `svc auth login` or the local admin key, in this order.
 
-    Raises NotAuthenticated if there is no key.
+    `is_node` says that the service is a node of a cluster, most of which have no admin key. Raises NotAuthenticated
+    if there is no key.
     """
     if environ.get("SVC_API_KEY"):
         return Credential(check_key(environ["SVC_API_KEY"], "SVC_API_KEY"), "environment SVC_API_KEY")
@@ -93,6 +94,9 @@ def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
         try:
             return Credential(read_key(to.admin_key), str(to.admin_key))
         except UsageError as error:
+            if is_node and not to.admin_key.exists():
+                message = "No key is on this node of a cluster: only its first node has the admin key."
+                raise NotAuthenticated(message, hint=ADMIN_HINT, details={"on_node": True}) from error
             raise NotAuthenticated(f"The key of this installation is lost: {error.message}", hint=ADMIN_HINT) from error
     raise NotAuthenticated(f"No API key is known for {to.origin}.", hint=LOGIN_HINT)
 

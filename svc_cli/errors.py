@@ -85,8 +85,17 @@ class SvcError(Exception):
 
 def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error of one item, such as a file, with defaults for missing fields."""
-    missing = {"retryable": False, "details": {}, "hint": HINTS.get(error["code"]), "request_id": None}
+    missing = {"retryable": False, "details": {}, "hint": find_hint(error), "request_id": None}
     return {"code": error["code"], "message": error["message"], **missing, **error}
+
+
+def find_hint(error: Mapping[str, Any]) -> str | None:
+    """Return the hint for an error of the API."""
+    if error["code"] == "storage_full" and (error.get("details") or {}).get("engine"):
+        return (
+            "nothing was stored: run the same command again when it is back. `svc doctor` shows what is wrong with it."
+        )
+    return HINTS.get(error["code"])
 
 
 class ApiError(SvcError):
@@ -104,7 +113,7 @@ class ApiError(SvcError):
         self.status = status
         self.retryable = bool(error.get("retryable"))
         self.exit = exit_for_answer(status, self.code, self.retryable)
-        self.hint = HINTS.get(self.code)
+        self.hint = find_hint({"code": self.code, "details": self.details})
         if self.code == "internal_error":
             self.hint = f"`svc daemon logs` shows more about request {request_id}."
 
@@ -243,5 +252,6 @@ HINTS: dict[str, str] = {
     "force_required": "`--force` deletes the bucket and the sources that are in no other bucket.",
     "file_too_large": "split the file, or leave out parts that don't have to be searchable.",
     "storage_full": "free some disk space on the disk of the data directory, then run the same command again.",
+    "search_failed": "`svc doctor` shows whether the search index can be used.",
     "host_not_allowed": "address the daemon as 127.0.0.1 or localhost, or name the host in SVC_ALLOWED_HOSTS.",
 }

@@ -42,7 +42,7 @@ def connected(
     Raises the errors of `reach`, and NotAuthenticated if there is no key for this installation.
     """
     destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart, deadline=deadline)
-    credential = find_key(settings.environ, destination)
+    credential = find_key(settings.environ, destination, is_node=bool(health.answer.get("engines")))
     refuse_other_installation(credential, health, destination.origin)
     console.unproven_service = None if destination.proof else destination.origin
     # Python may lose a KeyboardInterrupt that is raised during an import.

@@ -33,6 +33,8 @@ class MarkedEngine(Protocol):
 
     def list_marks(self) -> Collection[str]: ...
 
+    def has_mark(self, mark: str) -> bool: ...
+
     def put_mark(self, mark: str) -> None: ...
 
     def has_any(self, source_ids: Sequence[str], team_ids: Sequence[str]) -> bool:
@@ -54,8 +56,8 @@ class EngineMark:
     #: Whether it can have only one installation.
     is_exclusive: bool
 
-    def admit(self, state: Database, engine: MarkedEngine, installation_id: str | None) -> None:
-        """Raise WrongEngine unless the engine is the installation's.
+    def admit(self, state: Database, engine: MarkedEngine, installation_id: str | None) -> str | None:
+        """Raise WrongEngine unless the engine is the installation's. Returns its mark, or None if it has none yet.
 
         A node that serves `installation_id` leaves the mark in an engine that was never used. A command, which passes
         None, leaves none.
@@ -64,9 +66,9 @@ class EngineMark:
         if recorded is not None:
             if recorded not in found:
                 raise self._refusal(found)
-            return
+            return recorded
         if installation_id is None:
-            return
+            return None
         own = [mark for mark in found if mark.startswith(installation_id)]
         if not own:
             self._check_unmarked(state, engine, found)
@@ -77,6 +79,7 @@ class EngineMark:
         if kept not in (mark, *engine.list_marks()):
             # Another node of a new installation was first, and uses another engine.
             raise self._refusal(())
+        return kept
 
     def find_problem(self, state: Database, engine: MarkedEngine) -> Problem | None:
         """Return the problem that the engine lacks its mark. Raises WrongEngine if it is another installation's."""

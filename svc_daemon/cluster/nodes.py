@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from svc_daemon.cluster.shared_limits import SharedLocks, SharedRateLimits
-from svc_daemon.errors import ShuttingDown
+from svc_daemon.errors import ShuttingDown, StoreUnavailable
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.parsing import parse_json
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 LOOK_S = 10.0
 #: How many seconds a node waits for further wake-ups, to send all of them in one notice.
 GATHER_S = 0.005
+#: A statement of the locks' connection that takes longer than this shows that the server hangs, in seconds.
+HANGING_S = 5.0
 #: Maximum number of lock keys in a notice, which can have at most 8,000 bytes.
 NOTICE_KEYS = 300
 
@@ -83,6 +85,8 @@ class Cluster:
     rate_limits: SharedRateLimits
     #: Returns the current time of the clock that all nodes share, in seconds.
     now_s: Callable[[], float]
+    #: Raises StoreUnavailable if the database server can't be used. Sends no request.
+    check_server: Callable[[], None]
 
     def share(self, context: Context) -> Context:
         """Return a copy of the context that uses the cluster's locks, limits and clock.
@@ -104,6 +108,7 @@ def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits:
     The state database must already be open. `node` is this process's unique name, of letters, digits and hyphens. Call
     this on the event loop. Closing `stack` leaves the cluster.
     """
+    from svc_daemon.cluster.postgres.servers import ENGINE  # noqa: PLC0415
     from svc_daemon.cluster.postgres.sessions import LockSession, NoticeListener, ShortTransactions  # noqa: PLC0415
 
     loop = asyncio.get_running_loop()
@@ -120,4 +125,10 @@ def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits:
         on_listening=lambda: loop.call_soon_threadsafe(wakes.wake_all),
     )
     stack.callback(listener.close)
-    return Cluster(locks, SharedRateLimits(limits, transactions), session.now_s)
+
+    def check_server() -> None:
+        hangs = "it does not answer in time" if session.waits_s > HANGING_S else None
+        if cause := listener.problem or hangs:
+            raise StoreUnavailable(f"PostgreSQL can't be used: {cause}.", ENGINE)
+
+    return Cluster(locks, SharedRateLimits(limits, transactions), session.now_s, check_server)

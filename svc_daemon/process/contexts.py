@@ -18,6 +18,7 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
+from svc_daemon.process.engine_states import EngineStates
 from svc_daemon.process.indexing_scheduler import UploadPriority
 from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.rate_limits import RateLimits, UsageCounters
@@ -201,6 +202,7 @@ class Context:
     locks: Locks = field(default_factory=LocalLocks)
     wakes: Wakes
     shortages: Shortages
+    engines: EngineStates = field(default_factory=EngineStates)
     usage_counters: UsageCounters = field(default_factory=UsageCounters)
     metrics: Metrics = field(default_factory=Metrics)
     traces: Traces = field(default_factory=Traces)

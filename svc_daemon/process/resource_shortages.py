@@ -43,10 +43,8 @@ class OpenShortage:
 
     kind: ShortageKind
     since: str
-
-    @property
-    def message(self) -> str:
-        return SENTENCES[self.kind]
+    #: A sentence that says what is short, and which engine and why, if it is one.
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,8 @@ class Shortages:
         self._clock = clock
         self._wake = wake
         self._check_index = check_index
+        #: Says what is wrong with a remote store, if that is known.
+        self.explain: Callable[[], str | None] = lambda: None
         self._met = asyncio.Event()
         self._may_try = asyncio.Event()
         self._may_try.set()
@@ -173,10 +173,13 @@ class Shortages:
         return None
 
     def _note(self, kind: ShortageKind) -> None:
+        message = SENTENCES[kind]
+        if kind is ShortageKind.STORE:
+            message = self.explain() or message
         if self.now is None:
-            self.now = OpenShortage(kind, self._clock.timestamp())
-            log.warning("%s Work waits until there is enough again; nothing is lost.", self.now.message)
-        self.now = replace(self.now, kind=kind)
+            self.now = OpenShortage(kind, self._clock.timestamp(), message)
+            log.warning("%s Work waits; nothing is lost.", message)
+        self.now = replace(self.now, kind=kind, message=message)
         self._may_try.clear()
         self._met.set()
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from svc_daemon.errors import StorageError, WrongEngine
 from svc_daemon.operations.installations import prepare_secret, prepare_shared_secret, refuse_lost_state, write_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.engine_states import KNOWN_S
 from svc_daemon.provider.contract import Inspector, SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.errors import ProviderError
@@ -45,6 +46,7 @@ from svc_daemon.store.migrations import (
     migrate_shared,
 )
 from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.services import EngineName
 
 if TYPE_CHECKING:
     from svc_daemon.cluster.milvus.server import MilvusServer
@@ -105,9 +107,16 @@ class _Shared:
     #: The id of the installation that this node serves; None in a command.
     installation_id: str | None = None
 
+    #: The marks that this node has found, by the engines' names.
+    known: dict[str, str] = field(default_factory=dict)
+
     def admit(self, mark: EngineMark, engine: MarkedEngine) -> None:
-        if self.state is not None:
-            mark.admit(self.state, engine, self.installation_id)
+        known = self.known.get(mark.engine)
+        if self.state is None or (known and engine.has_mark(known)):
+            return
+        # `verify --repair` may have replaced the mark.
+        if found := mark.admit(self.state, engine, self.installation_id):
+            self.known[mark.engine] = found
 
     def now_ns(self) -> int:
         return int(self.now_s() * 1e9)
@@ -308,4 +317,12 @@ def _join_cluster(state_url: str, shared: _Shared, stack: AsyncExitStack, contex
     node = f"node-{secrets.token_hex(8)}"
     joined = join_cluster(stack, state_url, node, context.limits, context.wakes)
     shared.now_s = joined.now_s
-    return joined.share(context)
+    joining = joined.share(context)
+    context.engines.watch({"postgresql": joined.check_server}, joining.clock, KNOWN_S)
+    remote: dict[EngineName, Callable[[], None]] = {
+        "s3": context.stores.check_reachable,
+        "milvus": context.provider.check_reachable,
+    }
+    context.engines.watch(remote, joining.clock)
+    context.shortages.explain = context.engines.explain
+    return joining

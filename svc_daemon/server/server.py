@@ -51,6 +51,7 @@ from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import rebuild_lost
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
+from svc_daemon.process.engine_states import EngineStates
 from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.resource_shortages import Shortages
 from svc_daemon.process.telemetry import open_traces
@@ -307,11 +308,16 @@ async def _lifespan(process: Process, on_broken: Callable[[Exception], None], ap
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _workers(process: Process) -> Sequence[Worker | Shortages]:
+def _workers(process: Process) -> Sequence[Worker | Shortages | EngineStates]:
     """Return the workers for the daemon's role."""
     context, extractor = process.context, process.extractor
     is_api = process.role is Role.API
-    own = (CountingWorker(context), EmbeddingWorker(context, process.choice, opens_only=is_api), context.shortages)
+    own: Sequence[Worker | Shortages | EngineStates] = (
+        CountingWorker(context),
+        EmbeddingWorker(context, process.choice, opens_only=is_api),
+        context.shortages,
+        *([context.engines] if context.engines.now else []),
+    )
     if is_api:
         return own
     return (

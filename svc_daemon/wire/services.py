@@ -48,6 +48,21 @@ class SetAside(TypedDict):
     message: str | None
 
 
+EngineName = Literal["postgresql", "s3", "milvus"]
+
+
+class EngineState(TypedDict):
+    """An engine of a cluster, as the node that answers sees it."""
+
+    name: EngineName
+    #: `away`: the node can't reach the engine, is refused, or finds that it is not the one of the installation.
+    state: Literal["ok", "away"]
+    #: What is wrong, without addresses; null if nothing is.
+    message: str | None
+    #: Since when it can't be used.
+    since: str | None
+
+
 class Health(TypedDict):
     """Response of `/healthz`, which needs no key and reveals no content."""
 
@@ -64,6 +79,8 @@ class Health(TypedDict):
     set_aside: SetAside
     #: A resource that the daemon lacks, such as disk space; null if nothing is lacking.
     shortage: Shortage | None
+    #: The engines of a cluster; empty for a data directory.
+    engines: list[EngineState]
     #: Whether the fault lab, which makes requests fail on purpose, is on.
     faults: bool
     #: Proves that the daemon knows the secret of the installation; null if the request has no `nonce`.

@@ -98,7 +98,11 @@ def status(
     ] = False,
 ) -> Exit:
     """Show the state of all buckets, or of one bucket, source or batch."""
-    with call.client() as client:
+    with call.connected() as (client, connection):
+        engines = connection.health.answer.get("engines") or []
+        for engine in engines:
+            if engine["message"]:
+                call.console.warn(f"{engine['message']} Since {engine['since']}.")
         view: _View
         if source and is_id(source, BATCH_PREFIX):
             view = _BatchView(call, client, source)
@@ -109,6 +113,7 @@ def status(
         else:
             view = _AllView(call, client)
         answer = view.watch() if watch else view.look()
+    answer = {**answer, **({"engines": engines} if engines else {})}
     call.console.show(answer, lambda: view.text(answer))
     return Exit.DONE
 

@@ -195,7 +195,7 @@ def follow_lines(call: Invocation, installation: Installation, count: int) -> No
 
 def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
     answer, files = daemon.health.answer, Installation(call.settings.environ).files
-    reported = ("status", "queue", "shortage", "embedding", "writer", "uptime_seconds", "faults")
+    reported = ("status", "queue", "shortage", "engines", "embedding", "writer", "uptime_seconds", "faults")
     facts: dict[str, Any] = {
         "running": True,
         "base_url": daemon.base_url,
@@ -221,6 +221,11 @@ def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
         ("log", facts["log"]),
         ("queue", ", ".join(f"{count} {name}" for name, count in (facts["queue"] or {}).items())),
         ("short of", (facts["shortage"] or {}).get("message")),
+        *(
+            ("engine", f"{each['message']} Since {each['since']}.")
+            for each in facts["engines"] or ()
+            if each["message"]
+        ),
         ("model", ", ".join(model)),
         ("faults", "the fault lab is on: responses with Svc-Fault are made up" if facts["faults"] else None),
         ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),

@@ -16,6 +16,7 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.requests import caller, context_of, import_extra, is_from_browser, is_from_this_machine
 from svc_daemon.core.access.api_keys import KEY_MANAGE
 from svc_daemon.core.times import from_text
+from svc_daemon.errors import StoreUnavailable
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.telemetry import BOUNDS_S, Durations
 from svc_daemon.store.rows.tasks import count_open_by_type
@@ -33,7 +34,11 @@ async def metrics(request: Request) -> Response:
         caller(request, KEY_MANAGE)
     core, exposition = [await import_extra(f"prometheus_client.{part}", "metrics") for part in ("core", "exposition")]
     context = context_of(request)
-    waiting = await context.read_in_thread(count_open_by_type)
+    try:
+        waiting = await context.read_in_thread(count_open_by_type)
+    except StoreUnavailable:
+        # What this node knows by itself is most needed while the database is away.
+        waiting = None
     measured = await asyncio.to_thread(request.app.state.measure)
     registry = core.CollectorRegistry(auto_describe=False)
     registry.register(_Collected([*_work(core, context), *_queue(core, context, waiting), *_sizes(core, measured)]))
@@ -97,18 +102,24 @@ def _ranges(durations: Durations) -> list[tuple[str, float]]:
     return list(zip(_RANGES, accumulate(durations.counts), strict=True))
 
 
-def _queue(core: Any, context: Context, waiting: Iterable[tuple[str, str, int, str]]) -> Iterator[Any]:
-    """Build the metrics of unfinished tasks: how many there are, and the age of the oldest task."""
+def _queue(core: Any, context: Context, waiting: Iterable[tuple[str, str, int, str]] | None) -> Iterator[Any]:
+    """Build the metrics of unfinished tasks, unless they are unknown (None), and of what tasks wait for."""
     tasks = core.GaugeMetricFamily("svc_tasks", "Unfinished tasks.", labels=("type", "status"))
     oldest = core.GaugeMetricFamily(
         "svc_oldest_task_age_seconds", "The age of the oldest unfinished task.", labels=("type", "status")
     )
     now = context.clock.now()
-    for kind, status, count, oldest_at in waiting:
+    for kind, status, count, oldest_at in waiting or ():
         tasks.add_metric((kind, status), count)
         oldest.add_metric((kind, status), max((now - from_text(oldest_at)).total_seconds(), 0))
-    yield tasks
-    yield oldest
+    if waiting is not None:
+        yield tasks
+        yield oldest
+    up = core.GaugeMetricFamily("svc_engine_up", "1 if the engine can be used, else 0.", labels=("engine",))
+    can_use = {name: state.message is None for name, state in context.engines.now.items()}
+    for name, is_up in (can_use or {"sqlite": not context.database.is_broken}).items():
+        up.add_metric((name,), float(is_up))
+    yield up
     shortage = context.shortages.now
     lacking = core.GaugeMetricFamily("svc_shortage", "1 while work waits for what is missing.", labels=("lack",))
     if shortage is not None:

@@ -13,7 +13,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.text.document_formats import FORMATS
 from svc_daemon.errors import StoreUnavailable
-from svc_daemon.operations.shared.response_objects import view_shortage
+from svc_daemon.operations.shared.response_objects import view_engines, view_shortage
 from svc_daemon.operations.shared.usage import used_answers
 from svc_daemon.process.contexts import EmbedderInUse
 from svc_daemon.settings.limits import Limits
@@ -31,9 +31,10 @@ async def health(request: Request) -> Response:
     open_tasks = None
     try:
         open_tasks = context.read(count_open)
-    except StoreUnavailable:
+    except StoreUnavailable as error:
         if must_serve:
-            raise
+            known = context.engines.now.get(error.details.get("engine", ""))
+            raise StoreUnavailable(known.message or error.message, known.name) if known else error from error
     nonce, proof = query_text(request, "nonce"), None
     if nonce is not None:
         if len(nonce) not in NONCE_CHARACTERS:
@@ -50,6 +51,7 @@ async def health(request: Request) -> Response:
         "embedding": view_embedding(context.embedding),
         "set_aside": {"files": aside.files, "known": aside.known, "message": lost_files(aside.files, aside.known)},
         "shortage": view_shortage(context.shortages.now),
+        "engines": view_engines(context),
         "faults": state.faults,
         "proof": proof,
     }

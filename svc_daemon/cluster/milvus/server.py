@@ -1,4 +1,4 @@
-"""The connection to Milvus. Only this module uses pymilvus.
+"""The connection to Milvus. Only this module and `marks` use pymilvus.
 
 A lost connection is opened again by the next call. Every call has a time limit, and fails with a retryable
 ProviderFailed or SearchTimeout. Once a write has returned, every node reads it.
@@ -7,21 +7,24 @@ ProviderFailed or SearchTimeout. Once a write has returned, every node reads it.
 import json
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 # Otherwise, pymilvus adds the variables of any file `.env` above its own folder to this process's environment.
 os.environ["PYTHON_DOTENV_DISABLED"] = "1"
 
 from grpc import FutureTimeoutError, RpcError
-from pymilvus import CollectionSchema, DataType, Function, FunctionType, MilvusClient
+from pymilvus import MilvusClient
 from pymilvus.exceptions import MilvusException
 
-from svc_daemon.cluster.milvus.schema import PARTITIONS, Collections, CollectionSpec, Row, among
+from svc_daemon.cluster.milvus.marks import IndexMarks, build_schema
+from svc_daemon.cluster.milvus.schema import PARTITIONS, Collections, CollectionSpec, Row
 from svc_daemon.errors import StorageError
 from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
 
@@ -31,6 +34,8 @@ T = TypeVar("T")
 CALL_S = 30.0
 #: Maximum time to open the connection, in seconds; other calls wait meanwhile.
 CONNECT_S = 5.0
+#: Maximum time of a check whether Milvus can be reached, in seconds.
+ANSWER_S = 10.0
 #: For this many seconds after a failed connection, calls fail at once.
 PAUSE_S = 1.0
 #: Maximum number of rows per call: Milvus's limit.
@@ -39,6 +44,20 @@ MOST_ROWS = 16_384
 SLICE_ROWS, SLICE_BYTES = 500, 3_000_000
 #: Maximum number of characters of Milvus's error text in our messages.
 REASON_CHARACTERS = 300
+#: What a part of pymilvus's error text, in small letters, means.
+_CAUSES = {
+    "connection refused": "it refuses connections",
+    "fail connecting to server": "it does not answer, or refuses the token",
+    "unauthenticated": "it refuses the token of this node",
+    "auth check failure": "it refuses the token of this node",
+    "permission": "it refuses the user of this node",
+    "deadline exceeded": "it does not answer in time",
+    "deadline_exceeded": "it does not answer in time",
+    "statuscode.unavailable": "it does not answer",
+    "server unavailable": "it does not answer",
+}
+#: Matches addresses of machines in error texts.
+_ADDRESS = re.compile(r"ipv[46]:[^\s,;]+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\[[0-9a-fA-F:%]+\](?::\d+)?")
 #: Milvus's error codes for a collection that is missing or not loaded.
 _NOT_THERE = (100, 101)
 
@@ -73,7 +92,7 @@ class MilvusServer:
         self._is_closed = False
         #: Raises WrongEngine unless the Milvus is the installation's. Called with each new connection, and if
         #: collections are missing.
-        self.admit: Callable[[IndexMarks], object] = lambda _: None
+        self.admit: Callable[[IndexMarks], object] = IndexMarks.list_marks
         #: Vector collections that are known to exist.
         self._seen: set[str] = set()
 
@@ -181,15 +200,16 @@ class MilvusServer:
         return spec.name
 
     def check_reachable(self) -> None:
-        """Raise ProviderError if Milvus doesn't answer in time."""
-        self._call("list_collections", deadline_s=self.clock() + CONNECT_S)
+        """Raise ProviderError if Milvus doesn't answer in time, or isn't the installation's."""
+        until_s = self.clock() + ANSWER_S
+        self._translate(lambda: self._check_mark(self._connect(until_s), self._left_s(until_s)), None)
 
     def on_marks(self, work: Callable[["IndexMarks"], T]) -> T:
         """Call `work` with the marks in Milvus, without a check of the mark or a change of the collections."""
 
         def run() -> T:
             with closing(self._log_in(CONNECT_S)) as client:
-                return work(IndexMarks(client, self.collections))
+                return work(IndexMarks(client, self.collections, CONNECT_S))
 
         return self._translate(run, None)
 
@@ -239,7 +259,13 @@ class MilvusServer:
         reason = " ".join(str(error).split())
         if self._token:
             reason = reason.replace(self._token, "...")
-        return ProviderFailed(f"The search index on Milvus failed: {reason[:REASON_CHARACTERS]}", retryable=True)
+        cause = next((cause for part, cause in _CAUSES.items() if part in reason.lower()), None)
+        if isinstance(error, FutureTimeoutError):
+            cause = _CAUSES["deadline_exceeded"]
+        if cause is None:
+            reason = _ADDRESS.sub("…", reason.replace(urlsplit(self._url).hostname or "…", "…"))
+            cause = f"it fails ({reason[:REASON_CHARACTERS]})"
+        return ProviderFailed(f"Milvus can't be used: {cause}.", retryable=True)
 
     def _connect(self, deadline_s: float | None) -> MilvusClient:
         """Return pymilvus's client, connecting it if necessary."""
@@ -249,7 +275,7 @@ class MilvusServer:
         if not self._lock.acquire(timeout=self._left_s(deadline_s)):
             # Raises SearchTimeout if the deadline has passed.
             self._left_s(deadline_s)
-            raise ProviderFailed("The search index on Milvus does not answer.", retryable=True)
+            raise ProviderFailed("Milvus can't be used: it does not answer in time.", retryable=True)
         try:
             if self._is_closed:
                 raise ProviderFailed("The search index is closed: the service is stopping.", retryable=True)
@@ -284,21 +310,24 @@ class MilvusServer:
 
     def _prepare(self, client: MilvusClient) -> None:
         """Create the missing collections, and load all collections, if the Milvus is the installation's."""
-        try:
-            self.admit(IndexMarks(client, self.collections))
-        except StorageError as error:
-            raise ProviderFailed(error.message, retryable=True) from error
+        self._check_mark(client, CALL_S)
         existing = client.list_collections(timeout=CALL_S)
         dimensions = [dimension for name in existing if (dimension := self.collections.find_dimension(name))]
         for spec in [*self.collections.list_fixed(), *map(self.collections.of_vectors, dimensions)]:
             self._provide(client, spec, spec.name in existing)
+
+    def _check_mark(self, client: MilvusClient, limit_s: float) -> None:
+        try:
+            self.admit(IndexMarks(client, self.collections, limit_s))
+        except StorageError as error:
+            raise ProviderFailed(error.message, retryable=True) from error
 
     def _provide(self, client: MilvusClient, spec: CollectionSpec, exists: bool) -> None:
         """Create a collection and its indexes if missing, and load it. Another node may do so at the same time."""
         if not exists:
             options = {"num_partitions": self._partitions, "consistency_level": "Strong", "timeout": CALL_S}
             _make(
-                lambda: client.create_collection(spec.name, schema=_build_schema(client, spec), **options),
+                lambda: client.create_collection(spec.name, schema=build_schema(client, spec), **options),
                 lambda: client.has_collection(spec.name, timeout=CALL_S),
             )
         # milvus-lite, which tests use, has no index for arrays.
@@ -314,33 +343,6 @@ class MilvusServer:
         client.load_collection(spec.name, timeout=CALL_S)
 
 
-class IndexMarks:
-    """The marks of installations in a Milvus (see `cluster.marks`): the names of empty collections."""
-
-    def __init__(self, client: MilvusClient, collections: Collections) -> None:
-        self._client = client
-        self._collections = collections
-
-    def list_marks(self) -> list[str]:
-        names = self._client.list_collections(timeout=CALL_S)
-        start = self._collections.mark("")
-        return [name.removeprefix(start) for name in names if name.startswith(start)]
-
-    def put_mark(self, mark: str) -> None:
-        spec = self._collections.of_mark(mark)
-        self._client.create_collection(spec.name, schema=_build_schema(self._client, spec), timeout=CALL_S)
-
-    def has_any(self, source_ids: Sequence[str], team_ids: Sequence[str]) -> bool:  # noqa: ARG002 - teams are enough
-        name = self._collections.documents
-        if not team_ids:
-            return True
-        if name not in self._client.list_collections(timeout=CALL_S):
-            return False
-        self._client.load_collection(name, timeout=CALL_S)
-        wanted = among("team_id", team_ids)
-        return bool(self._client.query(name, filter=wanted, output_fields=["id"], limit=1, timeout=CALL_S))
-
-
 def _make(create: Callable[[], object], is_there: Callable[[], object]) -> None:
     """Create something that another node may be creating too; `is_there` checks whether it exists."""
     try:
@@ -348,27 +350,6 @@ def _make(create: Callable[[], object], is_there: Callable[[], object]) -> None:
     except MilvusException:
         if not is_there():
             raise
-
-
-def _build_schema(client: MilvusClient, spec: CollectionSpec) -> CollectionSchema:
-
-    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
-    for each in spec.fields:
-        options = dict(each.options)
-        if "element_type" in options:
-            options["element_type"] = DataType[options["element_type"]]
-        schema.add_field(each.name, DataType[each.type], **options)
-    if spec.bm25 is not None:
-        analysed, weights = spec.bm25
-        schema.add_function(
-            Function(
-                name="weigh",
-                function_type=FunctionType.BM25,
-                input_field_names=[analysed],
-                output_field_names=[weights],
-            )
-        )
-    return schema
 
 
 def _cut(rows: Sequence[Row]) -> Iterator[list[Row]]:

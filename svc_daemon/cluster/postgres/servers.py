@@ -46,8 +46,35 @@ _ENDED = ("25P03", "25P04")
 _OUTDATED = "0A000"
 
 
+#: What a part of libpq's error text, in small letters, means.
+_CAUSES = {
+    "connection refused": "it refuses connections",
+    "could not translate host name": "its name can't be resolved",
+    "timeout expired": "it does not answer in time",
+    "timed out": "it does not answer in time",
+    "password authentication failed": "it refuses the user or the password",
+    "no pg_hba.conf entry": "it refuses this machine or its user",
+    "certificate": "its certificate is not trusted",
+    "ssl": "it does not offer TLS",
+    "does not exist": "the database or the user does not exist",
+    "too many": "it has no connection left",
+    "connection slots": "it has no connection left",
+    "starting up": "it is starting",
+    "shutting down": "it is stopping",
+    "administrator command": "it is stopping",
+    "read-only": "it accepts no writes",
+    "recovery": "it accepts no writes",
+    "fatal": "it refuses the connection",
+}
+
+
 class NoConnection(Exception):
     """No connection could be opened. The message never contains the password."""
+
+    def __init__(self, message: str, cause: str) -> None:
+        super().__init__(message)
+        #: Why, without any address.
+        self.cause = cause
 
 
 class PostgresRow:
@@ -132,11 +159,13 @@ class PostgresServer:
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._is_out = False
+        #: Why the last connection could not be opened.
+        self._cause = ""
 
     def connect(self, *settings: str) -> ServerConnection:
         """Open a connection with these settings. Raises NoConnection, without waiting during an outage."""
         if self._is_out:
-            raise NoConnection("the last attempt to connect failed, and a thread keeps trying")
+            raise NoConnection("the last attempt to connect failed, and a thread keeps trying", self._cause)
         try:
             return self._open(settings)
         except NoConnection:
@@ -172,7 +201,8 @@ class PostgresServer:
             if settings:
                 connection.run("; ".join(f"SET {setting}" for setting in settings))
         except (psycopg.Error, OSError) as error:
-            raise NoConnection(str(error).strip()) from error
+            self._cause = find_cause(error)
+            raise NoConnection(str(error).strip(), self._cause) from error
         return connection
 
     def _begin_outage(self) -> None:
@@ -180,7 +210,7 @@ class PostgresServer:
             if self._is_out or self._closing.is_set():
                 return
             self._is_out = True
-        log.warning("the database can't be reached; requests are refused until it is back")
+        log.warning("the database can't be reached (%s); requests are refused until it is back", self._cause)
         threading.Thread(target=self._probe, name="database-probe", daemon=True).start()
 
     def _probe(self) -> None:
@@ -211,6 +241,14 @@ def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
         if isinstance(cause, psycopg.Error):
             yield cause
         cause = cause.__cause__ or cause.__context__
+
+
+def find_cause(error: Exception) -> str:
+    """Say why there is no connection, without any address."""
+    if isinstance(error, NoConnection):
+        return error.cause
+    text = str(error).lower()
+    return next((cause for part, cause in _CAUSES.items() if part in text), "it does not answer")
 
 
 def is_conflict(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import psycopg
 
-from svc_daemon.cluster.postgres.servers import ENGINE, NoConnection, PostgresServer, ServerConnection
+from svc_daemon.cluster.postgres.servers import ENGINE, NoConnection, PostgresServer, ServerConnection, find_cause
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ShuttingDown, StoreUnavailable
 
@@ -86,6 +86,8 @@ class LockSession:
         self._epoch = 0
         #: The server's clock minus the local monotonic clock, in seconds.
         self._ahead_s = 0.0
+        #: When the statements in progress were sent; 0 if there are none.
+        self._asked_s = 0.0
         #: When to read the server's clock again.
         self._beat_due_s = 0.0
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
@@ -119,6 +121,11 @@ class LockSession:
         """Send a notice of at most 7,999 bytes to all nodes, including this one. The notice may get lost."""
         self._ask(_Request(notice=notice))
 
+    @property
+    def waits_s(self) -> float:
+        """How long the server hasn't answered the current statement, in seconds."""
+        return time.monotonic() - self._asked_s if self._asked_s else 0.0
+
     def close(self) -> None:
         """Free all locks by closing the connection. Idempotent."""
         with self._ask_lock:
@@ -140,11 +147,13 @@ class LockSession:
         is_last = False
         while not is_last:
             wave, is_last = self._gather()
+            self._asked_s = time.monotonic()
             try:
                 grips = self._serve(wave)
             except (NoConnection, psycopg.Error) as error:
                 self._lose(error)
                 grips = None
+            self._asked_s = 0.0
             for place, request in enumerate(wave):
                 if request.taken and grips is None:
                     request.future.set_exception(StoreUnavailable(_OUT_OF_REACH, ENGINE))
@@ -217,7 +226,7 @@ class LockSession:
 
     def _lose(self, error: Exception) -> None:
         if self._connection is not None:
-            log.warning("the connection that holds the locks is lost: %s", str(error).strip())
+            log.warning("the connection that holds the locks is lost: %s", find_cause(error))
             self._connection.close()
             self._connection = None
             self._epoch += 1
@@ -245,6 +254,8 @@ class NoticeListener:
         self._server = PostgresServer(url)
         self._receive = receive
         self._on_listening = on_listening
+        #: Why the server can't be reached, without its address; None if it can be. It is up to date.
+        self.problem: str | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
         self._thread.start()
@@ -260,13 +271,15 @@ class NoticeListener:
             try:
                 self._listen()
             except (NoConnection, psycopg.Error) as error:
-                log.debug("notices of other nodes are not received: %s", str(error).strip())
+                self.problem = find_cause(error)
+                log.debug("notices of other nodes are not received: %s", self.problem)
                 self._closing.wait(REOPEN_S)
 
     def _listen(self) -> None:
         connection = self._server.connect(*_SETTINGS)
         try:
             connection.run(f"LISTEN {CHANNEL}")
+            self.problem = None
             self._on_listening()
             while not self._closing.is_set():
                 for notice in connection.notices(LISTEN_S):

@@ -32,6 +32,8 @@ READ_BYTES = 1024 * 1024
 PAGE_OBJECTS = 1000
 #: Timeouts in seconds: to connect, and to send `CHUNK_BYTES` or receive the next bytes.
 CONNECT_S, SILENT_S = 3, 20
+#: How long a request for a mark may take, in seconds.
+ANSWER_S = 10
 #: How long to retry a request, in seconds, before the client gets status 503.
 RETRY_S = 10
 #: Environment variables for the URL of the S3 service. The first one that is set is used.
@@ -47,11 +49,12 @@ _CONFIGURED = (
 )
 #: The folder of the objects whose names are the marks of installations, and what is in each.
 MARKS, MARK_TEXT = "marks", b"The objects beside this folder belong to one installation of svc. Do not remove it.\n"
+_BACKOFF: Any = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=2), "base": 2}
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,50})</Code>")
 #: The name of this engine for programs.
 ENGINE = "s3"
-_MESSAGE = "The S3 store can't be used: {}. Nothing was stored."
+_MESSAGE = "The S3 store can't be used: {}."
 #: What a part of obstore's error text, in small letters, means.
 _CAUSES = {
     "<code>nosuchbucket": "its bucket does not exist",
@@ -79,13 +82,16 @@ class ListedObject:
 class ObjectClient:
     """The objects with a common prefix in one S3 bucket.
 
+    `asking` is the same store without retries, for questions whose answers nobody should wait long for.
+
     Methods raise StoreUnavailable if the store doesn't answer. A cancelled method still waits for the answer, so that
     nothing is stored after it has returned.
     """
 
-    def __init__(self, obstore: Any, store: Any) -> None:
+    def __init__(self, obstore: Any, store: Any, asking: Any) -> None:
         self._obstore = obstore
         self._store = store
+        self._marks = StoreMarks(obstore, asking)
         self._errors: type[Exception] = obstore.exceptions.BaseError
         #: Raises WrongEngine unless the store is the installation's. Called before the first request.
         self.admit: Callable[[StoreMarks], object] = StoreMarks.list_marks
@@ -162,11 +168,11 @@ class ObjectClient:
     def on_marks(self, work: Callable[["StoreMarks"], T]) -> T:
         """Call `work` with the marks in the store, without a check of the mark. Blocking."""
         with self._translated():
-            return work(StoreMarks(self._obstore, self._store))
+            return work(self._marks)
 
     def _check_mark(self) -> None:
         if not self._is_admitted:
-            self.admit(StoreMarks(self._obstore, self._store))
+            self.admit(self._marks)
             self._is_admitted = True
 
     @contextmanager
@@ -214,6 +220,14 @@ class StoreMarks:
         found = self._obstore.list(self._store, MARKS).collect()
         return [each["path"].rpartition("/")[2] for each in found]
 
+    def has_mark(self, mark: str) -> bool:
+        try:
+            # Unlike that to a HEAD, the answer to a GET says if the whole bucket is gone.
+            self._obstore.get(self._store, f"{MARKS}/{mark}")
+        except FileNotFoundError:
+            return False
+        return True
+
     def put_mark(self, mark: str) -> None:
         self._obstore.put(self._store, f"{MARKS}/{mark}", MARK_TEXT)
 
@@ -239,26 +253,26 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
     config: Any = {name.lower(): environ[name] for name in _CONFIGURED if environ.get(name)}
     authorities = environ.get("SSL_CERT_FILE")
     trusted = {"root_certificate": Path(authorities).read_bytes()} if authorities else {}
-    store = S3Store(
-        address.netloc,
-        prefix=address.path.strip("/") or None,
-        config=config,
-        client_options={
-            # Allow plain HTTP only if the endpoint's URL begins with it, as in tests.
-            "allow_http": endpoint.startswith("http://"),
-            "connect_timeout": timedelta(seconds=CONNECT_S),
-            "read_timeout": timedelta(seconds=SILENT_S),
-            # A large object may take minutes. `read_timeout` ends requests that stall.
-            "timeout": timedelta(minutes=10),
-            **trusted,
-        },
-        retry_config={
-            "max_retries": 5,
-            "retry_timeout": timedelta(seconds=RETRY_S),
-            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=2), "base": 2},
-        },
-    )
-    return ObjectClient(obstore, store)
+
+    def open_store(retries: int, most: timedelta) -> Any:
+        return S3Store(
+            address.netloc,
+            prefix=address.path.strip("/") or None,
+            config=config,
+            client_options={
+                # Allow plain HTTP only if the endpoint's URL begins with it, as in tests.
+                "allow_http": endpoint.startswith("http://"),
+                "connect_timeout": timedelta(seconds=CONNECT_S),
+                "read_timeout": timedelta(seconds=SILENT_S),
+                "timeout": most,
+                **trusted,
+            },
+            retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=RETRY_S), "backoff": _BACKOFF},
+        )
+
+    # A large object may take minutes. `read_timeout` ends requests that stall.
+    store = open_store(5, timedelta(minutes=10))
+    return ObjectClient(obstore, store, asking=open_store(0, timedelta(seconds=ANSWER_S)))
 
 
 def _find_cause(text: str) -> str:

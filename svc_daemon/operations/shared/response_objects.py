@@ -5,12 +5,13 @@ from typing import Any, cast
 
 from svc_daemon.core import readiness
 from svc_daemon.operations.shared.schedules import view_refresh
+from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import OpenShortage
 from svc_daemon.store.rows.buckets import BucketRow, Cascade, Census
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
-from svc_daemon.wire import buckets, sources, tasks
+from svc_daemon.wire import buckets, services, sources, tasks
 from svc_daemon.wire.error_codes import ErrorCode
 
 #: What is shown of an extraction by a release that did not note it.
@@ -124,6 +125,16 @@ def view_shortage(shortage: OpenShortage | None) -> sources.Shortage | None:
     if shortage is None:
         return None
     return sources.Shortage(lack=shortage.kind.value, message=shortage.message, since=shortage.since)
+
+
+def view_engines(context: Context) -> list[services.EngineState]:
+    """Return the states of a cluster's engines as this node sees them; empty for a data directory."""
+    return [
+        services.EngineState(
+            name=state.name, state="away" if state.message else "ok", message=state.message, since=state.since
+        )
+        for state in context.engines.now.values()
+    ]
 
 
 def view_deletion(cascade: Cascade) -> buckets.Deletion:
