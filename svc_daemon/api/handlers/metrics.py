@@ -116,7 +116,7 @@ def _queue(core: Any, context: Context, waiting: Iterable[tuple[str, str, int, s
         yield tasks
         yield oldest
     up = core.GaugeMetricFamily("svc_engine_up", "1 if the engine can be used, else 0.", labels=("engine",))
-    can_use = {name: state.message is None for name, state in context.engines.now.items()}
+    can_use: dict[str, bool] = {name: state.message is None for name, state in context.engines.now.items()}
     for name, is_up in (can_use or {"sqlite": not context.database.is_broken}).items():
         up.add_metric((name,), float(is_up))
     yield up
