@@ -43,8 +43,12 @@ class OpenShortage:
 
     kind: ShortageKind
     since: str
-    #: A sentence that says what is short, and which engine and why, if it is one.
-    message: str
+    #: A sentence that says which engine can't be used and why, if that is what is short.
+    cause: str | None = None
+
+    @property
+    def message(self) -> str:
+        return self.cause or SENTENCES[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +177,11 @@ class Shortages:
         return None
 
     def _note(self, kind: ShortageKind) -> None:
-        message = SENTENCES[kind]
-        if kind is ShortageKind.STORE:
-            message = self.explain() or message
+        cause = self.explain() if kind is ShortageKind.STORE else None
         if self.now is None:
-            self.now = OpenShortage(kind, self._clock.timestamp(), message)
-            log.warning("%s Work waits; nothing is lost.", message)
-        self.now = replace(self.now, kind=kind, message=message)
+            self.now = OpenShortage(kind, self._clock.timestamp(), cause)
+            log.warning("%s Work waits until it is over; nothing is lost.", self.now.message)
+        self.now = replace(self.now, kind=kind, cause=cause)
         self._may_try.clear()
         self._met.set()
 
