@@ -893,7 +893,7 @@ complete -c svc -n '__svc_at svc daemon' -f -a run -d 'Run the daemon in the for
 complete -c svc -n '__svc_at svc daemon' -f -a start -d 'Start the daemon in the background, unless it is already running'
 complete -c svc -n '__svc_at svc daemon' -f -a stop -d 'Stop the daemon; unfinished work continues at the next start'
 complete -c svc -n '__svc_at svc daemon' -f -a restart -d 'Stop the daemon, and start it again with the settings of the current environment'
-complete -c svc -n '__svc_at svc daemon' -f -a status -d 'Show the daemon’s address, process, queue and uptime'
+complete -c svc -n '__svc_at svc daemon' -f -a status -d 'Show the daemon’s address, process, queue, uptime and troubles, and how many passages have vectors'
 complete -c svc -n '__svc_at svc daemon' -f -a logs -d 'Show the daemon’s log: formatted on a terminal, otherwise as lines of JSON'
 complete -c svc -n '__svc_at svc daemon' -f -a install -d 'Install services that start at each login: the daemon, and the watcher of folders added with `svc watch add`'
 complete -c svc -n '__svc_at svc daemon' -f -a uninstall -d 'Stop and remove the services that `svc daemon install` installed'

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from svc_cli.console import Console
 from svc_cli.credentials import Credential, ServiceAddress, find_key
 from svc_cli.daemon.probes import DaemonHealth, refuse_other_installation
+from svc_cli.daemon.process import Installation
 from svc_cli.daemon.services import reach
 from svc_cli.deadlines import Deadline
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
+from svc_daemon.wire.local_daemons import digest_settings
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -65,7 +67,7 @@ def connected(
 def _warn_of_unused_settings(
     client: "Client", destination: ServiceAddress, settings: CliSettings, console: Console
 ) -> None:
-    """Warn if the running daemon does not use the address or the limits in the environment."""
+    """Warn if the running daemon does not use the address, the models or the limits in the environment."""
     listen = settings.environ.get("SVC_LISTEN", "")
     host, _, port = listen.rpartition(":")
     # At which address the daemon can be called, if it listens at one with another name or at all of them.
@@ -75,6 +77,15 @@ def _warn_of_unused_settings(
             f"SVC_LISTEN={listen} has no effect yet: the daemon runs at {destination.base_url}; "
             "`svc daemon restart` applies it."
         )
+    record = Installation(settings.environ).record() or {}
+    if isinstance(used := record.get("settings"), dict):
+        given = digest_settings(settings.environ, str(record.get("installation_id")))
+        unused = [name for name, digest in given.items() if used.get(name) != digest]
+        if unused:
+            console.warn(
+                f"{', '.join(unused)}: no effect yet, since the running daemon has other values or none; "
+                "`svc daemon restart` applies them."
+            )
     wanted = {name: value for name, value in settings.environ.items() if name.startswith(LIMIT_PREFIX) and value}
     if not wanted:
         return

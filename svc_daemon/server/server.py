@@ -63,6 +63,7 @@ from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.limits import Limits
 from svc_daemon.settings.servers import LlmSettings
 from svc_daemon.store.files.staging import clear_away
+from svc_daemon.wire.local_daemons import digest_settings
 from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
@@ -362,6 +363,7 @@ def _announced(files: DataFiles, facts: Mapping[str, Any], clock: Clock) -> Iter
         "version": VERSION,
         "log": str(files.log),
         "started_at": clock.timestamp(),
+        "settings": digest_settings(os.environ, facts["installation_id"]),
         **facts,
     }
     write_secret(files.daemon, json.dumps(fields))

@@ -2,6 +2,8 @@
 
 The daemon writes its certificate to `daemon.json`, where clients of the same user read it.
 
+It also notes there with which settings of models it was started, as digests, since some are keys.
+
 The command line sends a random text (nonce), and the daemon answers with a MAC of the nonce. The MAC needs a
 secret from the data directory, so a program of another user can't impersonate the daemon.
 """
@@ -11,6 +13,7 @@ import hmac
 import os
 import ssl
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 #: OpenSSL's X509_V_FLAG_NO_CHECK_TIME: accept an expired certificate, so that clients can still reach its daemon.
@@ -57,3 +60,18 @@ def read_secret(path: Path) -> bytes | None:
 def prove(secret: bytes, installation_id: str, port: int | None, nonce: str) -> str:
     """Compute the daemon's answer to a nonce. `port` is the port to which the nonce was sent."""
     return hmac.new(secret, f"health:{installation_id}:{port}:{nonce}".encode(), hashlib.sha256).hexdigest()
+
+
+#: The variables that say which models the daemon uses.
+MODEL_SETTINGS = tuple(
+    f"SVC_{model}_{part}" for model in ("LLM", "EMBED") for part in ("BASE_URL", "MODEL", "API_KEY", "API_KEY_FILE")
+)
+
+
+def digest_settings(environ: Mapping[str, str], installation_id: str) -> dict[str, str]:
+    """Map the settings of models that are set to digests of their values."""
+    return {
+        name: hashlib.sha256(f"{installation_id}:{name}={environ[name]}".encode(errors="replace")).hexdigest()
+        for name in MODEL_SETTINGS
+        if environ.get(name)
+    }

@@ -133,6 +133,22 @@ def test_moved_files_keep_their_sources_which_are_renamed(folder: WatchedFolder)
         )
 
 
+def test_the_service_knows_what_is_watched_and_what_is_wrong_with_it(folder: WatchedFolder) -> None:
+    def reported() -> list[dict[str, Any]]:
+        shown = folder.installation.svc("status", "--json").json["watchers"]
+        return [each for watcher in shown for each in watcher["mappings"] if each["name"] == folder.path.name]
+
+    with folder.watch(a="the ant"):
+        wait_until(lambda: [each["state"] for each in reported()] == ["watching"], "a report")
+        (mapping,) = reported()
+        assert (mapping["bucket"], mapping["troubles"]) == (folder.path.name, [])
+        assert mapping["last_look_at"] < "9"
+        folder.path.rename(folder.path.with_suffix(".away"))
+        wait_until(lambda: [each["state"] for each in reported()] == ["missing"], "a report of the trouble")
+        shown = folder.installation.svc("status").stdout
+        assert f"watched: {folder.path.name} into {folder.path.name}, missing" in shown
+
+
 def test_deleted_files_are_detached_only_with_prune(folder: WatchedFolder) -> None:
     with folder.watch(a="the ant", b="the bee", c="the cat") as watch:
         (folder.path / "a.md").unlink()

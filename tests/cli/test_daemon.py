@@ -30,6 +30,9 @@ def test_status_shows_address_process_and_queue(shared_installation: Installatio
     facts |= {"data_dir": str(shared_installation.files.root), "queue": {"queued": 0, "running": 0}}
     assert {name: shown[name] for name in facts} == facts
     assert shown["uptime_seconds"] >= 0
+    assert shown["last_trouble"] is None
+    assert shown["disk"]["free_bytes"] > shown["disk"]["least_free_bytes"]
+    assert 0 <= shown["vectors"]["missing"] <= shown["vectors"]["passages"]
 
 
 def test_daemon_start_keeps_a_running_daemon(shared_installation: Installation) -> None:
@@ -80,6 +83,18 @@ def test_limit_that_the_running_daemon_does_not_use_is_reported(here: RunSvc, mo
     assert ended.exit == 0
     assert [line for line in lines if line not in ended.stderr] == []
     assert "SVC_LIMIT_CREATES" not in ended.stderr
+
+
+def test_models_that_the_running_daemon_does_not_use_are_reported_without_their_values(fresh: Installation) -> None:
+    fresh.environ |= {"SVC_LLM_BASE_URL": "http://127.0.0.1:9/v1", "SVC_LLM_MODEL": "small"}
+    assert "no effect yet" not in fresh.svc("bucket", "ls").stderr
+    assert "no effect yet" not in fresh.svc("daemon", "status").stderr
+    fresh.environ |= {"SVC_LLM_MODEL": "other", "SVC_EMBED_API_KEY": "secret"}
+    for words in (("bucket", "ls"), ("daemon", "status")):
+        warned = fresh.svc(*words).stderr
+        assert "SVC_LLM_MODEL, SVC_EMBED_API_KEY: no effect yet" in warned
+        assert ("secret" in warned, "SVC_LLM_BASE_URL" in warned) == (False, False)
+    assert "secret" not in fresh.files.daemon.read_text()
 
 
 def test_only_an_address_that_the_running_daemon_does_not_use_is_reported(

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -14,10 +14,11 @@ from svc_cli.client.waiting import following
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.commands.nouns.batches import BATCH_PREFIX, render_batch
 from svc_cli.commands.nouns.source_views import render_source, render_sources
-from svc_cli.console import Console, clean_styled, is_terminal
+from svc_cli.console import Console, clean, clean_styled, is_terminal
+from svc_cli.errors import ApiError
 from svc_cli.exits import Exit
 from svc_cli.progress import PLAIN_INTERVAL_S
-from svc_cli.render import counted, size, table
+from svc_cli.render import counted, duration, size, table
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
@@ -220,14 +221,45 @@ class _AllView(_View):
     """Shows all buckets of the team."""
 
     def look(self) -> JsonMapping:
-        return self.client.buckets(members=False)
+        answer: JsonMapping = self.client.buckets(members=False)
+        # A key that may only create buckets can't see these.
+        with suppress(ApiError):
+            service, watchers = self.client.status(), self.client.watchers()["data"]
+            answer = {**answer, "service": _without_request(service), "watchers": watchers}
+        return answer
 
     def text(self, answer: JsonMapping) -> str:
-        empty = "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
-        return render_buckets(self.call.console, answer["buckets"]) + _more_of(answer["buckets"]) or empty
+        shown = render_buckets(self.call.console, answer["buckets"]) + _more_of(answer["buckets"])
+        shown = shown or "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
+        service = answer.get("service") or {}
+        said = {"trouble": say_trouble(service), "vectors": say_vectors(service)}
+        # What is well needs no words here.
+        said["vectors"] = said["vectors"] if (service.get("vectors") or {}).get("missing") else None
+        watched = [mapping for watcher in answer.get("watchers") or [] for mapping in watcher["mappings"]]
+        lines = [f"{name}: {clean(text)}" for name, text in said.items() if text]
+        for each in sorted(watched, key=lambda mapping: not mapping["troubles"]):
+            troubles = f": {'; '.join(each['troubles'])}" if each["troubles"] else ""
+            lines.append(clean(f"watched: {each['name']} into {each['bucket']}, {each['state']}{troubles}"))
+        return "\n\n".join([shown, *(["\n".join(lines)] if lines else [])])
 
     def is_settled(self, answer: JsonMapping) -> bool:
         return not any(_pending(each) for each in answer["buckets"])
+
+
+def say_vectors(service: JsonMapping) -> str | None:
+    """Say how many passages have vectors, and about how long the rest takes; None if that isn't known, or no matter."""
+    vectors = service.get("vectors") or {}
+    if vectors.get("state") in (None, "off") or vectors.get("passages") is None:
+        return None
+    missing, left = vectors["missing"], vectors.get("seconds_left")
+    said = f"{vectors['passages'] - missing:,} of {vectors['passages']:,} passages"
+    return f"{said}, about {duration(left)} left" if missing and left is not None else said
+
+
+def say_trouble(service: JsonMapping) -> str | None:
+    """Say what is wrong with the service now; None if nothing is."""
+    trouble = service.get("last_trouble") or {}
+    return str(trouble["message"]) if trouble and not trouble.get("until") else None
 
 
 def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:

@@ -37,6 +37,8 @@ from svc_cli.commands.invocations import (
     new_app,
     parse_duration,
 )
+from svc_cli.console import Console
+from svc_cli.daemon.connections import connected
 from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.given_files import absolute
@@ -102,14 +104,14 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
 
     A saved file is searchable a moment later. Sources of deleted files stay in the bucket unless --prune is given.
     """
-    from svc_cli.sync.watch.engines import Engine
+    from svc_cli.sync.watch.engines import Engine, Reporter
 
     shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags) if each.name != "stay"}
     engine = Engine(lambda: _connect(call, SyncFlags(**shared)), paths.state_dir(call.settings.environ))
-    display = Display(call.console)
+    display, reporter = Display(call.console), Reporter(lambda: _connect_quietly(call))
     with Termination() as termination, display, closing(engine), suppress(KeyboardInterrupt):
         while True:
-            _watch(call, flags, engine, display)
+            _watch(call, flags, engine, display, reporter)
     code = Exit.DONE if termination.is_asked else Exit.INTERRUPTED
     summary = {"v": 1, "type": "watch.summary", "mappings": display.states, "exit_code": int(code)}
     call.console.show(summary, lambda: "")
@@ -117,7 +119,7 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
     return code
 
 
-def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> None:
+def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display, reporter: Any) -> None:
     """Watch the mappings until a mapping is added or removed."""
     from svc_cli.sync.watch import loops
     from svc_cli.sync.watch.watchers import WatchCallbacks, Watcher
@@ -133,7 +135,12 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
         display.show_item, display.show_note, display.show_withheld, lambda: display.show(watchers)
     )
     watchers += [Watcher(each, engine, _record(call, each), callbacks, bell) for each in mappings]
-    loops.run(watchers, bell, lambda: flags.folder is None and added.stamp() != stamp)
+    loops.run(
+        watchers,
+        bell,
+        lambda: flags.folder is None and added.stamp() != stamp,
+        lambda: reporter.report([each.facts() for each in watchers], time.monotonic()),
+    )
 
 
 @contextmanager
@@ -144,6 +151,16 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
     with call.client() as client:
         options = options_of(call, client, flags, max_delete)
         yield WatchSession(client, lambda mapping: options_for(call, mapping, options, flags))
+
+
+@contextmanager
+def _connect_quietly(call: Invocation) -> Iterator[Any]:
+    """Connect without a word, and start no daemon."""
+    from io import StringIO
+
+    silent = Console(StringIO(), StringIO(), call.settings.environ, is_quiet=True)
+    with connected(call.settings, silent, base_url=call.flags.base_url, autostart=False) as (client, _):
+        yield client
 
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")

@@ -2,18 +2,22 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from svc_cli.commands.daily.status import say_trouble, say_vectors
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import Console, clean, is_terminal
+from svc_cli.daemon.connections import connected
 from svc_cli.daemon.process import Daemon, Installation
 from svc_cli.daemon.units import Launchd, Service, Systemd, Unit, manager_for, services_of
 from svc_cli.errors import DaemonUnreachable, SvcError
 from svc_cli.exits import Exit
-from svc_cli.render import duration, fields
+from svc_cli.render import duration, fields, size
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.parsing import parse_json
 
 app = new_app("Start, stop and inspect the local daemon.")
@@ -76,14 +80,18 @@ def restart(call: Invocation, listen: ListenOption = None) -> None:
 
 @command(app, "status")
 def status(call: Invocation) -> Exit:
-    """Show the daemon's address, process, queue and uptime.
+    """Show the daemon's address, process, queue, uptime and troubles, and how many passages have vectors.
 
     Exits with code 12 if no daemon is running.
     """
     installation = Installation(call.settings.environ)
     daemon = installation.find()
     if daemon is not None:
-        _show(call, daemon)
+        service: JsonMapping = {}
+        # An older daemon lacks the route, and the key may be lost; what is known is shown.
+        with suppress(SvcError), connected(call.settings, call.console, base_url=daemon.base_url) as (client, _):
+            service = client.status()
+        _show(call, daemon, service=service)
         return Exit.DONE
     root = str(installation.files.root)
     error = DaemonUnreachable(f"No daemon is running for {root}.", hint="`svc daemon start` starts it.")
@@ -193,7 +201,7 @@ def follow_lines(call: Invocation, installation: Installation, count: int) -> No
         lines, place = installation.read_log(place)
 
 
-def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
+def _show(call: Invocation, daemon: Daemon, done: str = "", service: JsonMapping | None = None) -> None:
     answer, files = daemon.health.answer, Installation(call.settings.environ).files
     reported = ("status", "queue", "shortage", "engines", "embedding", "writer", "uptime_seconds", "faults")
     facts: dict[str, Any] = {
@@ -207,6 +215,7 @@ def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
         "log": str(files.log),
         "certificate": daemon.record.get("certificate"),
         **{name: answer.get(name) for name in reported},
+        **{name: (service or {}).get(name) for name in ("vectors", "disk", "last_trouble")},
     }
     embedding = facts["embedding"] or {}
     model = [str(each) for each in (embedding.get("state"), embedding.get("message") or embedding.get("model")) if each]
@@ -226,7 +235,10 @@ def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
             for each in facts["engines"] or ()
             if each["message"]
         ),
+        ("trouble", say_trouble(service or {})),
         ("model", ", ".join(model)),
+        ("vectors", say_vectors(service or {})),
+        ("disk", f"{size(facts['disk']['free_bytes'])} free" if facts["disk"] else None),
         ("faults", "the fault lab is on: responses with Svc-Fault are made up" if facts["faults"] else None),
         ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),
     ]

@@ -14,8 +14,13 @@ from svc_cli.sync.watch.watchers import Watcher
 PULSE_S = 1.0
 
 
-def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callable[[], bool]) -> None:
-    """Watch until `has_ended` returns true. Raises SyncRunning if another process watches one of the mappings."""
+def run(
+    watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callable[[], bool], report: Callable[[], None]
+) -> None:
+    """Watch until `has_ended` returns true. Raises SyncRunning if another process watches one of the mappings.
+
+    `report` is called after each round.
+    """
     naps = Naps()
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     with ExitStack() as held:
@@ -33,6 +38,7 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
                     raise
                 except UNFORESEEN as error:  # the other folders are watched on
                     watcher.stumble(error)
+            report()
             _rest(watchers, bell)
 
 
