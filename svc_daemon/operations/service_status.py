@@ -124,6 +124,8 @@ def find_trouble(context: Context) -> wire.Trouble | None:
     if context.database.is_broken:
         message = "The database takes no writes; the service must be restarted."
         return wire.Trouble(message=message, since=None, until=None)
+    if away := next((each for each in context.engines.now.values() if each.message), None):
+        return wire.Trouble(message=away.message or "", since=away.since, until=None)
     if shortages.now is not None:
         return wire.Trouble(message=shortages.now.message, since=shortages.now.since, until=None)
     if embedding.state is EmbeddingState.FAILING and embedding.message:

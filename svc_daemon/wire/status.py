@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from svc_daemon.wire.buckets import Description, Name
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
-from svc_daemon.wire.services import QueueCounters
+from svc_daemon.wire.services import EngineState, QueueCounters
 from svc_daemon.wire.sources import Shortage
 
 WatcherState = Literal["starting", "syncing", "watching", "troubled", "missing", "stopped"]
@@ -110,6 +110,8 @@ class ServiceStatus(TypedDict):
     vectors: VectorState
     #: Null for a key that is limited to some buckets.
     disk: DiskState | None
+    #: The engines of a cluster, as in `/healthz`; empty for a data directory.
+    engines: list[EngineState]
     #: A resource that the service lacks, such as disk space; null if nothing is lacking.
     shortage: Shortage | None
     #: What is wrong now, or else what was wrong last since the service started.

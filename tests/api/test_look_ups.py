@@ -9,6 +9,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.databases.contract import Connection
 from svc_daemon.process.contexts import EmbeddingState
+from svc_daemon.process.engine_states import EngineState
 from svc_daemon.process.resource_shortages import EndedShortage, OpenShortage
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.schemas import SORTED
@@ -262,9 +263,18 @@ def test_status_names_the_trouble_that_lasts_and_then_the_last_one(daemon: Daemo
     embedding, shortages = daemon.context.embedding, daemon.context.shortages
     embedding.state, embedding.message = EmbeddingState.FAILING, "The model is gone."
     assert daemon.show(STATUS)["last_trouble"] == {"message": "The model is gone.", "since": None, "until": None}
-    shortages.now = OpenShortage(ShortageKind.DISK, "2026-01-01T00:00:00.000Z")
+    shortages.now = OpenShortage(ShortageKind.DISK, "2026-01-01T00:00:00.000Z", "The disk is full.")
     trouble = {"message": "The disk is full.", "since": "2026-01-01T00:00:00.000Z", "until": None}
     assert daemon.show(STATUS)["last_trouble"] == trouble
+    since = "2026-01-02T00:00:00.000Z"
+    daemon.context.engines.now["s3"] = EngineState("s3", "The S3 store can't be used.", since)
+    shown = daemon.show(STATUS)
+    away = {"message": "The S3 store can't be used.", "since": since}
+    assert (shown["last_trouble"], shown["engines"]) == (
+        away | {"until": None},
+        [away | {"name": "s3", "state": "away"}],
+    )
+    daemon.context.engines.now.clear()
     embedding.state, embedding.message = EmbeddingState.OFF, None
     shortages.last, shortages.now = EndedShortage(shortages.now, "2026-01-01T00:01:00.000Z"), None
     shown = daemon.show(STATUS)

@@ -232,11 +232,13 @@ class _AllView(_View):
         shown = render_buckets(self.call.console, answer["buckets"]) + _more_of(answer["buckets"])
         shown = shown or "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
         service = answer.get("service") or {}
-        said = {"trouble": say_trouble(service), "vectors": say_vectors(service)}
-        # What is well needs no words here.
-        said["vectors"] = said["vectors"] if (service.get("vectors") or {}).get("missing") else None
+        trouble, vectors = service.get("last_trouble") or {}, service.get("vectors") or {}
         watched = [mapping for watcher in answer.get("watchers") or [] for mapping in watcher["mappings"]]
-        lines = [f"{name}: {clean(text)}" for name, text in said.items() if text]
+        # What is well needs no words here, and an engine that is away was named already.
+        lines = (
+            [] if not trouble or trouble["until"] or service["engines"] else [clean(f"trouble: {trouble['message']}")]
+        )
+        lines += [f"vectors: {say_vectors(service)}"] if vectors.get("missing") and say_vectors(service) else []
         for each in sorted(watched, key=lambda mapping: not mapping["troubles"]):
             troubles = f": {'; '.join(each['troubles'])}" if each["troubles"] else ""
             lines.append(clean(f"watched: {each['name']} into {each['bucket']}, {each['state']}{troubles}"))
@@ -254,12 +256,6 @@ def say_vectors(service: JsonMapping) -> str | None:
     missing, left = vectors["missing"], vectors.get("seconds_left")
     said = f"{vectors['passages'] - missing:,} of {vectors['passages']:,} passages"
     return f"{said}, about {duration(left)} left" if missing and left is not None else said
-
-
-def say_trouble(service: JsonMapping) -> str | None:
-    """Say what is wrong with the service now; None if nothing is."""
-    trouble = service.get("last_trouble") or {}
-    return str(trouble["message"]) if trouble and not trouble.get("until") else None
 
 
 def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svc_cli.commands.daily.status import say_trouble, say_vectors
+from svc_cli.commands.daily.status import say_vectors
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.daemon.connections import connected
@@ -230,12 +230,7 @@ def _show(call: Invocation, daemon: Daemon, done: str = "", service: JsonMapping
         ("log", facts["log"]),
         ("queue", ", ".join(f"{count} {name}" for name, count in (facts["queue"] or {}).items())),
         ("short of", (facts["shortage"] or {}).get("message")),
-        *(
-            ("engine", f"{each['message']} Since {each['since']}.")
-            for each in facts["engines"] or ()
-            if each["message"]
-        ),
-        ("trouble", say_trouble(service or {})),
+        ("engine", [f"{each['message']} Since {each['since']}." for each in facts["engines"] or () if each["message"]]),
         ("model", ", ".join(model)),
         ("vectors", say_vectors(service or {})),
         ("disk", f"{size(facts['disk']['free_bytes'])} free" if facts["disk"] else None),

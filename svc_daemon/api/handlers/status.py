@@ -15,7 +15,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.shortages import least_free_bytes
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.operations import service_status as verbs
-from svc_daemon.operations.shared.response_objects import view_shortage
+from svc_daemon.operations.shared.response_objects import view_engines, view_shortage
 from svc_daemon.store.rows.keys import WatcherRow
 from svc_daemon.wire import status as wire
 
@@ -35,6 +35,7 @@ async def show(request: Request) -> Response:
         "queue": await verbs.count_queue(context, key),
         "vectors": await verbs.measure_vectors(context, key),
         "disk": disk,
+        "engines": view_engines(context),
         "shortage": view_shortage(context.shortages.now),
         "last_trouble": verbs.find_trouble(context),
     }
